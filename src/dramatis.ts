@@ -217,6 +217,8 @@ export function dramatis(options: DramatisOptions) {
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
+      exporter,
+      log: spanLog,
       directory,
       deadLetters,
       location,

@@ -65,6 +65,12 @@ export function traceparentOf({ traceId, spanId, isSampled }: TraceContext): str
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }
 
+/** Returns a header `traceparent` without what no span needs; `undefined` where it is invalid (SPAN-2). */
+export function knownTraceparent(header: string | null | undefined): string | undefined {
+  const place = parseTraceparent(header);
+  return place && traceparentOf(place);
+}
+
 /** Returns the trace id that derives from a text (SPAN-1). */
 export function traceIdOf(text: string): string {
   return `${digest(`trace:${text}`)}${digest(text)}`;

@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
+import { type CallTrail, trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
@@ -96,7 +97,7 @@ interface CallAddress {
 export type AgentCaller = { agentId: string; turnId: string } | { runId: string; node?: string };
 
 /** The body of `agent.call`. */
-export interface AgentCallBody extends CallAddress {
+export interface AgentCallBody extends CallAddress, CallTrail {
   /** The agent that is called. */
   agentId: string;
   caller: AgentCaller;
@@ -119,8 +120,6 @@ export interface AgentCallBody extends CallAddress {
   /** When the call ends unless it has a result, in milliseconds since the epoch. */
   deadline: number;
   correlationId: string;
-  /** The place of the call in its trace. */
-  traceparent?: string;
   /** The bounds of the sub-agent; absent where the agent works as it is. */
   bounds?: SubAgentBounds;
 }
@@ -196,8 +195,8 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   budget: budgetSchema.exactOptional(),
   calls: z.int().min(0).exactOptional(),
   deadline: z.int(),
+  ...trailFields,
   correlationId: label,
-  traceparent: label.exactOptional(),
   bounds: subAgentBoundsSchema.exactOptional(),
 });
 

@@ -1,5 +1,6 @@
 /** The RPC interface of `Coordinator`, the actor of a run, and what it shows. */
 import { z } from "zod";
+import { type CallTrail, trailFields } from "../shared/call-trail.ts";
 import type { ErrorData, Result } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
@@ -12,11 +13,12 @@ import type { SpendingView } from "./budget.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
+import type { TracePart } from "./trace.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
 import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
 
 /** The request that starts a run. */
-export interface StartRun {
+export interface StartRun extends CallTrail {
   /** The id of the run, by which everybody finds its actor. */
   id: string;
   workflow: DefinitionReference;
@@ -48,6 +50,7 @@ export const startFields = {
   input: z.record(z.string(), z.json()).exactOptional(),
   projectId: definitionIdSchema.exactOptional(),
   idempotencyKey: z.string().min(1).max(200).exactOptional(),
+  correlationId: trailFields.correlationId,
 };
 
 /** The request that lets a failed run go on. */
@@ -86,6 +89,8 @@ export interface RunSummary extends RunMembers {
 
 /** A run. */
 export interface RunView extends RunMembers {
+  /** Common to everything that follows from the message, request or trigger that led to the run; the run's own id if it had none. */
+  correlationId: string;
   input: JsonObject;
   /** The area `state` as it is now. The values behind the first 4 Mi characters are `null`; `omitted` has their names. */
   state: JsonObject;
@@ -216,6 +221,8 @@ export interface CoordinatorApi {
   submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;
   /** Returns a page of the journal, in order. */
   journal(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;
+  /** Returns the part of the run in its trace. */
+  traceRun(principal: Principal): Promise<Result<TracePart>>;
   /** Returns the workflow that the run works by. */
   workflow(principal: Principal): Promise<Result<RunWorkflow>>;
   /**

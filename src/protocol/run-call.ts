@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
+import type { CallTrail } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
@@ -203,7 +204,7 @@ export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({
 });
 
 /** The workflow, the input and the origin of a run that a node starts. */
-export interface ChildRun {
+export interface ChildRun extends CallTrail {
   projectId: string;
   startedBy: string;
   /** The first run above. */

@@ -3,6 +3,7 @@
  * conversation, with the schemas for both sides.
  */
 import { z } from "zod";
+import { type CallTrail, trailFields } from "../shared/call-trail.ts";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import { MAX_CALL_LENGTH } from "./agent-call.ts";
@@ -20,7 +21,7 @@ interface NodeAddress {
 }
 
 /** The body of `agent.invite`. The run is its sender. */
-export interface AgentInviteBody extends NodeAddress {
+export interface AgentInviteBody extends NodeAddress, CallTrail {
   agentId: string;
   /** The `ref` of the node. */
   node: string;
@@ -53,6 +54,7 @@ export const agentInviteSchema: z.ZodType<AgentInviteBody> = z.object({
   rootRunId: label,
   origin: z.object(address),
   path: z.array(agentIdSchema).max(100),
+  ...trailFields,
 });
 
 export const agentUninviteSchema: z.ZodType<AgentUninviteBody> = z.object({

@@ -1,6 +1,9 @@
-/** The trace of a turn, as its readers see it: spans of the work that is over, in every conversation that the turn reached. */
+/** The trace of a turn or a run, as its readers see it: spans of the work that is over, in every conversation and run that it reached. */
+import type { Span } from "../model/span.ts";
+import { defined } from "../shared/defined.ts";
+import { toIso } from "../shared/time.ts";
 
-/** A span of OpenTelemetry: a time in which a turn worked, a model call, a tool, or a call of an agent. */
+/** A span of OpenTelemetry: a time in which a turn worked, a model call, a tool, a call of an agent, a run, or a node of a run. */
 export interface SpanView {
   /** 16 hexadecimal digits. */
   spanId: string;
@@ -16,19 +19,45 @@ export interface SpanView {
   error?: string;
 }
 
-/** The part of a trace that one conversation has. */
+/** The part of a trace that one conversation or one run has. */
 export interface TracePart {
   /** 32 hexadecimal digits. */
   traceId: string;
   spans: SpanView[];
-  /** The conversations that the turns opened by calls of agents. */
+  /** The ids of the conversations and the runs that its calls opened. */
   opened: string[];
   /** Some of its spans are left out. */
   partial?: boolean;
 }
 
-/** A turn with all that followed from it. */
+/** A turn or a run with all that followed from it. */
 export interface TraceView extends Pick<TracePart, "traceId" | "spans"> {
   /** `true` if spans are missing: there are too many, or a conversation could not be read. */
   partial: boolean;
+}
+
+/** Returns a span as readers get it. */
+export function spanView({
+  spanId,
+  parentSpanId,
+  name,
+  kind,
+  startedAt,
+  endedAt,
+  attributes,
+  error,
+}: Span): SpanView {
+  return {
+    spanId,
+    ...defined({ parentSpanId }),
+    name,
+    kind,
+    startedAt: toIso(startedAt),
+    endedAt: toIso(endedAt),
+    // Arrays of a span are read-only; those of an answer are not.
+    attributes: Object.fromEntries(
+      Object.entries(attributes).map(([key, value]) => [key, typeof value === "object" ? [...value] : value]),
+    ),
+    ...defined({ error }),
+  };
 }

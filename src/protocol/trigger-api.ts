@@ -90,6 +90,8 @@ export interface Delivery {
   /** 64 hexadecimal digits. */
   signature: string;
   body: Uint8Array;
+  /** The place of the delivery in a trace. */
+  traceparent?: string;
 }
 
 export const triggerIdSchema = z.string().regex(TRIGGER_ID, "Must be `trig_` and a ULID.");

@@ -4,6 +4,8 @@
  * HOOKSIGN-1  The signature is the HMAC with SHA-256 of the time, the delivery's id and the body, joined by dots, in hexadecimal digits. The id has no
  *             dot, so no other id and body give the same text.
  */
+import { knownTraceparent } from "../model/span.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import type { Principal } from "../shared/principal.ts";
 import { isDestroyed } from "./destroyed.ts";
@@ -25,11 +27,16 @@ export function readDelivery(headers: Headers, body: Uint8Array): Delivery | nul
   const id = headers.get(DELIVERY_HEADER) ?? "";
   const [, time, signature] = SIGNATURE.exec(headers.get(SIGNATURE_HEADER) ?? "") ?? [];
   if (!DELIVERY_ID.test(id) || time === undefined || signature === undefined) return null;
-  return { id, time: Number(time), signature, body };
+  const traceparent = knownTraceparent(headers.get("traceparent"));
+  return { id, time: Number(time), signature, body, ...defined({ traceparent }) };
 }
 
 /** Returns the bytes that are signed (HOOKSIGN-1). */
-export function signedBytes({ id, time, body }: Omit<Delivery, "signature">): Uint8Array<ArrayBuffer> {
+export function signedBytes({
+  id,
+  time,
+  body,
+}: Pick<Delivery, "id" | "time" | "body">): Uint8Array<ArrayBuffer> {
   const head = new TextEncoder().encode(`${time}.${id}.`);
   const bytes = new Uint8Array(head.length + body.length);
   bytes.set(head);

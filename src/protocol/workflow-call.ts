@@ -1,6 +1,7 @@
 /** Runs that tool calls start, beside their envelopes in `run-call.ts`: the data of the run, and its end by RPC. */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
+import type { CallTrail } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
@@ -10,7 +11,7 @@ import type { RunCallAddress } from "./run-call.ts";
 import type { RunOrigin } from "./run-origin.ts";
 
 /** The workflow, the input and the origin of a run that a tool call starts. */
-export interface CalledRun {
+export interface CalledRun extends CallTrail {
   /** `library/id@version`, as the conversation has pinned it. */
   workflow: string;
   input: JsonObject;

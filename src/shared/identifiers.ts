@@ -1,4 +1,5 @@
 /** The shapes of identifiers that a URL or a body may name. An id of another shape cannot exist. */
+import type { CallTrail } from "./call-trail.ts";
 import { JURISDICTION_SUFFIX } from "./location.ts";
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
@@ -47,12 +48,9 @@ export function isTenantName(value: string): boolean {
 export type DefinitionReference = string | { library: string; id: string; version?: number };
 
 /** The members of every call's origin. */
-interface CallOrigin {
+interface CallOrigin extends CallTrail {
   tenant: string;
   projectId: string;
-  /** Common to everything that follows from one signal of a conversation; absent for other calls. */
-  correlationId?: string;
-  traceparent?: string;
 }
 
 /** The origin of a call that a turn of a conversation makes. */

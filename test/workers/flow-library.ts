@@ -47,6 +47,20 @@ const echo = defineTask({
   execute: ({ value }) => ({ value }),
 });
 
+/** Returns the trail of its call, after so many attempts that fail. */
+const trail = defineTask({
+  id: "trail",
+  input: z.object({ flaky: z.number().default(0) }),
+  effect: "idempotent",
+  retry: { maxAttempts: 3, initialDelayMs: 10 },
+  execute({ flaky }, { operationId, context: { correlationId = null, traceparent = null } }) {
+    const attempt = (attempts.get(operationId) ?? 0) + 1;
+    attempts.set(operationId, attempt);
+    if (attempt <= flaky) throw new Error("An attempt fails.");
+    return { correlationId, traceparent };
+  },
+});
+
 export const flowLibrary = defineLibrary("flow", {
-  tasks: [echo, work("pure"), work("idempotent"), work("once")],
+  tasks: [echo, trail, work("pure"), work("idempotent"), work("once")],
 });

@@ -31,6 +31,7 @@ export function logLines(spans: readonly Span[]): string[] {
       const { attributes, error, traceId, startedAt, endedAt } = span;
       const facts: Facts = {
         ...found.facts,
+        run: attributes["dramatis.run.id"],
         turn: attributes["dramatis.turn.id"],
         conversation: attributes["gen_ai.conversation.id"],
         agent: attributes["gen_ai.agent.id"],
@@ -65,6 +66,9 @@ function lineOf(span: Span): { event: string; facts: Facts } | undefined {
     };
     return { event: error === undefined ? "model retried" : "model failed", facts };
   }
+  const node = attributes["dramatis.node"];
+  if (node !== undefined && error !== undefined)
+    return { event: "node failed", facts: { node, operation: attributes["dramatis.operation.id"] } };
   const tool = attributes["gen_ai.tool.name"];
   if (tool === undefined || error === undefined) return undefined;
   return { event: "tool failed", facts: { tool, operation: attributes["dramatis.operation.id"] } };

@@ -126,7 +126,7 @@ function checkOrigin({ origin, rootRunId }: AgentInviteBody, { from, to }: Envel
 
 /** Returns the signal of an invitation. Throws why there is none. */
 function signalOf(
-  { agentId, node, content, operationId, attempt, path, origin }: AgentInviteBody,
+  { agentId, node, content, operationId, attempt, path, origin, traceparent }: AgentInviteBody,
   runId: string,
   found: Result<Invitation>,
   turnAt: (n: number) => Turn | null,
@@ -140,5 +140,6 @@ function signalOf(
     invited: { operationId, attempt, path },
     origin: { turn: turn.n, item: operation.item, attempt: origin.attempt },
     ...brought,
+    ...defined({ traceparent }),
   };
 }

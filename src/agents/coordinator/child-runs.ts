@@ -41,6 +41,7 @@ import {
   workHeldSchema,
 } from "../../protocol/run-call.ts";
 import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
+import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
@@ -129,6 +130,7 @@ export function takeChildRuns(
         startedBy,
         request: "",
         ...(rootRunId !== undefined && { parent: { runId: from.id, rootRunId, operationId, attempt } }),
+        ...trailOf(child),
         ...defined({ path, origin, width, room, part: part && placeOf(part) }),
         createdAt: clock.now(),
       };

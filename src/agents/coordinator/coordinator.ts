@@ -12,6 +12,7 @@
 import type { ConnectionContext } from "agents";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { Span, SpanExporter } from "../../model/span.ts";
 import { checkAnswerer } from "../../policy/answerers.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
@@ -48,6 +49,7 @@ import {
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
+import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
@@ -86,7 +88,9 @@ import {
   refuseWaiting,
   requestHash,
 } from "./door/start-run.ts";
+import { RunTelemetry } from "./effects/run-telemetry.ts";
 import { RunEvents } from "./reads/run-events.ts";
+import { readRunTrace } from "./reads/run-trace.ts";
 import { journalPage, outerView, runSummary, runView, runWorkflow, waitingGates } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
@@ -102,6 +106,10 @@ export interface CoordinatorClassPorts<Env> {
   checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;
+  /** Returns `undefined` where spans are not exported. */
+  exporter(env: Env): SpanExporter | undefined;
+  /** Returns `undefined` where spans are not logged. */
+  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
   /** The limits of the tree of a new run; defaults when absent. */
   tree?: { active: number; tokens: number; total: number };
   /** Where the runs of a tenant may live. */
@@ -167,6 +175,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       publish: (commit) => {
         const { before, state } = commit;
         if (changesGates(before, commit)) void this.#approvals.publish();
+        this.#telemetry.ended(before, commit.row);
         if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
         this.#readers.wake();
         this.#sockets.wake();
@@ -184,6 +193,12 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         return { tenant, place, seq: state.seq, waiting: waitingGates(state) };
       },
     });
+    readonly #telemetry = new RunTelemetry(
+      ports.exporter(this.env),
+      ports.log(this.env),
+      systemClock,
+      (work) => this.ctx.waitUntil(work),
+    );
     /** The run's entry in the directory. */
     readonly #listing = new Mirror({
       clock: systemClock,
@@ -281,6 +296,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           path = [],
           origin,
           pinned,
+          ...rest
         } = parseStart(given);
         const { tenant, subject } = principal;
         if (this.name !== `${tenant}:${id}`)
@@ -298,6 +314,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           input: ports.checkedInput(workflow, input),
           startedBy: subject,
           ...(path.length === 0 ? {} : { path }),
+          ...trailOf(rest),
           ...defined({ origin, width: ports.fanOutWidth, room: treeRoom }),
           createdAt: systemClock.now(),
         });
@@ -328,6 +345,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async journal(principal: Principal, options?: PageOptions) {
       return this.#read(principal, () => journalPage(this.#runtime.store.journal, options));
+    }
+
+    async traceRun(principal: Principal) {
+      return this.#read(principal, () => readRunTrace(this.#runtime.state, this.#runtime.store.journal));
     }
 
     async workflow(principal: Principal) {

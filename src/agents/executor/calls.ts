@@ -6,6 +6,7 @@ import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../.
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { calledMemorySchema } from "../../protocol/tool-memory.ts";
+import { trailFields } from "../../shared/call-trail.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
@@ -30,8 +31,7 @@ const contextSchema: z.ZodType<CallContext> = z.intersection(
   z.object({
     tenant: identifier,
     projectId: identifier,
-    correlationId: z.exactOptional(identifier),
-    traceparent: z.exactOptional(z.string().max(200)),
+    ...trailFields,
   }),
   z.union(
     [

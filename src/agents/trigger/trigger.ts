@@ -14,6 +14,7 @@ import type {
   TriggerStarted,
 } from "../../protocol/trigger-api.ts";
 import { unknownHook } from "../../protocol/trigger-hook.ts";
+import { trailOf } from "../../shared/call-trail.ts";
 import { asDone, asResult, DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
@@ -203,7 +204,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         if (!enabled) throw new DramatisError("CONFLICT", "The trigger is not enabled.");
         const starts = startsWith(record.starts, delivery.body);
         const hash = await sha256Hex(new TextDecoder().decode(delivery.body));
-        const firing = { id, tenant, starts, actsAs, key: delivery.id };
+        const firing = { id, tenant, starts, actsAs, key: delivery.id, ...trailOf(delivery) };
         return this.#runtime.deliver({ id: delivery.id, hash }, firing);
       });
     }

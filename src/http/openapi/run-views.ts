@@ -70,6 +70,10 @@ export const runSummary: z.ZodType<RunSummary> = z
 export const run: z.ZodType<RunView> = z
   .strictObject({
     ...runMembers,
+    correlationId: z.string().meta({
+      description:
+        "Common to everything that follows from the message, request or trigger that led to the run.",
+    }),
     input: area,
     state: area,
     output: z.exactOptional(area),

@@ -31,7 +31,8 @@ const span: z.ZodType<SpanView> = z
   })
   .meta({
     id: "Span",
-    description: "A time in which a turn worked, a model call, a tool, or a call of an agent, that is over.",
+    description:
+      "A time in which a turn worked, a model call, a tool, a call of an agent, a run or a node of a run, that is over.",
   });
 
 export const trace: z.ZodType<TraceView> = z
@@ -42,7 +43,7 @@ export const trace: z.ZodType<TraceView> = z
       .meta({ example: "4bf92f3577b34da6a3ce929d0e0e4736" }),
     spans: z.array(span).meta({ description: "In the order of their beginnings." }),
     partial: z.boolean().meta({
-      description: "Spans are missing: there are too many, or a conversation could not be read.",
+      description: "Spans are missing: there are too many, or a conversation or a run could not be read.",
     }),
   })
-  .meta({ id: "Trace", description: "The work of a turn, with all that followed from it." });
+  .meta({ id: "Trace", description: "The work of a turn or a run, with all that followed from it." });

@@ -27,12 +27,16 @@ import { stopSchema } from "./conversations.ts";
 import { acksSchema } from "./sockets.ts";
 
 const RUNS = "/api/runs";
-const RUN = `${RUNS}/:id` as const;
+export const RUN = `${RUNS}/:id` as const;
 const GATE = `${RUN}/gates/:operationId` as const;
 
 const startSchema = z.strictObject({
   ...startFields,
   input: startFields.input.meta({ description: "As the workflow's `inputSchema` takes it. Default: `{}`." }),
+  correlationId: startFields.correlationId.meta({
+    description:
+      "Common to everything that follows from the run: its sub-runs, agents and tasks. Default: the id of the run.",
+  }),
   idempotencyKey: startFields.idempotencyKey.meta({
     description: "Repeating the request with this key and the same content answers the same run.",
   }),
@@ -59,8 +63,8 @@ const listQuery = pageSchema.extend({
   ),
 });
 
-const params = z.object({ id: runId });
-const gateParams = params.extend({ operationId: ids.operation });
+export const runParams = z.object({ id: runId });
+const gateParams = runParams.extend({ operationId: ids.operation });
 const answerSchema = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
 
 export const runOperations: readonly ApiOperation[] = [
@@ -96,7 +100,7 @@ export const runOperations: readonly ApiOperation[] = [
     path: RUN,
     tag: "runs",
     summary: "Read a run",
-    params,
+    params: runParams,
     answers: ok("The run.", run),
     errors: ["NOT_FOUND"],
   },
@@ -108,7 +112,7 @@ export const runOperations: readonly ApiOperation[] = [
     summary: "Cancel a run",
     description:
       "What works in it is stopped, and nothing else begins. Cancelling it again changes nothing. A run that has ended otherwise is a `CONFLICT`. The body may be absent.",
-    params,
+    params: runParams,
     body: stopSchema,
     optionalBody: true,
     answers: ok("The run is cancelled.", run),
@@ -122,7 +126,7 @@ export const runOperations: readonly ApiOperation[] = [
     summary: "Retry a failed run",
     description:
       "The run goes on: what failed, or was cancelled by the failure, begins again, and what completed is not repeated. A run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already is a `CONFLICT`. Where an effect may happen twice the answer is `OUTCOME_UNKNOWN`, unless the body says `repeatOnce`. The body may be absent.",
-    params,
+    params: runParams,
     body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
     optionalBody: true,
     answers: ok("The run goes on.", run),
@@ -149,7 +153,7 @@ export const runOperations: readonly ApiOperation[] = [
     summary: "Read the journal of a run",
     description:
       "What each token did, in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
-    params,
+    params: runParams,
     query: pageSchema.omit({ order: true }),
     answers: onePage("entries", runEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
@@ -161,7 +165,7 @@ export const runOperations: readonly ApiOperation[] = [
     tag: "runs",
     summary: "Read the workflow of a run",
     description: "The version that the run keeps. It never changes, so read it once.",
-    params,
+    params: runParams,
     answers: ok("The workflow.", runWorkflow),
     errors: ["NOT_FOUND"],
   },
@@ -173,7 +177,7 @@ export const runOperations: readonly ApiOperation[] = [
     summary: "Follow a run as server-sent events, or over a WebSocket",
     description:
       "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON; it is closed with 1000 behind the last one. Its client may send `ping`, which is answered with `pong`, and `ack`.",
-    params,
+    params: runParams,
     query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
     headers: z.object({
       "Last-Event-ID": positionSchema
@@ -200,7 +204,9 @@ export function runRoutes(app: HttpRoutes): void {
     );
     checkNew(id, policy, "/jurisdiction");
     const coordinator = await actors.coordinator(principal.tenant, id, locationHint ?? policy.locationHint);
-    return json(unwrap(await coordinator.start(principal, { id, ...input })), 201, `${RUNS}/${id}`);
+    const traceparent = context.req.header("traceparent");
+    const request = { id, ...input, ...defined({ traceparent }) };
+    return json(unwrap(await coordinator.start(principal, request)), 201, `${RUNS}/${id}`);
   });
 
   app.get(RUNS, async ({ req, var: { principal, directory } }) => {
@@ -267,9 +273,9 @@ async function connect({ req, var: { principal, actors } }: Context<HttpEnv>): P
 }
 
 /** Returns the actor of the run in the path. Throws `NOT_FOUND` for an id that cannot exist. */
-async function runOf(context: Context<HttpEnv>): Promise<CoordinatorApi> {
+export async function runOf(context: Context<HttpEnv>): Promise<CoordinatorApi> {
   const { principal, actors } = context.var;
-  const { id } = pathParams(params, context.req);
+  const { id } = pathParams(runParams, context.req);
   return actors.coordinator(principal.tenant, id);
 }
 

@@ -1,27 +1,31 @@
 /**
- * `/api/conversations/:id/turns/:turnId/trace`: the spans of a turn, with those of every conversation below it.
+ * `/api/conversations/:id/turns/:turnId/trace` and `/api/runs/:id/trace`: the spans of a turn or a run, with the spans of every conversation and
+ * run below it.
  *
- * TRACES-1  One request returns the trace over all actors that the turn reached: those that its calls opened, and those below them.
- * TRACES-2  A trace is bounded. What is left out, and a conversation that fails or does not answer in time, makes it `partial`; the rest is
- *           returned.
+ * TRACES-1  One request returns the trace over all actors that the turn or the run reached: those that its calls opened, and those below them.
+ * TRACES-2  A trace is bounded. Spans that are left out, and an actor that fails or does not answer in time, make it `partial`; the rest is
+ *           returned. An actor that was never reached leaves nothing out.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { TracePart, TraceView } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { HttpRoutes } from "../base/context.ts";
+import { RUN_ID } from "../../shared/identifiers.ts";
+import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pathParams } from "../base/query.ts";
 import { json } from "../base/respond.ts";
 import { type ApiOperation, ok } from "../openapi/operation.ts";
 import { trace } from "../openapi/trace-views.ts";
 import { CONVERSATION, conversationOf, findConversation } from "./conversations.ts";
+import { RUN, runOf, runParams } from "./runs.ts";
 import { turnParams } from "./turns.ts";
 
 const TRACE = `${CONVERSATION}/turns/:turnId/trace` as const;
+const RUN_TRACE = `${RUN}/trace` as const;
 
-/** Conversations of one trace. Each costs a request to its actor. */
+/** Conversations and runs of one trace. Each costs a request to its actor. */
 export const MAX_TRACE_CONVERSATIONS = 40;
-/** Milliseconds in which a conversation must give its part. */
+/** Milliseconds in which a conversation or a run must give its part. */
 export const TRACE_PART_MS = 5_000;
 
 export const traceOperations: readonly ApiOperation[] = [
@@ -32,8 +36,20 @@ export const traceOperations: readonly ApiOperation[] = [
     tag: "turns",
     summary: "Read the trace of a turn",
     description:
-      "The spans of the turn, of the turns that agents started after it, and of the conversations that its calls of agents opened, as OpenTelemetry gets them. Work that goes on has no span yet. Needs no exporter.",
+      "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Work that goes on has no span yet. Needs no exporter.",
     params: turnParams,
+    answers: ok("The trace.", trace),
+    errors: ["NOT_FOUND"],
+  },
+  {
+    id: "getRunTrace",
+    method: "get",
+    path: RUN_TRACE,
+    tag: "runs",
+    summary: "Read the trace of a run",
+    description:
+      "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Work that goes on has no span yet. Needs no exporter.",
+    params: runParams,
     answers: ok("The trace.", trace),
     errors: ["NOT_FOUND"],
   },
@@ -45,19 +61,29 @@ export function traceRoutes(app: HttpRoutes): void {
     const { principal, clock } = context.var;
     const conversation = await conversationOf(context);
     const first = unwrap(await conversation.traceTurn(principal, turnId));
-    const below = async (id: string) => {
-      const conversation = await findConversation(context.var, id);
-      return unwrap(await conversation.traceTurn(principal));
-    };
-    return json(await gatherTrace(clock, first, below));
+    return json(await gatherTrace(clock, first, (id) => partBelow(context.var, id)));
+  });
+
+  app.get(RUN_TRACE, async (context) => {
+    const run = await runOf(context);
+    const first = unwrap(await run.traceRun(context.var.principal));
+    return json(await gatherTrace(context.var.clock, first, (id) => partBelow(context.var, id)));
   });
 }
 
-/** Adds the parts of the conversations below to the first part, level by level. */
+/** Reads the part of a conversation or of a run. */
+async function partBelow(ports: HttpEnv["Variables"], id: string): Promise<TracePart> {
+  const { actors, principal } = ports;
+  if (RUN_ID.test(id))
+    return unwrap(await (await actors.coordinator(principal.tenant, id)).traceRun(principal));
+  return unwrap(await (await findConversation(ports, id)).traceTurn(principal));
+}
+
+/** Adds the parts of the conversations and runs below to the first part, level by level. */
 export async function gatherTrace(
   clock: Pick<Clock, "timer">,
   first: TracePart,
-  read: (conversationId: string) => Promise<TracePart>,
+  read: (id: string) => Promise<TracePart>,
 ): Promise<TraceView> {
   const parts = [first];
   let room = MAX_TRACE_CONVERSATIONS - 1;
@@ -78,7 +104,7 @@ export async function gatherTrace(
 
   async function partOf(id: string): Promise<TracePart | undefined> {
     try {
-      const reason = unanswered(`The conversation "${id}"`, TRACE_PART_MS);
+      const reason = unanswered(`"${id}"`, TRACE_PART_MS);
       return await withDeadline(clock, TRACE_PART_MS, () => read(id), { reason });
     } catch (error) {
       // A call that failed before it reached its agent has opened nothing.

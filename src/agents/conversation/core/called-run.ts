@@ -6,6 +6,7 @@ import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, turnId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { CalledRun } from "../../../protocol/workflow-call.ts";
+import { trailOf } from "../../../shared/call-trail.ts";
 import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
@@ -17,7 +18,8 @@ import type { Operation } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
-import type { Turn } from "./turn.ts";
+import { operationTraceparent, turnTraceparent } from "./trace.ts";
+import { correlationOf, type Turn } from "./turn.ts";
 
 /** Returns the data of the run of a call; `undefined` for a call that waits for no run. Throws if planning should have refused the call. */
 export function calledRunOf(
@@ -34,7 +36,10 @@ export function calledRunOf(
     pinned === undefined
       ? operation.input
       : targetInput(fromStored(pinned.definition), operation.input, checkBudget());
-  return runOf(record, turn, operation, { workflow, input, mark: markOfCall(turn, operation.reply) });
+  return runOf(record, turn, operation, {
+    ...{ workflow, input, mark: markOfCall(turn, operation.reply) },
+    traceparent: operationTraceparent(turn, operation.item),
+  });
 }
 
 /** Returns the data of the run of a hook. Throws if planning should have refused the hook. */
@@ -44,14 +49,23 @@ export function hookRunOf(
   run: HookRun,
   { workflow, ...given }: { workflow: NonNullable<PinnedHook["workflow"]>; input: JsonObject; mark: Mark },
 ): CalledRun {
-  return runOf(record, turn, run, { workflow: versionOf(workflow), ...given });
+  // A hook has no span of its own.
+  return runOf(record, turn, run, {
+    ...{ workflow: versionOf(workflow), traceparent: turnTraceparent(turn) },
+    ...given,
+  });
 }
 
 function runOf(
   record: ConversationIdentity,
   turn: Turn,
   { item, attempt }: Pick<Operation, "item" | "attempt">,
-  { workflow, input, mark }: { workflow: DefinitionReference; input: JsonObject; mark: Mark },
+  {
+    workflow,
+    input,
+    mark,
+    traceparent,
+  }: { workflow: DefinitionReference; input: JsonObject; mark: Mark; traceparent: string },
 ): CalledRun {
   const startedBy = userOf(record, turn);
   if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
@@ -59,6 +73,7 @@ function runOf(
   return {
     workflow: formatReference(parseReference(workflow)),
     ...{ input, startedBy, projectId: record.projectId, path: pathTo(record, turn) },
+    ...trailOf({ correlationId: correlationOf(turn), traceparent }),
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
       ...{ operationId: operationId(turn, item), attempt },

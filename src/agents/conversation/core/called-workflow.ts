@@ -45,7 +45,7 @@ export function userOf(
   return by.type === "user" ? by.userId : (call?.requester ?? call?.readers[0]);
 }
 
-/** The errors of calls that never started a run. Those of runs have other codes. */
+/** The errors of calls that never started anything. Those of runs and agents have other codes. */
 const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
   "INVALID_INPUT",
   "PERMISSION_DENIED",
@@ -53,6 +53,11 @@ const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
   "BUDGET_EXCEEDED",
   "NOT_FOUND",
 ]);
+
+/** Reports whether a call with this error was refused, and has started nothing. */
+export function isRefused(code: ToolErrorCode | undefined): boolean {
+  return code !== undefined && NO_RUN.has(code);
+}
 
 /** Returns the id of the run that an attempt of a hook starts, as a member; nothing for hooks that are tasks. */
 export function hookRunMark(
@@ -74,7 +79,6 @@ export function runMark(
   const { item, attempt, result } = operation;
   if (workflowOf(chainOf(record, turn.agentId), operation) === undefined || awaitsApproval(operation))
     return {};
-  const { error } = result ?? {};
-  if (error !== undefined && NO_RUN.has(error.code)) return {};
+  if (isRefused(result?.error?.code)) return {};
   return { runId: calledRunId(operationId(turn, item), attempt, jurisdictionOf(record.id)) };
 }

@@ -188,6 +188,8 @@ export interface RunInvited extends Invitation {
   invited: { operationId: string; attempt: number; path: readonly string[] };
   /** The operation that started the run: its turn, its item and its attempt. */
   origin: { turn: number; item: number; attempt: number };
+  /** The place of the node in its trace; absent from an older release. */
+  traceparent?: string;
 }
 
 /** The answer of an agent to a request for its budget, or the failure to deliver it. */

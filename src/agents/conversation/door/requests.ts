@@ -1,7 +1,7 @@
 /** Checks the requests that reach a conversation by RPC. */
 
 import { z } from "zod";
-import { parseTraceparent, traceparentOf } from "../../../model/span.ts";
+import { knownTraceparent } from "../../../model/span.ts";
 import { budgetSchema } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
@@ -37,7 +37,7 @@ export const startTurnSchema = z
     foreground: z.literal(true).optional(),
     traceparent: z
       .string()
-      .transform((header) => placeOf(header))
+      .transform((header) => knownTraceparent(header))
       .optional(),
   })
   .transform(({ content, tools, toolChoice, traceparent, ...others }) => ({
@@ -47,12 +47,6 @@ export const startTurnSchema = z
     ...(tools === undefined || tools.length === 0 ? {} : { tools }),
     ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
   }));
-
-/** Returns a header `traceparent` without what no span needs; `undefined` where it is invalid (SPAN-2). */
-function placeOf(header: string): string | undefined {
-  const place = parseTraceparent(header);
-  return place && traceparentOf(place);
-}
 
 export const updateSchema = z
   .strictObject({

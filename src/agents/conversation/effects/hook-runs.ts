@@ -12,6 +12,7 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { CalledRun } from "../../../protocol/workflow-call.ts";
+import { trailOf } from "../../../shared/call-trail.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
@@ -114,6 +115,7 @@ export class HookRuns {
     const id = runIdOf(called);
     const request = {
       ...{ id, workflow, input, projectId, path, origin, idempotencyKey: operationId },
+      ...trailOf(called),
       ...defined({ pinned }),
     };
     const started = await run.start(principal, request);

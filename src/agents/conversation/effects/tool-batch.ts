@@ -17,7 +17,7 @@ import type { Operation } from "../core/operation.ts";
 import { targetInput } from "../core/planning/tool-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
-import { operationTraceparent } from "../core/trace.ts";
+import { operationTraceparent, turnTraceparent } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
 
 export interface ToolReports {
@@ -83,7 +83,11 @@ export class ToolBatch {
         ...defined({ allowance }),
         ...calledMemory(record, turn, mark),
         timeoutMs,
-        context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, item) },
+        context: {
+          ...callContext(record, turn),
+          // A hook has no span of its own.
+          traceparent: hook === undefined ? operationTraceparent(turn, item) : turnTraceparent(turn),
+        },
       }),
     };
   }

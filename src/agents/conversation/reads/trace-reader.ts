@@ -6,14 +6,14 @@
  * TRACEREAD-2  It has the spans of work that is over, as they are exported, whether or not they were.
  */
 import type { Span } from "../../../model/span.ts";
+import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { calledConversationId, operationId } from "../../../protocol/ids.ts";
-import type { SpanView, TracePart } from "../../../protocol/trace.ts";
-import { defined } from "../../../shared/defined.ts";
-import { toIso } from "../../../shared/time.ts";
+import { type SpanView, spanView, type TracePart } from "../../../protocol/trace.ts";
+import { hookRunMark, isRefused, runMark } from "../core/called-workflow.ts";
 import { exchangeOf } from "../core/exchange.ts";
-import type { Operation } from "../core/operation.ts";
+import { awaitsApproval, type Operation } from "../core/operation.ts";
 import { spansOf } from "../core/spans.ts";
-import type { ConversationState } from "../core/state.ts";
+import { type ConversationIdentity, type ConversationState, chainOf } from "../core/state.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
@@ -43,7 +43,10 @@ export function readTrace(
     const found = n === turn.n ? turn : turns.read(n);
     if (found === undefined) continue;
     spans.push(...spansOf(record, found));
-    opened.push(...found.operations.flatMap((operation) => openedBy(found, operation)));
+    opened.push(
+      ...hookRuns(record, found),
+      ...found.operations.flatMap((operation) => openedBy(record, found, operation)),
+    );
   }
   const partial = more || spans.length > MAX_TRACE_SPANS;
   return {
@@ -54,12 +57,26 @@ export function readTrace(
   };
 }
 
-/** Returns the conversations that a call of an agent opened: one for each attempt. */
-function openedBy(turn: Turn, { item, agent, attempt }: Operation): string[] {
-  if (agent?.mode !== "delegate") return [];
+/** Returns the conversations and the runs that an operation opened: one for each attempt. */
+function openedBy(record: ConversationIdentity, turn: Turn, operation: Operation): string[] {
+  const { item, agent, attempt, result } = operation;
+  const attempts = Array.from({ length: attempt }, (_, index) => index + 1);
+  if (agent?.mode !== "delegate")
+    return attempts.flatMap((one) => runMark(record, turn, { ...operation, attempt: one }).runId ?? []);
+  // A call that was refused has reached nobody.
+  if (awaitsApproval(operation) || isRefused(result?.error?.code)) return [];
   const id = operationId(turn, item);
-  return Array.from({ length: attempt }, (_, index) =>
-    calledConversationId(id, index + 1, agent.jurisdiction),
+  return attempts.map((one) => calledConversationId(id, one, agent.jurisdiction));
+}
+
+/** Returns the runs of a turn's hooks, in their first attempts. */
+function hookRuns(record: ConversationIdentity, turn: Turn): string[] {
+  const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
+  const { assembly, extraction } = turn.hooks ?? {};
+  const runOf = (hook: PinnedHook | undefined, item: number | undefined) =>
+    item === undefined ? undefined : hookRunMark(record, turn, hook, { item, attempt: 1 }).runId;
+  return [runOf(contextAssembly, assembly), runOf(memoryExtraction, extraction)].filter(
+    (id) => id !== undefined,
   );
 }
 
@@ -86,29 +103,4 @@ function endOf(turn: Pick<Turn, "completedAt"> | undefined): number {
 /** Returns the spans of a turn as readers get them. */
 export function spanViews(record: ConversationState["record"], turn: Turn): SpanView[] {
   return spansOf(record, turn).map(spanView);
-}
-
-function spanView({
-  spanId,
-  parentSpanId,
-  name,
-  kind,
-  startedAt,
-  endedAt,
-  attributes,
-  error,
-}: Span): SpanView {
-  return {
-    spanId,
-    ...defined({ parentSpanId }),
-    name,
-    kind,
-    startedAt: toIso(startedAt),
-    endedAt: toIso(endedAt),
-    // Arrays of a span are read-only; those of an answer are not.
-    attributes: Object.fromEntries(
-      Object.entries(attributes).map(([key, value]) => [key, typeof value === "object" ? [...value] : value]),
-    ),
-    ...defined({ error }),
-  };
 }

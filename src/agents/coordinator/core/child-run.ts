@@ -6,6 +6,7 @@ import { Draft } from "./draft.ts";
 import { failureOf } from "./evaluation.ts";
 import { partStart } from "./parts.ts";
 import type { RunState, Token } from "./state.ts";
+import { nodeTrail } from "./trace.ts";
 import { roomOf, sharedRoom } from "./tree-room.ts";
 
 /**
@@ -19,6 +20,7 @@ export function childRunOf(state: RunState, id: number, attempt: number): ChildR
   const { projectId, startedBy, parent, path = [], origin, width } = record;
   const shared = {
     ...{ projectId, startedBy, rootRunId: parent?.rootRunId ?? record.id },
+    ...nodeTrail(record, token),
     room: sharedRoom(roomOf(record), token.phase.room ?? 1),
     ...defined({ origin, width, path: path.length === 0 ? undefined : [...path] }),
   };

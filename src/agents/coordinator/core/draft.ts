@@ -55,6 +55,7 @@ export class Draft {
   time: RunTime | undefined;
   spent: Amounts;
   recoveries: number;
+  retried: RunState["retried"];
   /** Tokens that wait for a sub-workflow, an agent or a part. */
   openCalls: number;
   /** Tokens that wait for a part. */
@@ -102,6 +103,7 @@ export class Draft {
     this.time = before.time;
     this.spent = before.spent ?? NOTHING;
     this.recoveries = before.recoveries ?? 0;
+    this.retried = before.retried;
     this.#made = before.made;
     this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
     this.openParts = [...before.tokens.values()].filter(({ part }) => part === true).length;
@@ -372,7 +374,7 @@ export class Draft {
       root: this.root,
       tokens: this.tokens,
       fanOuts: this.fanOuts,
-      ...defined({ error: this.error, output: this.output, time: this.time }),
+      ...defined({ error: this.error, output: this.output, time: this.time, retried: this.retried }),
       ...(isNothing(spent) ? {} : { spent }),
       ...(this.recoveries > 0 && { recoveries: this.recoveries }),
       ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),

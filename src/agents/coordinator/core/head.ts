@@ -15,11 +15,13 @@ export interface Head {
   time?: RunTime;
   /** Recoveries; none when absent. */
   r?: number;
+  /** Retries, and the time of the newest one; none when absent. */
+  n?: [retries: number, from: number];
   /** Tokens, billionths of a dollar, calls of models and calls of tools that were used; none when absent. */
   u?: [tokens: number, nanoDollars: number, modelCalls: number, toolCalls: number];
 }
 
-export function headOf({ status, made, error, time, recoveries, spent }: RunState): Head {
+export function headOf({ status, made, error, time, recoveries, retried, spent }: RunState): Head {
   return {
     ...defined({
       s: status === "running" ? undefined : status,
@@ -27,6 +29,7 @@ export function headOf({ status, made, error, time, recoveries, spent }: RunStat
       error,
       time,
       r: recoveries || undefined,
+      n: retried && [retried.retries, retried.from],
       u: spent && [spent.tokens, spent.nanoDollars, spent.modelCalls, spent.toolCalls],
     }),
     t: made.tokens,

@@ -2,6 +2,7 @@
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { RunPart, TreeRoom } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
+import type { CallTrail } from "../../../shared/call-trail.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
@@ -14,7 +15,7 @@ export interface RunParent {
   readonly attempt: number;
 }
 
-export interface RunRecord {
+export interface RunRecord extends CallTrail {
   readonly id: string;
   readonly tenant: string;
   readonly projectId: string;

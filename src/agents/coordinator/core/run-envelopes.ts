@@ -64,6 +64,7 @@ import { childRunId, operationOf } from "./operations.ts";
 import { progressOf } from "./own-part.ts";
 import { type RunCaller, type RunRecord, runCaller } from "./record.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
+import { nodeTrail } from "./trace.ts";
 import { isAtRest } from "./tree-room.ts";
 import { workOf } from "./work.ts";
 
@@ -211,6 +212,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
       ...{ agentId, node: token.node, content, path },
       rootRunId: record.parent?.rootRunId ?? record.id,
       origin: { operationId, attempt },
+      ...nodeTrail(record, token),
     });
   }
   return toChild<AgentCallBody>(record, started, AGENT_CALL, {
@@ -220,7 +222,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
     readers: [record.startedBy],
     requester: record.startedBy,
     deadline: token.createdAt + timeoutMs,
-    correlationId: record.id,
+    ...nodeTrail(record, token),
   });
 }
 

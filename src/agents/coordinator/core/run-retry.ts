@@ -49,6 +49,7 @@ export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetri
   draft.status = "running";
   draft.error = undefined;
   draft.recoveries = 0;
+  draft.retried = { retries: (draft.retried?.retries ?? 0) + 1, from: draft.now };
   if (before.record.workflow.definition.timeoutMs !== undefined)
     draft.time = { asked: draft.time?.asked ?? 0, since: draft.now };
   const fanOuts = draft.restore(tokens);

@@ -26,6 +26,8 @@ export interface RunState {
   readonly kept?: Kept;
   /** Crashes that have interrupted work since a node last ended; none when absent. */
   readonly recoveries?: number;
+  /** Retries of the run, and the time of the newest one in milliseconds since the epoch; absent before the first. */
+  readonly retried?: { readonly retries: number; readonly from: number };
   /** The time limit, as far as it is not counted from the beginning. */
   readonly time?: RunTime;
   /** The amounts that the run has used, with its sub-workflows and agents; nothing when absent. */

@@ -1,5 +1,6 @@
 /** Checks the requests of a run's callers: their forms, and the origin that only a conversation gives (INVITE-1). */
 import { z } from "zod";
+import { knownTraceparent } from "../../../model/span.ts";
 import {
   type FollowRun,
   type RetryRun,
@@ -24,6 +25,10 @@ import { type RunRecord, unknownRun } from "../core/record.ts";
 const startSchema = z.strictObject({
   id: runIdSchema,
   ...startFields,
+  traceparent: z
+    .string()
+    .transform((header) => knownTraceparent(header))
+    .optional(),
   path: z.array(agentIdSchema).max(100).exactOptional(),
   origin: runOriginSchema.exactOptional(),
   // Only Workers with a binding send it: the actor of a conversation keeps what the registry has checked.

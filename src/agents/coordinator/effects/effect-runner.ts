@@ -20,6 +20,7 @@ import { OUTCOME_UNKNOWN } from "../core/plan.ts";
 import type { RunRecord } from "../core/record.ts";
 import type { NodeEnded, RunSignal } from "../core/signals.ts";
 import type { NodeOutcome } from "../core/state.ts";
+import { nodeTrail } from "../core/trace.ts";
 
 export interface RunEffectPorts {
   clock: Clock;
@@ -135,7 +136,7 @@ function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
     invocation: () => ({
       ...calledTask(token.node, task),
       input: work.input,
-      context: { tenant, projectId, runId, node: token.node },
+      context: { tenant, projectId, runId, node: token.node, ...nodeTrail(record, token) },
       ...memoryOf(record),
     }),
   };

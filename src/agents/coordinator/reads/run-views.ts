@@ -28,6 +28,7 @@ import { calledBy } from "../core/run-envelopes.ts";
 import { repeatedEffects } from "../core/run-retry.ts";
 import { OVERTIME, openGate } from "../core/run-time.ts";
 import { isOver, type RunState, type Token } from "../core/state.ts";
+import { correlationOf } from "../core/trace.ts";
 import { type NodeWork, shownStatus, workOf } from "../core/work.ts";
 import type { RunJournal } from "../store/run-journal.ts";
 
@@ -57,6 +58,7 @@ export function runView(run: ViewedRun): RunView {
   const tokens = [...state.tokens.values()];
   return {
     ...members(run),
+    correlationId: correlationOf(record),
     input: record.input,
     ...boundedState(state.state),
     ...defined({ output, error, retry: retryOf(state) }),

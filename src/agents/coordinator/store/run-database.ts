@@ -104,6 +104,7 @@ export class RunDatabase {
         error: head.error,
         time: head.time,
         recoveries: head.r,
+        retried: head.n && { retries: head.n[0], from: head.n[1] },
         spent: spentIn(head),
         output: result as JsonObject | undefined,
       }),

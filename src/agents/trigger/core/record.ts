@@ -1,5 +1,6 @@
 /** A trigger as its actor stores it. Times are milliseconds since the epoch. */
 import type { TriggerStarted, TriggerStarts, TriggerWhen } from "../../../protocol/trigger-api.ts";
+import type { CallTrail } from "../../../shared/call-trail.ts";
 
 export interface TriggerRecord {
   readonly id: string;
@@ -35,7 +36,7 @@ export interface Due {
 }
 
 /** One start of a trigger. */
-export interface Firing {
+export interface Firing extends Pick<CallTrail, "traceparent"> {
   readonly id: string;
   readonly tenant: string;
   readonly starts: TriggerStarts;

@@ -33,7 +33,7 @@ export function actorOf({ actsAs, tenant }: Pick<TriggerRecord, "actsAs" | "tena
 
 /** Starts the run or the turn, or finds the one that was started before. Throws what refuses it. */
 export async function start(ports: StartPorts, firing: Firing): Promise<TriggerStarted> {
-  const { id, tenant, starts, key } = firing;
+  const { id, tenant, starts, key, traceparent } = firing;
   const principal = actorOf(firing);
   if (!(await ports.mayAct(principal)))
     throw new DramatisError(
@@ -45,7 +45,7 @@ export async function start(ports: StartPorts, firing: Firing): Promise<TriggerS
     const { conversationId, content, to } = starts;
     if (content === undefined) throw new DramatisError("INVALID_INPUT", "The turn has no content.");
     const conversation = await ports.actors.conversation(tenant, conversationId);
-    const turn = { content, idempotencyKey, ...defined({ to }) };
+    const turn = { content, idempotencyKey, ...defined({ to, traceparent }) };
     const { turnId } = unwrap(await conversation.startTurn(principal, turn));
     return { conversationId, turnId };
   }
@@ -53,7 +53,8 @@ export async function start(ports: StartPorts, firing: Firing): Promise<TriggerS
   const characters = charactersOf(await sha256Hex(JSON.stringify([tenant, idempotencyKey])));
   const runId = inJurisdiction(`run_${characters}`, jurisdictionOf(id));
   const coordinator = await ports.actors.coordinator(tenant, runId);
-  const request = { id: runId, workflow, idempotencyKey, ...defined({ input, projectId }) };
+  const trail = { correlationId: idempotencyKey, ...defined({ traceparent }) };
+  const request = { id: runId, workflow, idempotencyKey, ...trail, ...defined({ input, projectId }) };
   unwrap(await coordinator.start(principal, request));
   return { runId };
 }

@@ -24,7 +24,7 @@ import { bringIn } from "./loop-in.ts";
 /** Adds the agent that a run invites, and starts its turn. Throws what RUNINVITE-4 refuses, and as `bringIn` does. */
 export function planRunInvited(
   state: ConversationState,
-  { agentId, agent, announcement, by, content, invited, origin }: RunInvited,
+  { agentId, agent, announcement, by, content, invited, origin, traceparent }: RunInvited,
   input: PlanInput,
 ): AgentDecision[] {
   const turn = state.active.get(origin.turn);
@@ -55,7 +55,7 @@ export function planRunInvited(
     },
     {
       ...{ agentId, content, by },
-      traceparent: operationTraceparent(turn, origin.item),
+      traceparent: traceparent ?? operationTraceparent(turn, origin.item),
       invited: { ...invited, ...(operation.mode === "sync" ? { passes: true } : {}) },
     },
     input,

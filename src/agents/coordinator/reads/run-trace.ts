@@ -1,0 +1,33 @@
+/**
+ * Reads the part that a run has in a trace: its spans, and what its nodes opened. As in a conversation, work that goes on has no span yet.
+ */
+import { spanView, type TracePart } from "../../../protocol/trace.ts";
+import { spansOf } from "../core/spans.ts";
+import type { RunState } from "../core/state.ts";
+import { traceOf } from "../core/trace.ts";
+import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journal.ts";
+
+/** Spans of one run in a trace. */
+export const MAX_RUN_SPANS = 1_000;
+/** Entries of the journal that are read for a trace. */
+const MAX_ENTRIES = 20_000;
+
+/** Returns the part of a run in its trace. */
+export function readRunTrace({ record, seq }: RunState, journal: Pick<RunJournal, "holding">): TracePart {
+  const { spans, opened, isCut } = spansOf(record, rowsOf(journal), MAX_RUN_SPANS);
+  return {
+    traceId: traceOf(record).traceId,
+    spans: spans.map(spanView),
+    opened,
+    ...(isCut || seq > MAX_ENTRIES ? { partial: true } : {}),
+  };
+}
+
+function* rowsOf(journal: Pick<RunJournal, "holding">): Generator<RunJournalRow> {
+  for (let next = 1; next <= MAX_ENTRIES; ) {
+    const row = journal.holding(next);
+    if (row === undefined) return;
+    yield row;
+    next = lastSeq(row) + 1;
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * The trail of a call: what it has in common with everything that follows from the same message, request or trigger.
+ *
+ * TRAIL-1  Each actor passes the trail of its own caller to all that it calls, with its own place in the trace: to runs, sub-runs and parts of
+ *          fan-outs, to agents, and to tools and tasks. A retry has the same correlation id and the same trace.
+ */
+import { z } from "zod";
+import { defined } from "./defined.ts";
+
+export interface CallTrail {
+  /** Common to everything that follows from one message, request or trigger. */
+  readonly correlationId?: string;
+  /** The place of the caller in its trace, as W3C Trace Context has it. */
+  readonly traceparent?: string;
+}
+
+type Loose<Members> = { [Name in keyof Members]: Members[Name] | undefined };
+
+/** The members of a trail in the schema of a request or an envelope. */
+export const trailFields = {
+  correlationId: z.string().min(1).max(200).exactOptional(),
+  traceparent: z.string().min(1).max(200).exactOptional(),
+};
+
+/** Returns the trail alone, without members that are `undefined`. */
+export function trailOf({ correlationId, traceparent }: Loose<CallTrail>): CallTrail {
+  return defined({ correlationId, traceparent });
+}
