@@ -55,7 +55,7 @@ export function mismatch(from: JsonObject, to: JsonObject, depth = 0): string | 
   return null;
 }
 
-/** Returns the paths of the members that the one schema names and the other refuses. */
+/** Returns the paths of the members that a schema names and another schema refuses. */
 export function refusedMembers(from: JsonObject, to: JsonObject, path = "", depth = 0): string[] {
   if (depth > MAX_COMPARED || !isPlain(from) || !isPlain(to)) return [];
   if (isJsonObject(from.items) && isJsonObject(to.items))

@@ -19,7 +19,7 @@ export interface SpanView {
   error?: string;
 }
 
-/** The part of a trace that one conversation or one run has. */
+/** The part of a trace in a conversation or a run. */
 export interface TracePart {
   /** 32 hexadecimal digits. */
   traceId: string;
@@ -54,7 +54,7 @@ export function spanView({
     kind,
     startedAt: toIso(startedAt),
     endedAt: toIso(endedAt),
-    // Arrays of a span are read-only; those of an answer are not.
+    // A span has read-only arrays, an answer does not.
     attributes: Object.fromEntries(
       Object.entries(attributes).map(([key, value]) => [key, typeof value === "object" ? [...value] : value]),
     ),

@@ -48,6 +48,7 @@ describe("G13 FIRE-6 FIRE-7 a start", () => {
         workflow: "lib/flow",
         input: { n: 1 },
         idempotencyKey: "trig_01JD0000000000000000000000_eu:2026-01-01T00:00:00.000Z",
+        correlationId: "trig_01JD0000000000000000000000_eu:2026-01-01T00:00:00.000Z",
       },
     ]);
     expect(asked[1]).toEqual(asked[0]);

@@ -21,7 +21,7 @@ export function spanLog({ DRAMATIS_LOG }: LogEnvironment): ((spans: readonly Spa
 
 type Facts = Record<string, SpanAttributes[string] | undefined>;
 
-/** Returns the lines of spans that have ended together, those of turns last. Spans of other work have none. */
+/** Returns the lines of spans that have ended together. Lines of turns are last. */
 export function logLines(spans: readonly Span[]): string[] {
   return spans
     .toSorted((one, other) => Number(isTurn(one)) - Number(isTurn(other)))

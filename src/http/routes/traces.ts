@@ -25,7 +25,7 @@ const RUN_TRACE = `${RUN}/trace` as const;
 
 /** Conversations and runs of one trace. Each costs a request to its actor. */
 export const MAX_TRACE_CONVERSATIONS = 40;
-/** Milliseconds in which a conversation or a run must give its part. */
+/** Time limit of each part, in milliseconds. */
 export const TRACE_PART_MS = 5_000;
 
 export const traceOperations: readonly ApiOperation[] = [

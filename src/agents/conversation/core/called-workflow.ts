@@ -45,7 +45,7 @@ export function userOf(
   return by.type === "user" ? by.userId : (call?.requester ?? call?.readers[0]);
 }
 
-/** The errors of calls that never started anything. Those of runs and agents have other codes. */
+/** The errors of calls that never started a run or an agent. */
 const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
   "INVALID_INPUT",
   "PERMISSION_DENIED",
@@ -54,7 +54,7 @@ const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
   "NOT_FOUND",
 ]);
 
-/** Reports whether a call with this error was refused, and has started nothing. */
+/** Reports whether a call with this error was refused before it started a run or an agent. */
 export function isRefused(code: ToolErrorCode | undefined): boolean {
   return code !== undefined && NO_RUN.has(code);
 }

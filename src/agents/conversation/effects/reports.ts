@@ -1,4 +1,4 @@
-/** Reports of what commits of a conversation ended: metrics of model calls, spans, and lines of the log. All are made after the commit. */
+/** Reports the ends of work after each commit of a conversation: metrics of model calls, spans, and lines of the log. */
 import { type MetricsSink, reportMetrics } from "../../../adapters/resilience/telemetry.ts";
 import type { Span } from "../../../model/span.ts";
 import { endedSpans, summarySpan } from "../core/spans.ts";

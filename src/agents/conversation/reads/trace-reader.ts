@@ -63,7 +63,7 @@ function openedBy(record: ConversationIdentity, turn: Turn, operation: Operation
   const attempts = Array.from({ length: attempt }, (_, index) => index + 1);
   if (agent?.mode !== "delegate")
     return attempts.flatMap((one) => runMark(record, turn, { ...operation, attempt: one }).runId ?? []);
-  // A call that was refused has reached nobody.
+  // A refused call has opened no conversation.
   if (awaitsApproval(operation) || isRefused(result?.error?.code)) return [];
   const id = operationId(turn, item);
   return attempts.map((one) => calledConversationId(id, one, agent.jurisdiction));

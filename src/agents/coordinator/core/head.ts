@@ -15,7 +15,7 @@ export interface Head {
   time?: RunTime;
   /** Recoveries; none when absent. */
   r?: number;
-  /** Retries, and the time of the newest one; none when absent. */
+  /** Retries, and the time of the newest retry; absent before the first. */
   n?: [retries: number, from: number];
   /** Tokens, billionths of a dollar, calls of models and calls of tools that were used; none when absent. */
   u?: [tokens: number, nanoDollars: number, modelCalls: number, toolCalls: number];

@@ -1,5 +1,5 @@
 /**
- * Reads the part that a run has in a trace: its spans, and what its nodes opened. As in a conversation, work that goes on has no span yet.
+ * Reads the part of a trace in a run: the spans of work that is over, and the ids of the runs and conversations that its nodes opened.
  */
 import { spanView, type TracePart } from "../../../protocol/trace.ts";
 import { spansOf } from "../core/spans.ts";
