@@ -263,9 +263,9 @@ test("I4 RUNTRACE-2 RUNSPAN-1 a run without an id has its own; a cancelled run a
   await call("POST", `/${id}/cancel`, 200, {});
   const trace = await read<TraceView>(`/api/runs/${id}/trace`);
   expect(trace.partial).toBe(false);
-  expect(trace.spans.map(({ name, error }) => [name.split(" ")[0], error])).toEqual([
-    ["invoke_workflow", "CANCELLED"],
+  expect(trace.spans.map(({ name, error }) => [name.split(" ")[0], error]).toSorted()).toEqual([
     ["execute_task", "CANCELLED"],
+    ["invoke_workflow", "CANCELLED"],
   ]);
   expect(correlationsOf(trace.spans)).toEqual([id]);
   expect(idsOf(await spansOf(trace.traceId, 2))).toEqual(idsOf(trace.spans));
