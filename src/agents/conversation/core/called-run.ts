@@ -12,6 +12,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { calledMemory } from "./called-memory.ts";
 import { userOf, workflowOf } from "./called-workflow.ts";
+import { correlationOf } from "./correlation.ts";
 import type { HookRun } from "./hooks.ts";
 import { markOfCall } from "./marks.ts";
 import type { Operation } from "./operation.ts";
@@ -19,7 +20,7 @@ import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { operationTraceparent, turnTraceparent } from "./trace.ts";
-import { correlationOf, type Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
 
 /** Returns the data of the run of a call; `undefined` for a call that waits for no run. Throws if planning should have refused the call. */
 export function calledRunOf(
