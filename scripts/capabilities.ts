@@ -773,14 +773,19 @@ export const CAPABILITIES: readonly Capability[] = [
       "Rules by requester, participant, role or user; the requester excluded on demand; enforced at every entrance; inbox of tool calls and gates.",
   },
   {
+    row: "I2",
+    name: "Bounded trees",
+    statement:
+      "Active runs and tokens of a tree of runs are bounded and queued; another tenant's wait stays near its idle value.",
+  },
+  {
     row: "I3",
     name: "Long work",
     statement: "A workflow tool, an agent node and a wait for a person last days, across deployments.",
   },
   {
-    row: "I2",
-    name: "Bounded trees",
-    statement:
-      "Active runs and tokens of a tree of runs are bounded and queued; another tenant's wait stays near its idle value.",
+    row: "I4",
+    name: "Correlation over everything",
+    statement: "One correlation id and one trace from message to run, sub-run, agent and task.",
   },
 ];
