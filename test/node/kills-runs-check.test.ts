@@ -49,7 +49,7 @@ function history({ lines = LINES, hits = HITS, view = {} }: Change): RunsHistory
     }),
   );
   const whole: RunView = {
-    id: "run_1",
+    ...{ id: "run_1", correlationId: "run_1" },
     workflow: { library: "kills", id: "errands", version: 1 },
     ...{ projectId: "default", status: "completed", startedBy: "local", createdAt: "" },
     input: { calls: ["r0:c0", "r0:c1"] },
