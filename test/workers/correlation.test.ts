@@ -136,7 +136,7 @@ async function toldTo(conversationId: string): Promise<{ correlationId: string; 
   return { correlationId: turn.correlationId, told };
 }
 
-test("I4 TRAIL-1 RUNTRACE-1 RUNSPAN-1 RUNSPAN-2 from a message over a run, a sub-run and an agent to its tool", async () => {
+test("I4 TRAIL-1 RUNTRACE-1 RUNSPAN-1 RUNSPAN-2 RUNSPAN-3 from a message over a run, a sub-run and an agent to its tool", async () => {
   const { traceId, traceparent } = newTrace();
   const conversation = await createConversation(boss);
   const bottom = working();
@@ -193,7 +193,10 @@ test("I4 TRAIL-1 RUNTRACE-1 RUNSPAN-1 RUNSPAN-2 from a message over a run, a sub
   expect(new Set(idsOf(trace.spans)).size).toBe(trace.spans.length);
   expect(trace.spans.filter(({ parentSpanId }) => parentSpanId === CALLER)).toHaveLength(1);
   // The collector got the same spans.
-  expect(idsOf(await spansOf(traceId, trace.spans.length))).toEqual(idsOf(trace.spans));
+  const collected = await spansOf(traceId, trace.spans.length);
+  expect(idsOf(collected)).toEqual(idsOf(trace.spans));
+  for (const text of [bottom.key, play.key, "Done.", "All done."])
+    expect(JSON.stringify([trace.spans, collected])).not.toContain(text);
 });
 
 test("I4 TRAIL-1 an agent that a run invites has the node as its parent", async () => {
