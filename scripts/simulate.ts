@@ -20,6 +20,13 @@ const SHRINK_MS = 60_000;
 const MAX_SHOWN = 3;
 /** Each fault must occur at least once per this many seeds, on average. */
 const SEEDS_PER_FAULT = 1_000;
+/** Ports that plans aim at. */
+const AIMS = {
+  "Requests of tools": "tool.request",
+  "Reports of tools": "tool.report",
+  "Late results of tools": "tool.result",
+  Approvals: "approval",
+};
 
 async function bundle(directory: string): Promise<string> {
   const file = join(directory, "worker.mjs");
@@ -98,6 +105,13 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   console.log("\nfault                           planned    fired");
   for (const [name, { planned, fired }] of [...table].sort()) {
     console.log(`${name.padEnd(30)} ${String(planned).padStart(8)} ${String(fired).padStart(8)}`);
+  }
+  for (const [what, pattern] of Object.entries(AIMS)) {
+    const rows = [...table].filter(([name]) => name.endsWith(` at ${pattern}`)).map(([, row]) => row);
+    const sum = (key: "planned" | "fired") => rows.reduce((total, row) => total + row[key], 0);
+    console.log(
+      `${what}: ${Math.round((100 * sum("fired")) / Math.max(1, sum("planned")))} % of the faults took effect.`,
+    );
   }
   const least = Math.floor(seeds / SEEDS_PER_FAULT);
   const missing = [...table].filter(([, { fired }]) => fired < least).map(([name]) => name);

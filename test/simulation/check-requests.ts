@@ -279,7 +279,12 @@ function movesSaid(moves: readonly MoveView[]): Said[][] {
 
 function replySaid(raw: MoveView["raw"]): Said {
   // SAFETY: the view gives the model's reply in this form.
-  const { text, toolCalls } = raw as { text: string; toolCalls: { name: string }[] };
+  const { text, toolCalls, notice } = raw as {
+    text: string;
+    toolCalls: { name: string }[];
+    notice?: true;
+  };
+  if (notice) return { role: "system", text: endText(text), calls: [] };
   return said(
     "assistant",
     text,

@@ -1,4 +1,4 @@
-/** Generates a plan from a seed. Most plans are small, because a short failing plan is easier to understand. */
+/** Generates a plan from a seed. A fault at a tool's result or an approval gets a call that reaches it. Most plans are small, because a short failing plan is easier to understand. */
 import {
   type ActPlan,
   CAREFUL_NAMES,
@@ -38,7 +38,7 @@ export function generatePlan(seed: number): Plan {
   const faults = random.list(faultCount(shape), (index) =>
     faultPlan(random.fork(`fault ${index}`), conversations.length),
   );
-  return { seed, conversations, faults };
+  return aimed({ seed, conversations, faults }, random.fork("aim"));
 }
 
 /** Number of faults: none in one of twenty plans, a storm of crashes in one of fifty. */
@@ -315,6 +315,82 @@ function clientCallPlan(random: Random): CallPlan {
     progress: 0,
     ...(random.chance(0.3) ? { again: random.pick(["same", "different"] as const) } : {}),
     ...(random.chance(0.15) ? { rivals: true } : {}),
+  };
+}
+
+/** Ports that a run reaches only with a call of its own, in the order of these calls. */
+export const AIMED = ["tool.result", "tool.report", "tool.request", "approval"] as const;
+
+/** Lets the first message of a conversation make the calls that its faults at `AIMED` ports need. */
+function aimed({ seed, conversations, faults }: Plan, random: Random): Plan {
+  const crashes: Fault[] = [];
+  const changed = conversations.map((plan, conversation): ConversationPlan => {
+    const own = faults.filter((fault) => fault.conversation === conversation);
+    const ports = AIMED.filter((port) => own.some((fault) => fault.port === port));
+    // A result comes late if its actor dies while the tool runs.
+    if (ports.includes("tool.result"))
+      crashes.push({ conversation, port: "tool.request", nth: 1, kind: "crash", when: "after" });
+    return ports.length === 0 ? plan : withCalls(plan, ports, random.fork(`conversation ${conversation}`));
+  });
+  const first = faults.map((fault): Fault => {
+    if (!AIMED.some((port) => port === fault.port)) return fault;
+    const isSecond = crashes.some(
+      ({ conversation, port }) => conversation === fault.conversation && port === fault.port,
+    );
+    return { ...fault, nth: isSecond ? 2 : 1 };
+  });
+  return { seed, conversations: changed, faults: [...first, ...crashes] };
+}
+
+function withCalls(
+  plan: ConversationPlan,
+  ports: readonly (typeof AIMED)[number][],
+  random: Random,
+): ConversationPlan {
+  const { budget, clients, maxMoves } = plan;
+  const [client = clientPlan(random.fork("client")), ...others] = clients;
+  const [message = messagePlan(random.fork("message")), ...later] = client.messages;
+  const replies = ports.map(
+    (port): ReplyPlan => ({ failures: [], length: 3, pace: 5, calls: [aimedCall(port, random.fork(port))] }),
+  );
+  const { modelCalls, toolCalls, tokens } = budget ?? {};
+  const more = replies.length + 1;
+  return {
+    ...plan,
+    maxMoves: Math.max(maxMoves, more),
+    ...(budget && {
+      budget: {
+        ...(modelCalls === undefined ? {} : { modelCalls: modelCalls + more }),
+        ...(toolCalls === undefined ? {} : { toolCalls: toolCalls + more }),
+        ...(tokens === undefined ? {} : { tokens: tokens + 2_000 * more }),
+      },
+    }),
+    clients: [
+      {
+        ...client,
+        channel: client.channel === "signals" ? "http" : client.channel,
+        ...(client.leaves === undefined ? {} : { leaves: client.leaves + 20_000 }),
+        messages: [
+          {
+            ...message,
+            ...(plan.order === "interrupt" ? { waitsFor: "answer" } : {}),
+            replies: [...replies, ...message.replies],
+          },
+          ...later,
+        ],
+      },
+      ...others,
+    ],
+  };
+}
+
+function aimedCall(port: (typeof AIMED)[number], random: Random): CallPlan {
+  const call = { arguments: "valid", ms: random.int(200, 3_000), outcome: "answer", progress: 0 } as const;
+  if (port !== "approval") return { ...call, tool: random.pick(["look_up", "save", "charge"] as const) };
+  return {
+    ...call,
+    tool: random.pick(CAREFUL_NAMES),
+    approval: { approves: random.chance(0.7), ms: random.small(0, 5_000) },
   };
 }
 

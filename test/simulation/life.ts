@@ -129,7 +129,7 @@ export class Life implements Caller {
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#runtimePorts());
     this.#usage = this.#usageMirror();
-    const approve: Approve = (...answer) => this.runtime.results.approve(...answer);
+    const approve: Approve = (...answer) => this.#takeApproval(answer);
     this.approve = actor.surroundings.variant.approve?.(approve) ?? approve;
     const submit: Submit = (results) => this.runtime.results.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
@@ -193,6 +193,32 @@ export class Life implements Caller {
   leave(): void {
     this.#alive = false;
     this.clock.die();
+  }
+
+  async #takeApproval(answer: Parameters<Approve>): Promise<Awaited<ReturnType<Approve>>> {
+    const { plane } = this.actor.surroundings;
+    const faults = plane.cross(this.conversation, "approval");
+    const strike = (when: "before" | "after") => {
+      const crash = faults.find((fault) => fault.kind === "crash" && fault.when === when);
+      if (crash === undefined) return;
+      plane.fire(crash);
+      this.die();
+      throw new Crash();
+    };
+    strike("before");
+    for (const fault of faults) {
+      if (fault.kind !== "delay") continue;
+      plane.fire(fault);
+      await this.clock.sleep(fault.ms);
+    }
+    const taken = await this.runtime.results.approve(...answer);
+    for (const fault of faults) {
+      if (fault.kind !== "duplicate") continue;
+      plane.fire(fault);
+      await this.runtime.results.approve(...answer);
+    }
+    strike("after");
+    return taken;
   }
 
   #runtimePorts(): ConstructorParameters<typeof ConversationRuntime>[0] {

@@ -68,7 +68,7 @@ export function amissIn(
   { summary, turns }: Window,
   budget: number,
 ): string | undefined {
-  const saidOf = (events: readonly Shown[]) => events.map((event) => event.said);
+  const saidOf = (events: readonly Shown[]) => events.map((event) => event.said).filter(isSent);
   const front = actual.slice(0, summary.length);
   const left = actual.slice(summary.length);
   if (!isDeepStrictEqual(front, saidOf(summary))) return "it does not begin with the summary in force";
@@ -85,6 +85,11 @@ export function amissIn(
   if (tokens > room) return `it has ${tokens} tokens, and ${room} fit`;
   const more = tokens + tokensOf(turns[start - 1] ?? []);
   return tokens < room / 2 && more <= room ? `it has only ${tokens} tokens, and ${room} fit` : undefined;
+}
+
+/** Reports whether a provider is sent a message: an empty reply is left out. */
+function isSent({ role, text, calls }: Said): boolean {
+  return role !== "assistant" || calls.length > 0 || text.trim() !== "";
 }
 
 /** Of a turn that does not fit alone, its message is shown, and its last moves. */
