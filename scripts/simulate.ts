@@ -1,7 +1,7 @@
 /**
  * `npm run simulate -- --seeds N [--from S]`: simulates conversations under seeded faults. Exits with 1 if a seed fails, and
  * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. `--trees` simulates trees of calls of agents, `--memory` the
- * memory of an agent.
+ * memory of an agent, `--runs` runs of workflows.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
 import { rolldown } from "rolldown";
-import type { Answer, Job } from "../test/simulation/worker.ts";
+import type { Answer, Job, Others } from "../test/simulation/worker.ts";
 import { Failure } from "./failure.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -31,7 +31,7 @@ const AIMS = {
 async function bundle(directory: string): Promise<string> {
   const file = join(directory, "worker.mjs");
   const build = await rolldown({ input: join(ROOT, "test/simulation/worker.ts"), platform: "node" });
-  await build.write({ file, format: "esm" });
+  await build.write({ file, format: "esm", codeSplitting: false });
   await build.close();
   return file;
 }
@@ -131,13 +131,8 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   return failing.length === 0 && missing.length === 0;
 }
 
-/** Simulates trees of calls, or memories. Returns `true` if nothing failed. */
-async function simulateOthers(
-  pool: Pool,
-  type: "trees" | "memory",
-  from: number,
-  seeds: number,
-): Promise<boolean> {
+/** Simulates trees of calls, memories or runs. Returns `true` if nothing failed. */
+async function simulateOthers(pool: Pool, type: Others, from: number, seeds: number): Promise<boolean> {
   const started = performance.now();
   let failed = 0;
   const jobs: Job[] = [];
@@ -149,7 +144,7 @@ async function simulateOthers(
     for (const { seed, violations } of answer.failures) console.log(`Seed ${seed} fails: ${violations[0]}`);
   });
   const seconds = (performance.now() - started) / 1_000;
-  const what = type === "trees" ? "trees" : "memories";
+  const what = type === "memory" ? "memories" : type;
   console.log(`${seeds} ${what} from seed ${from}: ${failed} failed, ${seconds.toFixed(1)} s.`);
   return failed === 0;
 }
@@ -174,7 +169,7 @@ async function simulatePlan(pool: Pool, file: string, milliseconds: number): Pro
 }
 
 const USAGE =
-  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees | --memory] [--plan FILE [--shrink]]";
+  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees | --memory | --runs] [--plan FILE [--shrink]]";
 
 function readOptions() {
   const values = parseOptions();
@@ -198,6 +193,7 @@ function parseOptions() {
         plan: { type: "string" },
         trees: { type: "boolean", default: false },
         memory: { type: "boolean", default: false },
+        runs: { type: "boolean", default: false },
         shrink: { type: "boolean", default: false },
       },
     }).values;
@@ -208,12 +204,13 @@ function parseOptions() {
 
 /** Returns `true` if nothing failed. */
 async function main(): Promise<boolean> {
-  const { seeds, from, workers, plan, shrink, trees, memory } = readOptions();
+  const { seeds, from, workers, plan, shrink, ...options } = readOptions();
+  const others = (["trees", "memory", "runs"] as const).find((type) => options[type]);
   const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
   try {
     const pool = new Pool(await bundle(directory), plan === undefined ? workers : 1);
     try {
-      if (trees || memory) return await simulateOthers(pool, trees ? "trees" : "memory", from, seeds);
+      if (others !== undefined) return await simulateOthers(pool, others, from, seeds);
       return await (plan === undefined
         ? simulateSeeds(pool, from, seeds)
         : simulatePlan(pool, plan, shrink ? SHRINK_MS : 0));

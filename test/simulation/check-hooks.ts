@@ -26,7 +26,10 @@ export function checkHooks({ history, outcome, conversation, fail }: Scope): voi
     if (begun !== (hooks.extraction !== undefined && turn.status === "completed" ? 1 : 0))
       fail("hooks", `${turn.id} has ${begun} extractions.`);
     const hasFailed = turn.issues?.memoryExtractionFailed === true;
-    if (begun === 1 && placesOf("memory_extraction.completed").length !== (hasFailed ? 0 : 1))
+    // An extraction that failed may begin once more later.
+    const mayEndLater = hasFailed && placesOf("memory_extraction.resumed").length > 0;
+    const completed = placesOf("memory_extraction.completed").length;
+    if (begun === 1 && completed !== (hasFailed ? 0 : 1) && !(mayEndLater && completed === 1))
       fail("hooks", `The extraction of ${turn.id} ended otherwise than the turn says.`);
   }
 }

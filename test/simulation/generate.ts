@@ -244,7 +244,7 @@ function actPlan(random: Random): ActPlan[] {
 }
 
 function messagePlan(random: Random): MessagePlan {
-  return {
+  return withCycles({
     waitsFor: random.pick(["nothing", "acknowledgement", "answer"] as const),
     pause: random.small(0, 3_000),
     length: random.small(1, 12),
@@ -253,8 +253,18 @@ function messagePlan(random: Random): MessagePlan {
       ? { output: random.list(random.small(0, 3), () => random.pick(UNFIT_ANSWERS)) }
       : {}),
     replies: random.list(random.small(0, 3), (index) => replyPlan(random.fork(`reply ${index}`))),
-  };
+  });
 }
+
+/** The simulated model reads its place in a turn of several cycles from their answers, and an empty answer is not sent back. */
+function withCycles({ replies, ...message }: MessagePlan): MessagePlan {
+  const hasCycles = replies.some(({ calls }) => calls.some(({ tool }) => BACKGROUND.has(tool)));
+  const wordy = (reply: ReplyPlan) => ({ ...reply, length: Math.max(1, reply.length) });
+  return { ...message, replies: hasCycles ? replies.map(wordy) : replies };
+}
+
+/** Tools that run in the background. */
+const BACKGROUND: ReadonlySet<string> = new Set([...JOB_NAMES, "remit"]);
 
 function replyPlan(random: Random): ReplyPlan {
   return {
@@ -319,7 +329,7 @@ function clientCallPlan(random: Random): CallPlan {
 }
 
 /** Ports that a run reaches only with a call of its own, in the order of these calls. */
-export const AIMED = ["tool.result", "tool.report", "tool.request", "approval"] as const;
+const AIMED = ["tool.result", "tool.report", "tool.request", "approval"] as const;
 
 /** Lets the first message of a conversation make the calls that its faults at `AIMED` ports need. */
 function aimed({ seed, conversations, faults }: Plan, random: Random): Plan {
@@ -347,11 +357,20 @@ function withCalls(
   ports: readonly (typeof AIMED)[number][],
   random: Random,
 ): ConversationPlan {
-  const { budget, clients, maxMoves } = plan;
+  const { budget, maxMoves } = plan;
+  // A stop may end a call before somebody answers.
+  const clients = ports.includes("approval")
+    ? plan.clients.map(({ acts: _, ...left }) => left)
+    : plan.clients;
   const [client = clientPlan(random.fork("client")), ...others] = clients;
   const [message = messagePlan(random.fork("message")), ...later] = client.messages;
-  const replies = ports.map(
-    (port): ReplyPlan => ({ failures: [], length: 3, pace: 5, calls: [aimedCall(port, random.fork(port))] }),
+  const [first = "approval", ...next] = ports.filter((port) => port !== "approval" || ports.length === 1);
+  const beside = ports.includes("approval") && first !== "approval" ? (["approval"] as const) : [];
+  const replies = [[first, ...beside], ...next.map((port) => [port])].map(
+    (together): ReplyPlan => ({
+      ...{ failures: [], length: 3, pace: 5 },
+      calls: together.map((port) => aimedCall(port, random.fork(port))),
+    }),
   );
   const { modelCalls, toolCalls, tokens } = budget ?? {};
   const more = replies.length + 1;
@@ -371,11 +390,11 @@ function withCalls(
         channel: client.channel === "signals" ? "http" : client.channel,
         ...(client.leaves === undefined ? {} : { leaves: client.leaves + 20_000 }),
         messages: [
-          {
+          withCycles({
             ...message,
             ...(plan.order === "interrupt" ? { waitsFor: "answer" } : {}),
             replies: [...replies, ...message.replies],
-          },
+          }),
           ...later,
         ],
       },
@@ -385,12 +404,12 @@ function withCalls(
 }
 
 function aimedCall(port: (typeof AIMED)[number], random: Random): CallPlan {
-  const call = { arguments: "valid", ms: random.int(200, 3_000), outcome: "answer", progress: 0 } as const;
+  const call = { arguments: "valid", ms: random.int(50, 1_000), outcome: "answer", progress: 0 } as const;
   if (port !== "approval") return { ...call, tool: random.pick(["look_up", "save", "charge"] as const) };
   return {
     ...call,
     tool: random.pick(CAREFUL_NAMES),
-    approval: { approves: random.chance(0.7), ms: random.small(0, 5_000) },
+    approval: { approves: random.chance(0.7), ms: random.small(0, 1_500) },
   };
 }
 

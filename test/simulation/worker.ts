@@ -3,27 +3,39 @@ import { parentPort } from "node:worker_threads";
 import { generatePlan } from "./generate.ts";
 import { simulateMemory } from "./memory.ts";
 import type { Plan } from "./plan.ts";
+import { simulateFaultyRun } from "./run-faults/run.ts";
+import { simulateRun } from "./runs.ts";
 import { type Batch, reportOf, shrinkTrial, tryPlan, trySeeds } from "./simulate.ts";
 import { simulateTree } from "./trees/run.ts";
 
+/** What is simulated beside conversations. */
+export type Others = "trees" | "memory" | "runs";
+
 export type Job =
   | { type: "seeds"; from: number; count: number }
-  | { type: "trees" | "memory"; from: number; count: number }
+  | { type: Others; from: number; count: number }
   /** Time to shrink a failing plan; 0 leaves it unchanged. */
   | { type: "explain"; plan: Plan | number; milliseconds: number };
 
 export type Answer =
   | { type: "seeds"; batch: Batch }
-  | { type: "trees" | "memory"; failures: { seed: number; violations: string[] }[] }
+  | { type: Others; failures: { seed: number; violations: string[] }[] }
   | { type: "explain"; failed: boolean; text: string; plan: Plan };
+
+const OTHERS: Readonly<Record<Others, (seed: number) => Promise<string[]>>> = {
+  trees: simulateTree,
+  memory: async (seed) => (await simulateMemory(seed)).violations,
+  /** A run with gates, and a run that is retried. */
+  runs: async (seed) =>
+    [await simulateFaultyRun(seed), await simulateRun(seed)].flatMap((found) => found?.violations ?? []),
+};
 
 async function perform(job: Job): Promise<Answer> {
   if (job.type === "seeds") return { type: "seeds", batch: await trySeeds(job.from, job.count) };
   if (job.type !== "explain") {
     const failures = [];
     for (let seed = job.from; seed < job.from + job.count; seed++) {
-      const violations =
-        job.type === "trees" ? await simulateTree(seed) : (await simulateMemory(seed)).violations;
+      const violations = await OTHERS[job.type](seed);
       if (violations.length > 0) failures.push({ seed, violations });
     }
     return { type: job.type, failures };
