@@ -15,8 +15,9 @@ import { isAttachmentId } from "./attachment.ts";
 /** Length of the beginning and of the end in a view, in UTF-16 units. */
 const [HEAD_LENGTH, TAIL_LENGTH] = [3_000, 1_000];
 
-/** Tokens of a page: the least, the usual number, and the most. */
-const [MIN_PAGE, PAGE, MAX_PAGE] = [100, 2_000, 8_000];
+/** Tokens of a page: the least, and the usual number. */
+const [MIN_PAGE, PAGE] = [100, 2_000];
+const MAX_PAGE = 8_000;
 
 /** The media type of a stored result. */
 export const RESULT_TYPE = "application/json";

@@ -12,6 +12,7 @@ import { hookReference, OTHER_HOOK } from "./hook-forms.ts";
 import type { HookUse } from "./hook-inputs.ts";
 import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import type { Registry } from "./registry.ts";
+import { MAX_TIMEOUT_MS } from "./schemas.ts";
 import { WORKFLOW_DEFAULTS } from "./workflow-tool.ts";
 
 /** A hook of a persona, and the library in which a bare id is looked up. */
@@ -58,7 +59,7 @@ async function overWorkflow(
 ): Promise<FoundHook> {
   const { library, id, version, definition } = await registry.workflow(reference);
   checkHookFit(name, formatReference(reference), definition);
-  return { library, id, version, ...WORKFLOW_DEFAULTS };
+  return { library, id, version, effect: WORKFLOW_DEFAULTS.effect, timeoutMs: MAX_TIMEOUT_MS };
 }
 
 async function exists(

@@ -30,6 +30,8 @@ import {
   type RunPart,
   runEndedSchema,
   runRestSchema,
+  WORK_HELD,
+  workHeldSchema,
 } from "../../../src/protocol/run-call.ts";
 import { asResult } from "../../../src/shared/errors.ts";
 import type { Random } from "../../simulation/random.ts";
@@ -202,6 +204,10 @@ export class PlayedTree {
       case RUN_REST: {
         const { isAtRest, seq } = runRestSchema.parse(body);
         return this.take(to.id, { type: "run.rested", token: token(), attempt, rest: { isAtRest, seq } });
+      }
+      case WORK_HELD: {
+        const { isHeld, seq } = workHeldSchema.parse(body);
+        return this.take(to.id, { type: "work.held", token: token(), attempt, isHeld, seq });
       }
       case RUN_CANCEL:
         if (this.runs.has(to.id)) return this.take(to.id, { type: "run.cancel", by: from });
