@@ -8,7 +8,7 @@ import { traceOf } from "../core/trace.ts";
 import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journal.ts";
 
 /** Spans of one run in a trace. */
-export const MAX_RUN_SPANS = 1_000;
+const MAX_RUN_SPANS = 1_000;
 /** Entries of the journal that are read for a trace. */
 const MAX_ENTRIES = 20_000;
 
