@@ -95,7 +95,7 @@ describe("scenario 09: a context hook that is a workflow", () => {
     });
     await call("GET", `/${id}`, 404, undefined, { subject: "bob", tenant: "test", roles: [] });
     const turn = await conversation.turn(turnId);
-    expect(turn.contextAssemblyRunId).toBe(entries[0]?.operationId);
+    expect(turn.contextAssemblyRunId).toBe(id);
   });
 
   test("HOOKIN-1 a closed input schema takes all that the hook gives, memories included", async () => {
@@ -191,6 +191,7 @@ test("scenario 10: A39 A40 a workflow extracts, and its operations are in the jo
   const [id = "", again] = runIds(entries);
   expect(again).toBe(id);
   expect(await call("GET", `/${id}`, 200)).toMatchObject({ status: "completed", startedBy: "ada" });
+  expect((await conversation.turn(turnId)).memoryExtractionRunId).toBe(id);
   expect(await play.runs()).toHaveLength(1);
 });
 
@@ -240,6 +241,7 @@ test("scenario 13: A38 HOOK-3 a context hook whose runs fail fails its turn, and
   expect(new Set(ids).size).toBe(3);
   expect(started && runIds([started])).toEqual(ids.slice(0, 1));
   for (const id of ids) expect(await call("GET", `/${id}`, 200)).toMatchObject({ status: "failed" });
+  expect((await conversation.turn(turnId)).contextAssemblyRunId).toBe(ids[2]);
 });
 
 test("scenario 14: A40 HOOK-4 an extraction whose runs fail leaves its turn completed", async () => {

@@ -51,7 +51,10 @@ export function beginCycle(
     ...dueFor(contextAssembly.task),
   };
   return {
-    members: { call: null, assembly, items: items + 1, hooks: { ...hooks, assembly: items } },
+    members: {
+      ...{ call: null, assembly, items: items + 1 },
+      hooks: { ...defined({ extraction: hooks?.extraction }), assembly: items },
+    },
     entry: {
       ...{ type: "context_assembly.started", turn: n, item: items },
       ...runData(hookRunMark(record, turn, contextAssembly, first)),
@@ -97,7 +100,8 @@ export function reduceAssembly(
       const due = dueFor(contextAssembly?.task);
       const { attempt } = assembly;
       const next = { ...reservedAs(assembly, due), attempt: attempt + 1, notBefore: decision.notBefore };
-      return withTurn(transition, { ...turn, ...withOutcome(turn), assembly: next }, [
+      const hooks = { ...turn.hooks, attempt: next.attempt };
+      return withTurn(transition, { ...turn, ...withOutcome(turn), assembly: next, hooks }, [
         assemblyFailure(record, turn, decision.error, false),
       ]);
     }

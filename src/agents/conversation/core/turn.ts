@@ -97,8 +97,8 @@ export interface Turn {
   readonly told?: Told;
   /** The memories that earlier cycles of the turn were told of. */
   readonly toldBefore?: readonly UsedMemory[];
-  /** The items of the turn's newest hooks. Their operations have these ids. */
-  readonly hooks?: { readonly assembly?: number; readonly extraction?: number };
+  /** The items of the turn's newest hooks. Their operations have these ids. `attempt` is that of the context hook, if it is not the first. */
+  readonly hooks?: { readonly assembly?: number; readonly attempt?: number; readonly extraction?: number };
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
   readonly replies: readonly Reply[];

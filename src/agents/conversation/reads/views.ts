@@ -1,6 +1,7 @@
 /** A conversation's records as its clients see them. Pure. */
 
 import type { ResolvedApproval } from "../../../protocol/conversation-api.ts";
+import type { PinnedHook } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type {
@@ -18,7 +19,7 @@ import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
-import { runMark } from "../core/called-workflow.ts";
+import { hookRunMark, runMark } from "../core/called-workflow.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
@@ -130,14 +131,23 @@ export function answeredTurnView(
   return { ...turnSummaryView(turn), ...defined({ output: outputOf(turn) }), spent };
 }
 
-function hookId(turn: Turn, item: number | undefined): string | null {
-  return item === undefined ? null : operationId(turn, item);
+/** Returns the id of the run of a hook, or of the operation of a hook that is a task. */
+function hookRunId(
+  record: ConversationIdentity,
+  turn: Turn,
+  hook: PinnedHook | undefined,
+  [item, attempt = 1]: [item: number | undefined, attempt?: number | undefined],
+): string | null {
+  if (item === undefined) return null;
+  return hookRunMark(record, turn, hook, { item, attempt }).runId ?? operationId(turn, item);
 }
 
 /** `previous` is the id of the turn before. */
 export function turnView(record: ConversationIdentity, turn: Turn, previous: string | undefined): TurnView {
   const { caller, exchange, input, replyTo, createdAt, completedAt } = turn;
   const answer = finalReply(turn);
+  const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
+  const { assembly, attempt, extraction } = turn.hooks ?? {};
   return {
     ...answeredTurnView(record, turn),
     conversationId: record.id,
@@ -148,8 +158,8 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     userMessageId: exchange?.message ?? messageId(turn, 0),
     agentMessageIds: agentReplies(turn).map(({ item }) => messageId(turn, item)),
     replyToMessageId: replyTo ?? null,
-    contextAssemblyRunId: hookId(turn, turn.hooks?.assembly),
-    memoryExtractionRunId: hookId(turn, turn.hooks?.extraction),
+    contextAssemblyRunId: hookRunId(record, turn, contextAssembly, [assembly, attempt]),
+    memoryExtractionRunId: hookRunId(record, turn, memoryExtraction, [extraction]),
     // The clock may have been set back in between.
     latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),
