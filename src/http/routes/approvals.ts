@@ -16,7 +16,7 @@ const filter = (what: string) => z.exactOptional(z.string().min(1).max(200).meta
 
 const listQuery = pageSchema.extend({
   kind: z.exactOptional(
-    z.enum(["tool", "gate"]).meta({ description: "`tool`: calls of tools. `gate`: gates of runs." }),
+    z.enum(["tool", "gate"]).meta({ description: "Calls of tools (`tool`) or gates of runs (`gate`) only." }),
   ),
   agent: filter("Calls of this agent."),
   conversation: filter("Calls in this conversation."),
@@ -24,8 +24,8 @@ const listQuery = pageSchema.extend({
   since: z.exactOptional(
     z.iso
       .datetime({ offset: true, error: "Must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`." })
-      .transform((text) => Date.parse(text))
-      .meta({ description: "Requests since this time.", example: "2026-01-31T12:00:00Z" }),
+      .meta({ description: "Requests since this time.", example: "2026-01-31T12:00:00Z" })
+      .transform((text) => Date.parse(text)),
   ),
 });
 
