@@ -21,10 +21,12 @@ export function foldText(text: string, form: "NFC" | "NFKC" = "NFC"): string {
   const decomposed = text.replace(UNSEEN, "").normalize(form === "NFC" ? "NFD" : "NFKD");
   // Folding may give a letter that has a decomposition of its own.
   const small = foldCase(decomposed).normalize(form === "NFC" ? "NFD" : "NFKD");
-  return small.replace(OPTIONAL_MARKS, "").normalize(form);
+  return small.replace(POINTS, "").replace(OPTIONAL_MARKS, "").normalize(form);
 }
 
 const ASCII = /^\p{ASCII}*$/u;
 const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;
-const OPTIONAL_MARKS =
-  /(?<=\p{Script=Greek})\p{M}+|(?<=е)\u0308|(?<=[аеиоуыэюя]\u0308?)\u0301|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]|[\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]/gu;
+/** The points of Hebrew and Arabic. They go first: a mark behind a point then stands behind its letter. */
+const POINTS =
+  /[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]/gu;
+const OPTIONAL_MARKS = /(?<=\p{Script=Greek})\p{M}+|(?<=е\u0301*)\u0308+|(?<=[аеиоуыэюя]\u0308*)\u0301+/gu;

@@ -1148,7 +1148,7 @@ describe("a mailbox", () => {
     send();
     await clock.advance(0);
     const [letter] = mailbox.deadLetters().items;
-    expect(letter?.error.message).toBe(`${"x".repeat(1_999)}\uFFFD`);
+    expect(letter?.error.message).toBe("x".repeat(1_999));
     expect(letter?.error.errors).toHaveLength(20);
     expect(letter?.error.errors?.[0]).toEqual({
       path: issue.path.slice(0, 500),
