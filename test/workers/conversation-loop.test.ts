@@ -383,12 +383,12 @@ describe("the order of a turn", () => {
     expect(await play.requests()).toHaveLength(6);
   });
 
-  test("A reply without any text completes with a notice", async () => {
+  test("A reply without any text is shown as it is, and counts as an issue", async () => {
     const conversation = await createConversation(handy);
     const { turnId } = await conversation.play({ replies: [[{ text: " \n" }]] });
     const turn = await conversation.ended(turnId);
-    expect(turn.status).toBe("completed");
-    expect((await conversation.messages())[1]?.content).toMatch(/empty/);
+    expect(turn).toMatchObject({ status: "completed", issues: { emptyReply: true } });
+    expect((await conversation.messages())[1]?.content).toBe(" \n");
   });
 });
 

@@ -500,6 +500,8 @@ describe("API-1 answers fit the document", () => {
     await ask("followRun", `${failed}/events`);
     await ask("listRunEntries", `${path}/journal`);
     await ask("getRunWorkflow", `${path}/workflow`);
+    await ask("getRunTrace", `${path}/trace`);
+    await ask("listApprovals", "/api/approvals");
     const listed = async () => JSON.stringify(await ask("listRuns", "/api/runs?order=desc"));
     await expect.poll(listed).toContain('"status":"cancelled"');
   });

@@ -77,13 +77,10 @@ describe("the list of runs", () => {
     expect(await shown(operator("elsewhere"))).toEqual([]);
     await expect.poll(() => shown(ada, "status=failed")).toEqual([failing.id]);
     const { runs } = await list(ada, "status=failed");
-    const { input, state, error, seq, tokens, active, gates, retry, usage, ...members } = await call<RunView>(
-      "GET",
-      `/api/runs/${failing.id}`,
-      200,
-      ada,
-    );
+    const { correlationId, input, state, error, seq, tokens, active, gates, retry, usage, ...members } =
+      await call<RunView>("GET", `/api/runs/${failing.id}`, 200, ada);
     expect(runs).toEqual([{ ...members, errorCode: "EXECUTION_FAILED" }]);
+    expect(correlationId).toBe(failing.id);
     expect(members.endedAt).toMatch(/Z$/);
     expect(await shown(bob, "status=running&workflow=flows/waits")).toEqual([own.id]);
     expect(await shown(ada, "workflow=flows/fails")).toEqual([failing.id]);

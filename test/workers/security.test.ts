@@ -154,6 +154,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   answerGate: READ,
   listApprovals: same(MAY),
   listRunEntries: READ,
+  getRunTrace: READ,
   getRunWorkflow: READ,
   followRun: READ,
   createTrigger: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
