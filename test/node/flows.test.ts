@@ -14,10 +14,17 @@ test("FLOWCALL-1 FLOWCALL-3 FLOWCALL-5 LEDGER-7 HELD-1 HELD-2 HOLD-1 I3 turns th
   expect(failing).toEqual([]);
 }, 120_000);
 
-test.each<Defect>(["cancellations lost", "ends counted twice", "waits not reported"])(
+/** The defects, each with a seed shortly before the first one that finds it. */
+const DEFECTS: [defect: Defect, from: number][] = [
+  ["cancellations lost", 110],
+  ["ends counted twice", 1],
+  ["waits not reported", 110],
+];
+
+test.each(DEFECTS)(
   "the properties of workflow tools find a planted defect: %s",
-  async (defect) => {
-    for (let seed = 1; seed <= 400; seed++) if ((await simulateFlows(seed, defect)).length > 0) return;
+  async (defect, from) => {
+    for (let seed = from; seed <= 400; seed++) if ((await simulateFlows(seed, defect)).length > 0) return;
     expect.unreachable("no seed found it");
   },
   120_000,
