@@ -90,7 +90,8 @@ export default defineConfig({
           exclude: ["test/e2e/build.test.ts"],
           expect: POLL,
           testTimeout: 120_000,
-          hookTimeout: 120_000,
+          // Several servers start at once, and each first builds what it serves.
+          hookTimeout: 300_000,
         },
       },
       // It replaces what other starts begin with, so it runs with tests that start nothing.
