@@ -777,6 +777,7 @@ export const CAPABILITIES: readonly Capability[] = [
     name: "Bounded trees",
     statement:
       "Active runs and tokens of a tree of runs are bounded and queued; another tenant's wait stays near its idle value.",
+    missing: "Proof on a quiet machine that another tenant's wait stays near its idle value.",
   },
   {
     row: "I3",
