@@ -159,7 +159,7 @@ export interface ActiveToken {
   path: string;
   /** The attempt of its work, from 1. */
   attempt?: number;
-  /** The run of its sub-workflow, or of its part of a fan-out. */
+  /** The run of its sub-workflow, or of its part of a fan-out. The run exists a moment after its id: until then a request for it is `NOT_FOUND`. */
   runId?: string;
   /** The conversation in which its agent works: one of its own, or with `loop_in` the one that has started the run. */
   conversationId?: string;

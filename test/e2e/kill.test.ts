@@ -21,6 +21,9 @@ import {
 import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
+/** Time for a server to come back, in milliseconds: wrangler's restart of the Worker, or else START-3 of the whole server. */
+const RESTART_MS = 90_000;
+
 const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -112,7 +115,7 @@ describe("in the middle of text", () => {
     await sawBeginning(watcher, 0);
     await killWorker(start.npm.pid ?? 0, start.url);
     const again = () => client.turns.start(id, message).catch(({ code }) => code);
-    await expect.poll(again, { timeout: 20_000 }).toEqual(started);
+    await expect.poll(again, { timeout: RESTART_MS }).toEqual(started);
     await sawBeginning(watcher, 1);
     await killWorker(start.npm.pid ?? 0, start.url);
 
@@ -136,7 +139,7 @@ describe("in the middle of text", () => {
 
     expect(stopped).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
     await expect
-      .poll(() => client.turns.get(id, turnId).catch(() => null), { timeout: 20_000 })
+      .poll(() => client.turns.get(id, turnId).catch(() => null), { timeout: RESTART_MS })
       .toEqual(stopped);
     await watcher.until(({ turns }) => turns.at(-1)?.error?.code === "CANCELLED");
     expect(await transcript(client, id)).toEqual([

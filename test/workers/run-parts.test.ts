@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import { openGate, runsOf } from "./provider.ts";
 import { call, ended, type Flow, fanOut, journal, post, start } from "./run-helpers.ts";
-import { crash } from "./world.ts";
+import { ADA, crash, request } from "./world.ts";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 
@@ -20,11 +20,13 @@ function wide(effect: string, mapping: object, synchronization: object = {}): Fl
   };
 }
 
-/** Waits until a run is as `isSo` says. */
+/** Waits until a run is as `isSo` says. The run above names a run a moment before it exists. */
 const until = (id: string, isSo: (run: RunView) => boolean): Promise<RunView> =>
   vi.waitUntil(
     async () => {
-      const run = await call("GET", `/${id}`, 200);
+      const response = await request(`/api/runs/${id}`, {}, ADA);
+      if (response.status === 404) return undefined;
+      const run = (await response.json()) as RunView;
       return isSo(run) ? run : undefined;
     },
     { timeout: 20_000, interval: 20 },

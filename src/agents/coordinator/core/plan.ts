@@ -4,7 +4,8 @@
  * RUNSIGNAL-1  A signal for a token that has ended, for another attempt than the one that works, or for a run that is over changes nothing.
  * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless
  *              its result comes within `LOST_RESULT_MS`; then it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
- * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times while no node ends fails with `RECOVERY_EXHAUSTED`.
+ * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times while no node ends fails with `RECOVERY_EXHAUSTED`. A wake of a run
+ *              that only waits, for room too, is no interruption.
  * RUNSIGNAL-5  Where what comes next finds no room in the outbox, the end of a node is stored nevertheless, and the run goes on later.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
@@ -27,6 +28,7 @@ import { checkTime } from "./run-time.ts";
 import type { NodeEnded, PartEnded, PartProgress, RunRested, RunSignal } from "./signals.ts";
 import type { Room } from "./start-room.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
+import { pendingIn } from "./tree-room.ts";
 import { reportedBy } from "./usage.ts";
 import { workOf } from "./work.ts";
 
@@ -183,7 +185,7 @@ function expire(draft: Draft): void {
 function recover(draft: Draft): void {
   const tokens = [...draft.tokens.values()];
   const interrupted = tokens.filter((token) => hasBegun(draft, token));
-  if (interrupted.length === 0 && tokens.every(({ phase }) => phase.kind === "working")) return;
+  if (interrupted.length === 0 && !tokens.some(pendingIn(draft.before))) return;
   draft.recoveries += 1;
   draft.note({ type: "workflow.recovered", data: { recoveries: draft.recoveries } });
   if (draft.recoveries > MAX_RECOVERIES) {
