@@ -6,7 +6,7 @@
  * REPLY-3  A reply without a `finish` delta is a failure, never a short reply.
  * REPLY-4  Texts are well-formed, arguments of calls and native parts included: a surrogate that lost its other half becomes
  *          U+FFFD.
- * REPLY-5  Arguments that are missing, blank or `null` are those of a call without arguments.
+ * REPLY-5  A call with missing, blank or `null` arguments is a call without arguments.
  */
 
 import type { ModelError } from "../model/error.ts";

@@ -6,7 +6,7 @@
  * GATE-3  Neither error deltas nor response deltas contain the key that was sent.
  * GATE-4  A model profile reaches only secrets with the name of a key, so it cannot send out other secrets.
  * GATE-5  A key goes only to hosts that the deployer trusts (TRUST-1); for any other host no request is sent.
- * GATE-6  A body leaves with well-formed texts (UNICODE-1), whoever built it.
+ * GATE-6  Every body leaves with well-formed texts (UNICODE-1).
  */
 
 import type { ModelError } from "../../model/error.ts";

@@ -194,7 +194,7 @@ export class Entrance {
     return resolvedApproval(record, found.turn, found.operation);
   }
 
-  /** Passes an answer on to the conversation that asks, which has the rule. Strangers learn of neither conversation. */
+  /** Passes an answer to the conversation that asks, which has the rule. Hides both conversations from strangers. */
   async #approveBelow(
     principal: Principal,
     asking: string,

@@ -4,8 +4,8 @@
  * ERASE-5  Whoever may delete a conversation may erase its entries, also after its end. An entry of a turn that is active, or whose memories
  *          are being extracted, and one that a summary in progress may have, is refused with `CONFLICT`, retriable.
  * ERASE-6  An erasure is durable when it is acknowledged. Repeating it changes nothing.
- * ERASE-7  Attachments that nothing else names are deleted, and so are the stored result of an erased call and conversations that an erased call has opened. A title that the erased
- *          message has is removed.
+ * ERASE-7  Attachments that only the entry names are deleted, with the stored result of an erased call and the conversations that an erased call
+ *          has opened. A title that the erased message has is removed.
  * ERASE-8  The agents of the conversation are told: what they learned from the entry alone goes.
  */
 import { attachmentIdOf } from "../../attachments/attachment.ts";

@@ -154,8 +154,8 @@ export class OperationResults {
   }
 
   /**
-   * Commits the end of a run that did not come by envelope; changes nothing if the operation does not wait for this attempt any more. Throws
-   * `NOT_FOUND` for an unknown operation. Resolves when the end is durable.
+   * Commits the end of a run that did not come by envelope. Has no effect if the operation no longer waits for this attempt. Throws `NOT_FOUND`
+   * for an unknown operation. Resolves when the end is durable.
    */
   async takeRunEnd({ operationId, attempt, result, spent }: RunEnd): Promise<void> {
     this.ports.shell.retryUnsaved();

@@ -71,7 +71,7 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   clients(): Iterable<Client>;
   /** Sends spans; absent where they are not exported. */
   exporter: SpanExporter | undefined;
-  /** Writes spans to the log; absent where they are not logged. */
+  /** Writes spans to the log. Absent if spans are not logged. */
   log: ((spans: readonly Span[]) => void) | undefined;
   /** Keeps the actor alive for work. */
   waitUntil(work: Promise<unknown>): void;

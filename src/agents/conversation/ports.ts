@@ -42,7 +42,7 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   location(tenant: string): LocationPolicy;
   /** Returns `undefined` where spans are not exported. */
   exporter(env: Env): SpanExporter | undefined;
-  /** Returns `undefined` where spans are not logged. */
+  /** Returns `undefined` if spans are not logged. */
   log(env: Env): ((spans: readonly Span[]) => void) | undefined;
   /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;

@@ -88,7 +88,7 @@ export class ConversationRemoval {
     void this.#removal.run();
   }
 
-  /** Takes a deleted agent out of the conversation (DELETE-4). Repeating it changes nothing. */
+  /** Removes a deleted agent from the conversation (DELETE-4). Repeating it has no effect. */
   async removeAgent(agentId: string, principal: Principal): Promise<void> {
     const { runtime } = this.ports;
     if (!runtime.exists) return;

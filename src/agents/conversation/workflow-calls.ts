@@ -1,11 +1,11 @@
 /**
  * The envelopes of runs that tool calls and hooks start, at the conversation.
  *
- * FLOWCALL-2  The output of a run is the result of its call. A run that ended otherwise is a failure, with the run's own code in the message.
- * FLOWCALL-4  A start that the run refused fails the call, with the reason. If nobody knows whether a start has arrived, the outcome of the
+ * FLOWCALL-2  The output of a run is the result of its call. If the run ends in another way, the call fails, and its message has the run's code.
+ * FLOWCALL-4  A start that the run refused fails the call, with the reason. If it is unknown whether a start has arrived, the outcome of the
  *             call is unknown, and the run is cancelled.
- * FLOWCALL-5  The end of a run brings the amounts that the run has used, with all below it. They count once, also if the call has another
- *             result already.
+ * FLOWCALL-5  The end of a run brings the amounts that the run and all work below it have used. They count once, also if the call already has
+ *             another result.
  * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
  */
 import { type Amounts, NOTHING } from "../../model/spending.ts";
@@ -101,8 +101,8 @@ export function calledRun(
 }
 
 /**
- * Returns the signals of the end of a run: also the note to the model if the run of a stopped call has completed all the same (OP-6). Throws
- * `NOT_FOUND` for an operation that the conversation does not have, and "not now" before a context hook knows the memories that it was told of.
+ * Returns the signals of the end of a run. If the run of a stopped call has completed, they include the note to the model (OP-6). Throws
+ * `NOT_FOUND` for an unknown operation, and `NotNow` until a context hook has begun again after a crash.
  */
 function endSignals(
   { state, turn: turnAt, hookRuns }: Pick<WorkflowCallPorts, "state" | "turn" | "hookRuns">,
@@ -148,7 +148,7 @@ function resultOf({ outcome, status }: RunEndedBody, runId: string): ToolResult 
 }
 
 function unknown({ message }: Pick<ErrorData, "message">): ToolResult {
-  const text = `${OUTCOME_UNKNOWN}: nobody knows whether the run of the workflow has begun, so it was cancelled. ${message}`;
+  const text = `${OUTCOME_UNKNOWN}: the run of the workflow may have begun, so it was cancelled. ${message}`;
   return failure("", "EXECUTION_FAILED", text);
 }
 

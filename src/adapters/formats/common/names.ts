@@ -38,7 +38,7 @@ export function carryCalls(request: JsonObject, copy: JsonObject): JsonObject {
 export interface CallForm {
   toName(name: string): string;
   idLength: number;
-  /** The characters that an id cannot have; all but letters, digits, `_` and `-` when absent. */
+  /** The characters that an id cannot have. Default: all but letters, digits, `_` and `-`. */
   notInId?: RegExp;
   /** Reads the calls of a request. */
   callsIn(request: JsonObject): SentCall[];
@@ -46,7 +46,7 @@ export interface CallForm {
 
 /**
  * The calls of a request. Calls come from any provider, so their ids may have any shape and may repeat from reply to
- * reply; in the request, each id is unique and has the characters that the format takes.
+ * reply. In the request, each id is unique and has only characters that the format takes.
  */
 export class SentCalls {
   /** Names by sent id, in order. */

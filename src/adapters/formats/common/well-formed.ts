@@ -1,8 +1,8 @@
 /**
  * The last step of every format: a request with well-formed texts.
  *
- * UNICODE-1  No text of a request has a lone surrogate, at any depth, in values and in names of members: each becomes U+FFFD. The gateway
- *            does the same for requests that no format has built.
+ * UNICODE-1  Each lone surrogate in a request becomes U+FFFD: in values and in names of members, at any depth. The gateway does the same for
+ *            requests that no format has built.
  */
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import { type JsonObject, wellFormed } from "../../../shared/json.ts";

@@ -1,6 +1,6 @@
 /**
  * JSON Schemas as the Gemini API takes them. The API refuses keywords outside its part of the language, and names of required members
- * that are not among the properties. These go into a description, where the model can read them. Pure.
+ * that are not among the properties. The schema gives both to the model in a description. Pure.
  *
  * GEMINI-8  A schema that leaves has only keywords that the API takes. Arguments are checked against the schema of the tool.
  */

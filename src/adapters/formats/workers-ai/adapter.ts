@@ -35,7 +35,7 @@ import { wellFormedFormat } from "../common/well-formed.ts";
 
 export type WorkersAIChatMessage = ChatMessage;
 
-/** Calls as the platform takes them: under any name. */
+/** Calls as the platform takes them. It takes any name. */
 const CALLS = chatCalls({ toName: (name) => name, idLength: ID_LENGTH });
 
 export const workersAIFormat: FormatAdapter = wellFormedFormat({

@@ -1,34 +1,34 @@
 /**
  * The turns of tenants in one isolate: work that keeps the isolate busy begins one piece at a time for each tenant.
  *
- * TAKETURNS-1  Pieces of one tenant begin in the order in which they asked, and at least `PACE_MS` apart. Pieces of different tenants do not wait for
- *         each other. The first piece of an idle tenant begins at once.
- * TAKETURNS-2  Between two pieces of a tenant a timer fires. The isolate reads requests from the network before timers, so requests of others are
- *         answered in between.
- * TAKETURNS-3  An actor that dies while it waits, or behind its turn, holds up the others for at most `GONE_MS`.
+ * TAKETURNS-1  Pieces of one tenant begin in the order of their requests, and at least `PACE_MS` apart. Pieces of different tenants do not
+ *              wait for each other. The first piece of an idle tenant begins at once.
+ * TAKETURNS-2  A timer fires between two pieces of a tenant. The isolate reads requests from the network before it runs timers, so it
+ *              answers requests of other tenants in between.
+ * TAKETURNS-3  An actor that dies while it waits, or right after its turn, holds up the others for at most `GONE_MS`.
  */
 import type { Clock } from "../../../ports/clock.ts";
 
 /** Milliseconds between the beginnings of two pieces. */
 export const PACE_MS = 5;
-/** Milliseconds after which an actor that did not come back for its turn counts as dead. */
+/** Milliseconds until an actor that misses its turn counts as dead. */
 export const GONE_MS = 2_000;
 
 interface Waiting {
-  /** When it comes back to look, in milliseconds since the epoch. */
+  /** The time of its next check, in milliseconds since the epoch. */
   lookAt: number;
 }
 
 interface Line {
   waiting: Waiting[];
-  /** The time by which the next piece may begin, even if the timer of the newest one is lost. */
+  /** From this time the next piece may begin, even if the timer of the newest piece is lost. */
   busyUntil: number;
 }
 
 export class TenantTurns {
   readonly #lines = new Map<string, Line>();
 
-  /** Resolves when a piece of work of a tenant may begin. Each waits with a timer of its own: actors share no promise. */
+  /** Resolves when a piece of work of a tenant may begin. Each piece has its own timer, because actors must not share a promise. */
   async take(tenant: string, clock: Pick<Clock, "now" | "timer">): Promise<void> {
     const line = this.#lines.get(tenant) ?? { waiting: [], busyUntil: 0 };
     this.#lines.set(tenant, line);
@@ -49,7 +49,7 @@ export class TenantTurns {
       await new Promise<void>((resolve) => void clock.timer(wait, resolve));
       const now = clock.now();
       line.waiting = line.waiting.filter((one) => one === own || one.lookAt + GONE_MS > now);
-      // The others took it for dead.
+      // The others had counted it as dead.
       if (!line.waiting.includes(own)) line.waiting.unshift(own);
       if (line.waiting[0] !== own || now < line.busyUntil) continue;
       line.waiting.shift();

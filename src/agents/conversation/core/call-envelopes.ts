@@ -1,6 +1,6 @@
 /**
- * The envelopes of calls of agents and of runs that a commit owes: derived from the state before it and after it, so that no call, cancellation or
- * result can be decided without being sent. Pure.
+ * The envelopes of calls of agents and of runs that a commit owes. They derive from the state before and after the commit, so that each call,
+ * cancellation and result is sent. Pure.
  *
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
  *             time was over.
@@ -9,9 +9,9 @@
  *             take no room from others.
  * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
  *             calls below them. The lists are numbered: whatever arrives when, the newest one holds.
- * FLOWCALL-3  The run of a call that waits no longer is cancelled: the call was stopped, its time was over, or nobody knows if its start has
- *             arrived. A cancellation that overtakes the start refuses it.
- * HELD-2  A conversation that a run or an agent called tells its caller when it begins to wait for a person, and when it no longer does.
+ * FLOWCALL-3  The run of a call that waits no longer is cancelled: the call was stopped, its time was over, or it is unknown whether its start
+ *             has arrived. A cancellation that overtakes the start refuses it.
+ * HELD-2  A conversation that a run or an agent called informs its caller when a wait for a person begins, and when it ends.
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
  *             later.
  */
@@ -180,7 +180,7 @@ function holdMessage(
   return before === isHeld ? [] : [toCaller(record.tenant, origin, WORK_HELD, { isHeld, seq })];
 }
 
-/** Reports whether the caller must be told that an operation waits for a person. An agent learns of requests for approval by `agent.ask`. */
+/** Reports whether the caller must learn that an operation waits for a person. An agent learns of requests for approval by `agent.ask`. */
 function isHeldFor({ caller }: Pick<CallOrigin, "caller">, operation: Operation): boolean {
   return "runId" in caller ? waitsForPerson(operation) : operation.hold?.isHeld === true;
 }
@@ -247,7 +247,7 @@ function isUnderWay(operation: Operation | undefined): boolean {
   return operation?.status === "dispatched";
 }
 
-/** Reports whether a call that was under way ended without the word of its agent or its run: it was stopped, or its caller waited no longer. */
+/** Reports whether an open call ended without a message from its agent or its run: it was stopped, or its caller waited no longer. */
 function isGivenUp(
   { status, target, result, completedAt = 0 }: Operation,
   { deadline = 0 }: Operation,

@@ -38,7 +38,7 @@ export function memorySubject(record: Identity, turn: Asked): MemorySubject {
   return { conversationId: record.id, ...defined({ userId: memoryUser(record, turn) }) };
 }
 
-/** Returns the rights of a call that came from a request with `mark`, as a member; nothing if the agent has no memory. */
+/** Returns the rights of a call that came from a request with `mark`, as a member. Returns `{}` if the agent has no memory. */
 export function calledMemory(record: Identity, turn: Asked, mark: Mark): { memory?: CalledMemory } {
   const reader = memoryReader(record, turn);
   if (reader === undefined) return {};

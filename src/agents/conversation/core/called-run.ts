@@ -22,7 +22,7 @@ import { type ConversationIdentity, chainOf } from "./state.ts";
 import { operationTraceparent, turnTraceparent } from "./trace.ts";
 import type { Turn } from "./turn.ts";
 
-/** Returns the data of the run of a call; `undefined` for a call that waits for no run. Throws if planning should have refused the call. */
+/** Returns the data of the run that a call waits for, if any. Throws if planning should have refused the call. */
 export function calledRunOf(
   record: ConversationIdentity,
   turn: Turn,

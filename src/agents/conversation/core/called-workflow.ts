@@ -1,8 +1,9 @@
 /**
  * The runs of workflows that tool calls and hooks start, as their conversation knows them. Pure.
  *
- * FLOWRUN-1  A run belongs to one person: the user whose message began the exchange of the turn; in a conversation that a call opened, the
- *            requester of the call, who is the person at the root of the calls (WHO-2). Without such a person the call is refused, and a hook fails.
+ * FLOWRUN-1  A run belongs to one person: the author of the message that began the exchange of the turn. In a conversation that a call
+ *            opened, this is the requester of the call, who is the person at the root of the calls (WHO-2). Without such a person the call
+ *            is refused, and a hook fails.
  */
 import { workflowTarget } from "../../../library/workflow-tool.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";

@@ -131,9 +131,9 @@ function isAsking(turn: Turn): boolean {
 }
 
 /**
- * Returns in how many milliseconds the actor must wake; `null` while no turn is active and no compaction runs, and while all that is active
- * waits for people without a deadline. Effects are
- * as old as their turn or compaction, or as this life of the actor, which began at `wokeAt` and started them anew.
+ * Returns the milliseconds until the actor must wake. Returns `null` while no turn is active and no compaction runs. Returns `null` also while
+ * all active work waits for people without a deadline. Effects are as old as their turn or compaction, or as this life of the actor, which
+ * restarted them at `wokeAt`.
  */
 export function dueIn(state: ConversationState, now: number, wokeAt: number): number | null {
   const compactions = runningCompactions(state);

@@ -33,7 +33,7 @@ export interface Erasure {
   readonly title?: true;
   /** The things to remove elsewhere: attachments that are named nowhere else, and conversations that a call opened. */
   readonly attachments: readonly string[];
-  /** The attachment that has the whole result of an erased call. It goes even if a page of it was read. */
+  /** The attachment that has the whole result of an erased call. It is deleted even if a call has read a page of it. */
   readonly result?: string;
   readonly conversations: readonly string[];
 }

@@ -53,7 +53,7 @@ export interface Extraction extends HookRun {
   readonly learner?: Learner;
   /** Crashes of the actor under this run; 0 when absent. */
   readonly recoveries?: number;
-  /** The run has failed before, and another extraction of the agent has succeeded since (HOOK-7). */
+  /** The run has failed, and another extraction of the agent has succeeded since then (HOOK-7). */
   readonly again?: true;
 }
 

@@ -124,7 +124,7 @@ export const SUMMARY_SHARE = 0.1;
 /** Part of the context's budget that the moves of a turn have in any case. */
 export const MOVES_SHARE = 0.25;
 
-/** The platform's notices in the place of an empty reply to a turn's last call. */
+/** The platform's notices, which replace an empty reply to the last call of a turn. */
 export const NOTICES = {
   movesExhausted: "The turn stopped here: it used up its allowed steps before it reached an answer.",
   callsRepeated: "The turn stopped here: the same tool call had the same result again and again.",

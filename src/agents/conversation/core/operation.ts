@@ -13,7 +13,7 @@
  * OP-6  If a `once` call that was cancelled succeeds later all the same, the next cycle sees a note with its result: one,
  *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
  *       valid.
- * HELD-1  The time of a call of an agent or a run does not count while that work waits for a person. With the answer it begins anew.
+ * HELD-1  The time limit of a call of an agent or a run does not count while that work waits for a person. The answer restarts it.
  */
 import type { Allowance, Amounts } from "../../../model/spending.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
@@ -67,8 +67,8 @@ export type OperationMode = "sync" | "async";
 /**
  * `awaiting_approval`: no attempt runs before a person approves it. `pending`: the attempt runs, or is about to.
  * `dispatched`: the agent's conversation or the run was asked. `interrupted`: the actor died under an attempt that must not run again,
- * and its executor may still deliver the result. `deferred`: the tool has ended, and the result comes by a handle. `completed` and `failed`: there is a result. `cancelled`: the turn ended
- * before there was one, and the result says so.
+ * and its executor may still deliver the result. `deferred`: the tool has ended, and the result comes by a handle. `completed` and `failed`:
+ * there is a result. `cancelled`: the turn ended before the result came, and the stored result has this fact.
  */
 export type OperationStatus =
   | "awaiting_approval"
@@ -112,7 +112,7 @@ export interface Operation extends TaskReservation {
   readonly notBefore?: number;
   /** When the operation fails unless it has a result; absent = never, and once there is a result. */
   readonly deadline?: number;
-  /** Absent before the agent or the run has waited for a person. Meanwhile the deadline does not count (HELD-1). */
+  /** Absent before the agent or the run has waited for a person. The deadline does not count during the wait (HELD-1). */
   readonly hold?: OperationHold;
   /** Milliseconds. For a client's tool, counted from the reply that requested the call. */
   readonly timeoutMs: number;
@@ -227,7 +227,7 @@ export function withAsk(operation: Operation, ask: CallAsk): Operation {
   return { ...operation, deadline: latest, agent: { ...agent, asks: [...(agent.asks ?? []), ask] } };
 }
 
-/** Returns an open operation whose agent is called, or whose run is started. The time of a run begins now. */
+/** Returns an open operation after the call of its agent or the start of its run. The time limit of a run begins now. */
 export function dispatched(
   { notBefore: _, ...operation }: Operation,
   { calls = 0, budget }: Pick<CalledAgent, "calls" | "budget">,
@@ -253,12 +253,12 @@ export function callDeadline({ timeoutMs }: Pick<Operation, "timeoutMs">, now: n
   return now + timeoutMs + CALL_GRACE_MS;
 }
 
-/** Returns when an open operation fails unless it has a result; infinity if it has no deadline, and while it waits for a person (HELD-1). */
+/** Returns the deadline of an open operation: infinity if it has no deadline, and while it waits for a person (HELD-1). */
 export function dueAt({ deadline, hold }: Pick<Operation, "deadline" | "hold">): number {
   return hold?.isHeld === true ? Number.POSITIVE_INFINITY : (deadline ?? Number.POSITIVE_INFINITY);
 }
 
-/** Returns an open call with a message about a wait for a person. At the end of the wait, the time of the call begins anew (HELD-1). */
+/** Returns an open call with a message about a wait for a person. The end of the wait restarts the time limit of the call (HELD-1). */
 export function withHold(
   operation: Operation,
   { seq, isHeld }: Omit<OperationHold, "at">,
@@ -274,7 +274,7 @@ export function repeated({ hold: _hold, ...operation }: Operation, notBefore: nu
   const { deadline, ...rest } = withoutAsks(reservedAs(operation, {}));
   return {
     ...rest,
-    // The time of a run begins with its start.
+    // The time limit of a run begins with its start.
     ...(deadline !== undefined && operation.target !== "workflow" && { deadline }),
     status: "pending",
     attempt: operation.attempt + 1,

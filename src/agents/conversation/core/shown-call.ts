@@ -3,7 +3,7 @@
  *
  * APPROVE-8  A request for approval shows what runs: the input after the mapping of the tool, and the task or the workflow that the tool names as its target.
  *            Where the tool maps its input, the model's own stands beside it. Both are pinned, so what runs later is the same.
- * WHO-5  The rule of a call is pinned with its tool. It is enforced in the conversation that has the call, so it holds for each entrance above.
+ * WHO-5  The rule of a call is pinned with its tool. The conversation that has the call enforces it, so it holds for each entrance above.
  */
 import { taskTarget } from "../../../library/agent-tool.ts";
 import { parseReference } from "../../../library/reference.ts";
@@ -45,7 +45,7 @@ export function shownCall(chain: Pick<VersionChain, "tools">, operation: Operati
   return shown;
 }
 
-/** Returns the rule of the tool of an operation, with the requester; nothing without a rule (WHO-5). */
+/** Returns the rule of the tool of an operation, with the requester. Returns `{}` without a rule (WHO-5). */
 export function answeredBy(
   record: Pick<ConversationIdentity, "agents" | "call">,
   turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,

@@ -358,7 +358,7 @@ export interface Leave {
   participant: Participant;
 }
 
-/** Takes a deleted agent out of the conversation. */
+/** Removes a deleted agent from the conversation. */
 export interface AgentDeleted {
   type: "conversation.agent.deleted";
   caller: Caller;

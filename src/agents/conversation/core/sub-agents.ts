@@ -15,7 +15,7 @@ import type { Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
-/** The reason why a sub-agent stopped. `denied`: it was refused, by a rule or by a person. `expired`: its time was over. */
+/** The reason why a sub-agent stopped. `denied`: a rule or a person refused it. `expired`: its time was over. */
 type StopReason = "completed" | "failed" | "cancelled" | "expired" | "denied";
 
 /** Returns the template of the sub-agents that a tool of an agent spawns; `undefined` for other tools. */
@@ -28,7 +28,7 @@ export function templateOf(
   return agentTarget(pinned?.definition.target)?.template;
 }
 
-/** Returns the entry of a sub-agent that a model asks for, and that of its refusal; none for other calls. */
+/** Returns the entry of a model's request for a sub-agent, and the entry of its refusal. Returns an empty list for other calls. */
 export function requestedEntries(
   record: ConversationIdentity,
   turn: Turn,
@@ -41,7 +41,7 @@ export function requestedEntries(
   };
 }
 
-/** Returns the entry of the conversation that a call of a sub-agent opens; none for other calls. */
+/** Returns the entry of the conversation that a call of a sub-agent opens. Returns an empty list for other calls. */
 export function startedEntries(
   record: ConversationIdentity,
   turn: Turn,
@@ -51,7 +51,7 @@ export function startedEntries(
   return entries(record, turn, operation, "subagent.started", defined({ conversationId }));
 }
 
-/** Returns the entry of a call of a sub-agent that ends with this result; none for other calls. `operation` has not got it yet. */
+/** Returns the entry of a call of a sub-agent that ends with a result. `operation` does not have the result yet. */
 export function stoppedEntries(
   record: ConversationIdentity,
   turn: Turn,
@@ -62,7 +62,7 @@ export function stoppedEntries(
   return entries(record, turn, operation, "subagent.stopped", data);
 }
 
-/** Returns the entry of an attempt that failed and is repeated; none where no sub-agent worked. */
+/** Returns the entry of a failed attempt before its retry. Returns an empty list if no sub-agent worked. */
 export function repeatedEntries(
   record: ConversationIdentity,
   turn: Turn,
@@ -73,7 +73,7 @@ export function repeatedEntries(
   return entries(record, turn, operation, "subagent.stopped", { reason: "failed", code });
 }
 
-/** Returns the entry of a call of a sub-agent whose turn ends first; none for other calls. `why` is the reason that a person gave. */
+/** Returns the entry of a call of a sub-agent if the turn ends before the call. `why` is the reason that a person gave. */
 export function cancelledEntries(
   record: ConversationIdentity,
   turn: Turn,

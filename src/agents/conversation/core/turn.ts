@@ -32,7 +32,7 @@ export interface Turn {
   /** The place in a trace that its message came with; absent where it begins a trace of its own. */
   readonly traceparent?: string;
   readonly input: Content;
-  /** The mark of the request from which another agent wrote the message; absent if it is empty. */
+  /** The mark of the request that led another agent to write the message. Absent if it is empty. */
   readonly inputMark?: Mark;
   readonly replyTo?: string;
   /** The agent that the message names as its addressee. */
@@ -89,7 +89,7 @@ export interface Turn {
   readonly request?: JsonObject;
   /** The mark of that request. */
   readonly requestMark?: Mark;
-  /** The origins of the sources in the requests that the turn has made, as in `RequestMark`; absent if there are none. */
+  /** The origins of the sources in the requests that the turn has made, as in `RequestMark`. Absent if the list is empty. */
   readonly mark?: Mark;
   /** As in `RequestMark`. Removed when the turn ends. */
   readonly echoes?: Mark;
@@ -97,7 +97,7 @@ export interface Turn {
   readonly told?: Told;
   /** The memories that earlier cycles of the turn were told of. */
   readonly toldBefore?: readonly UsedMemory[];
-  /** The items of the turn's newest hooks. Their operations have these ids. `attempt` is that of the context hook, if it is not the first. */
+  /** The items of the turn's newest hooks. Their operations have these ids. `attempt`: the attempt of the context hook, from the second on. */
   readonly hooks?: { readonly assembly?: number; readonly attempt?: number; readonly extraction?: number };
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
@@ -257,7 +257,7 @@ export interface Reply {
   /** The origins that the reply inherits, and the other origins in its request, as in `RequestMark`. */
   readonly mark?: Mark;
   readonly echoes?: Mark;
-  /** The text is a notice of the platform: the model gave none in its last call. */
+  /** The text is a notice of the platform, because the model gave no text in its last call. */
   readonly notice?: true;
   readonly at: number;
 }

@@ -11,7 +11,10 @@
 import type { Operation, OperationTarget } from "./operation.ts";
 import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
 
-/** The missing result of an operation: of a tool that runs, of an agent that was called or a run, after a person's approval, of the client, or by a handle. */
+/**
+ * The missing result of an operation. It comes from a tool that runs, from an agent or a run, after a person's approval, from the client, or by a
+ * handle.
+ */
 export type ResultWait = (typeof RESULT_WAITS)[number];
 
 /** In the order of WAIT-1. */

@@ -3,8 +3,8 @@
  *
  * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, stop them, and answer their
  *           requests for approval. Nobody but the calling agent speaks there or changes anything, not even an admin.
- * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`. The rule
- *           admits people who may not read the conversation: they answer the request, and read nothing else.
+ * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`. The
+ *           rule may admit people who may not read the conversation. They read the request only, and answer it.
  * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";

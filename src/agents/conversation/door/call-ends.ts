@@ -1,4 +1,4 @@
-/** The ends of calls that come by RPC, checked: of tools, from the Executor, and of agents and workflows, from actors of an application. */
+/** Checks the ends of calls that come by RPC: of tools from the Executor, and of agents and workflows from actors of an application. */
 import type { Amounts } from "../../../model/spending.ts";
 import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../../protocol/agent-call.ts";
 import type { TaskResult, ToolResult } from "../../../protocol/executor-api.ts";

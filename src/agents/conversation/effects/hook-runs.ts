@@ -1,7 +1,7 @@
 /**
- * The runs of hooks that are workflows. The conversation starts a run by RPC. Its end comes by envelope, as that of a tool call does.
+ * The runs of hooks that are workflows. The conversation starts a run by RPC. The end of the run comes by envelope, as in a tool call.
  *
- * HOOKRUN-1  An attempt of a hook has one run. A start that is repeated after a crash finds the run, even if the input differs by then.
+ * HOOKRUN-1  An attempt of a hook has one run. A start that is repeated after a crash finds the run, even if the input has changed.
  * HOOKRUN-2  The run of an attempt that was stopped, or ran out of time, is cancelled.
  * HOOKRUN-3  A connection that breaks is opened again after a pause. After `MAX_BREAKS` in a row the attempt fails.
  */
@@ -26,9 +26,9 @@ type HookRunApi = Pick<CoordinatorApi, "start" | "status" | "cancel">;
 
 export interface HookRunPorts {
   clock: Clock;
-  /** Finds the actor of a run; absent where no hook is a workflow. */
+  /** Finds the actor of a run. Absent if no hook is a workflow. */
   run?(tenant: string, id: string): Promise<HookRunApi>;
-  /** Keeps the actor alive for a cancellation; absent where it needs none. */
+  /** Keeps the actor alive until a cancellation is sent. Absent if the actor stays alive without it. */
   waitUntil?(work: Promise<unknown>): void;
 }
 
@@ -45,7 +45,7 @@ export interface HookRunInput {
 /** The memories that the input of a hook names, and the mark of the input. */
 export type HookGiven = Pick<ToolCompleted, "told" | "mark">;
 
-/** Connections that may break one after the other. */
+/** Broken connections in a row after which an attempt fails. */
 const MAX_BREAKS = 20;
 /** Milliseconds before the first new connection. The pause doubles up to `MAX_PAUSE_MS`. */
 const PAUSE_MS = 100;
@@ -63,7 +63,7 @@ export class HookRuns {
 
   constructor(private readonly ports: HookRunPorts) {}
 
-  /** Returns what the input of an attempt has; `undefined` unless this life of the actor waits for the run. */
+  /** Returns the memories and the mark in the input of an attempt; `undefined` unless this life of the actor waits for the run. */
   givenTo(operationId: string, attempt: number): HookGiven | undefined {
     const waiting = this.#waiting.get(operationId);
     return waiting?.attempt === attempt ? waiting.given : undefined;
@@ -75,7 +75,7 @@ export class HookRuns {
     if (waiting !== undefined) waiting.hasEnded = true;
   }
 
-  /** Starts the run of an attempt and waits until its end has come. Returns why the attempt failed; `undefined` if it ended or was stopped. */
+  /** Starts the run of an attempt and waits for its end. Returns the failure of the attempt; `undefined` if it ended or was stopped. */
   async start(input: HookRunInput, signal: AbortSignal): Promise<ToolResult | undefined> {
     const { clock } = this.ports;
     const { called, timeoutMs, given } = input;
@@ -98,7 +98,7 @@ export class HookRuns {
       if (error instanceof DramatisError) return refusedRun(error);
       const reason = "The hook that started it was stopped.";
       const cancelled = begun.then(() => ask((run, principal) => run.cancel(principal, { reason })));
-      // A run that was refused, or has ended meanwhile, needs no cancellation.
+      // A run that was refused, or has ended by now, needs no cancellation.
       this.ports.waitUntil?.(cancelled.catch(() => undefined));
       if (signal.aborted) return undefined;
       if (!isTimeout(error)) return refusedRun({ code: "UNAVAILABLE", message: String(error) });

@@ -29,7 +29,7 @@ export interface ToolReports {
 export interface ToolBatchInput extends ToolReports {
   record: ConversationIdentity;
   turn: Turn;
-  /** The mark of the input of a hook. The mark of an operation is that of its reply's request. */
+  /** The mark of the input of a hook. An operation has the mark of its reply's request. */
   mark?: Mark;
   /** Bytes of JSON that the turn takes as the result of a call (LARGE-1); absent for hooks. */
   inlineBytes?: number;

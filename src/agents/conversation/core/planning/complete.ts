@@ -3,7 +3,7 @@
  *
  * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a
  *         call is the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same
- *         commit. To complete it again changes nothing.
+ *         commit. A second completion has no effect.
  * LIFE-4  A conversation that has ended takes no message, no stop, no resume and no change but the removal of a user: `CONVERSATION_CLOSED`. A message that
  *         repeats a recorded one has the same answer as before, and late results are noted as those of stopped turns.
  */

@@ -60,7 +60,7 @@ export function baseContext(
   };
 }
 
-/** Returns the tool that reads stored results, if the context has such a result (LARGE-3), and no other tool its name. */
+/** Returns the tool that reads stored results, if the context has such a result (LARGE-3) and no other tool has its name. */
 function readingTools(
   { tools: own }: VersionChain,
   history: readonly ContextMessage[],
@@ -137,7 +137,7 @@ function repliedMessages(
   ];
 }
 
-/** Returns a note, which never joins the instructions (ORDER-5). `mark` is the mark of what it quotes. */
+/** Returns a note, which never joins the instructions (ORDER-5). `mark` is the mark of the text that it quotes. */
 function note(content: string, mark: Mark = []): ContextMessage {
   return { role: "system", content, metadata: { note: true, ...markMember(mark) } };
 }

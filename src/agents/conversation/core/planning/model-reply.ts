@@ -3,8 +3,8 @@
  *
  * NATIVE-2  A reply's native parts are kept only if they match what is kept of the reply: not where a notice replaces
  *           its text, not where calls were dropped, and not beyond `MAX_NATIVE_LENGTH`.
- * EMPTY-1  An empty reply is an empty message, and the turn has the issue `emptyReply`. Only the call after the last move gets a
- *          notice in the place of an empty reply. The message is marked as a notice: its words are the platform's.
+ * EMPTY-1  An empty reply is an empty message, and the turn has the issue `emptyReply`. A notice replaces an empty reply only in the call
+ *          after the last move. The message is marked as a notice, because its words are the platform's.
  * OUTPUT-1  A turn with an output schema completes only with an answer that is JSON and fits the schema.
  * OUTPUT-2  An answer that does not fit is withdrawn, and the model is sent the problem: at most `MAX_OUTPUT_REPAIRS`
  *           times a turn; then the turn fails with `OUTPUT_INVALID`. It fails at once where the answer was cut off or

@@ -7,9 +7,9 @@
  * PARTY-3  An agent that joins pins the versions of its definitions, and has a session of its own. An agent that joins again
  *          keeps the versions that it had: the records of its turns refer to them.
  * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its compaction and extractions.
- * LIFE-5  The deletion of an agent reaches its conversations. If other agents take part, the agent leaves, and the conversation goes
- *         on: the first of the others is the primary agent. Otherwise the conversation is `failed`, and input gets
- *         `CONVERSATION_CLOSED` with the reason.
+ * LIFE-5  The deletion of an agent reaches its conversations. If other agents take part, the agent leaves the conversation, and the first
+ *         of the others becomes the primary agent. Otherwise the conversation is `failed`, and input gets `CONVERSATION_CLOSED` with the
+ *         reason.
  */
 import { checkPrices } from "../../../../library/prices.ts";
 import type { Caller } from "../../../../protocol/views.ts";
@@ -86,7 +86,7 @@ export function planLeave(
   return agentLeaves(state, id, by, LEFT, input);
 }
 
-/** Takes a deleted agent out (LIFE-5). Repeating it changes nothing. */
+/** Removes a deleted agent (LIFE-5). Repeating it has no effect. */
 export function planAgentDeleted(
   state: ConversationState,
   { agentId, caller }: AgentDeleted,

@@ -38,7 +38,7 @@ export interface ItemResult {
   isUnused?: true;
 }
 
-/** A result of another attempt changes nothing (OP-1). A view replaces a result that would exceed the limits. */
+/** Ignores a result of another attempt (OP-1). A view replaces a result that would exceed the limits. */
 export function planToolResult(
   state: ConversationState,
   { turn: n, item, attempt, result, transient, task, spent: ofRun, lost }: ToolCompleted,
@@ -75,7 +75,7 @@ export function fittedResult(state: ConversationState, turn: Turn, result: ToolR
   return { ...result, result: viewOfResult(JSON.stringify(result.result ?? null), { lost: excess }) };
 }
 
-/** Bytes that a call may have as its result however full its turn is: a view of a result has room. */
+/** Bytes that the result of a call may have even in a full turn. A view of a result fits. */
 const MIN_INLINE_BYTES = 16 * 1024;
 
 /** Returns the bytes of JSON that each open call of a turn may have as its result (LARGE-1). */
@@ -85,7 +85,7 @@ export function inlineBytes(state: ConversationState, turn: Turn): number {
   return Math.min(MAX_OUTPUT_BYTES, Math.max(MIN_INLINE_BYTES, Math.floor(room / open)));
 }
 
-/** Plans after the end of a call whose turn was stopped: the journal keeps how far its task came (TASKLOG-2). */
+/** Plans after the end of a call in a stopped turn: the journal records the progress of its task (TASKLOG-2). */
 export function planStoppedTask({ turn, item, result, task }: Omit<ToolCompleted, "type">): AgentDecision[] {
   if (task === undefined || result.error?.code !== "CANCELLED") return [];
   return [{ type: "NOTE_STOPPED_TASK", turn, item, task }];

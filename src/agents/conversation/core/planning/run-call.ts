@@ -9,7 +9,7 @@ import { blockingOperations, sentCalls } from "../turn.ts";
 import { announceWait } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
-/** Plans after a message of an agent or a run about a wait for a person. An older message changes nothing. */
+/** Plans after a message of an agent or a run about a wait for a person. Ignores an older message. */
 export function planHeld(
   { active }: Pick<ConversationState, "active">,
   { turn: n, item, attempt, seq, isHeld }: WorkHeld,
