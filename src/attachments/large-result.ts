@@ -1,8 +1,8 @@
 /**
- * Tool results that are too large for a turn: the view that takes the place of a result, and the tool that reads the rest. Pure.
+ * Tool results that are too large for a turn: the view that replaces a result, and the tool that reads the rest. Pure.
  *
- * LARGE-1  The call succeeded, whatever the size of its result. The model and the readers get a view: the size, the beginning, the end,
- *          and the call that reads on. It has a bounded length, and is well-formed Unicode.
+ * LARGE-1  A call with a large result succeeds. The model and the readers get a view: the size, the beginning, the end, and the call that
+ *          reads more. The view has a bounded length, and is well-formed Unicode.
  * LARGE-2  The whole result is an attachment of the conversation, as JSON. If it cannot be stored, the view says why.
  * LARGE-3  The tool reads it by pages, each from an offset in bytes and within a budget of tokens. It reads results of its own conversation.
  */
@@ -22,7 +22,7 @@ const MAX_PAGE = 8_000;
 /** The media type of a stored result. */
 export const RESULT_TYPE = "application/json";
 
-/** The first member of a view, by which it is found again. */
+/** The first member of a view. Readers of a transcript find views by it. */
 const STORED = "stored_result";
 
 /** The tool that reads stored results. Agents have it while their context has such a result. */
@@ -58,7 +58,7 @@ export interface PageRequest {
   tokens: number;
 }
 
-/** Returns what a call of the tool asks for, with what is absent. Planning has checked the input. */
+/** Returns the part that a call of the tool asks for, with defaults. Planning has checked the input. */
 export function pageRequest({ id, offset, tokens }: JsonObject): PageRequest {
   return {
     id: String(id),
@@ -67,7 +67,7 @@ export function pageRequest({ id, offset, tokens }: JsonObject): PageRequest {
   };
 }
 
-/** The place of a whole result, or the reason why there is none. */
+/** The place of a whole result, or the reason why it was not kept. */
 export type KeptResult = { id: string } | { lost: string };
 
 /** Returns the view of a result. `text` is its JSON. */
@@ -92,7 +92,7 @@ function tailOf(text: string, limit: number): string {
   return text.slice(start);
 }
 
-/** Returns the id of the attachment that has the whole of a result; `undefined` for a result that is not a view of one. */
+/** Returns the id of the attachment that has the whole result; `undefined` for a result that is not a view. */
 export function storedResultId(result: Json | undefined): string | undefined {
   const stored = isJsonObject(result) ? result[STORED] : undefined;
   const id = isJsonObject(stored) ? stored.id : undefined;

@@ -1,13 +1,13 @@
 /**
- * The envelopes between a run and its caller, at both ends: the run above, or at the end of the run the conversation of a tool call.
+ * The envelopes between a run and its caller, at both ends. The caller is the run above, or the conversation of a tool call.
  *
  * SUBRUN-4  A start that arrives again begins nothing, and one that arrives after its cancellation begins nothing either. An end counts only if
  *           it comes from the run that the attempt has started, a cancellation only from the run above.
  * PARTRUN-2  The result of a part is read from its run before the end of the part is taken. A part that was to close before it has begun does
  *            not begin, and ends without a branch.
- * FLOWCALL-1  An attempt of a tool call has one run. Its id derives from the operation and the attempt, and it lies in the jurisdiction of the
+ * FLOWCALL-1  An attempt of a tool call has one run. Its id derives from the operation and the attempt. The run has the jurisdiction of the
  *             conversation. A start reads the call from its conversation: a call that waits no longer starts no run.
- * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, whatever their depths. A node whose run is not admitted fails.
+ * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, over all depths. If a run is not admitted, its node fails.
  */
 
 import type { Clock } from "../../ports/clock.ts";
@@ -71,7 +71,7 @@ export interface ChildRunPorts {
   checked(run: Pick<ChildRun, "workflow" | "input">): ChildRun["input"];
 }
 
-/** The data with which a run begins. A run that a conversation starts has no run above. */
+/** The data of a new run. A run that a conversation starts has no run above. */
 type Found = Omit<ChildRun, "rootRunId"> & Partial<Pick<ChildRun, "rootRunId">>;
 
 /** The key of the mark that a run is not to be started any more. */
@@ -252,7 +252,7 @@ function checkChild(
   );
 }
 
-/** Throws unless `worker` is the run or the conversation in which an operation of `above` works. */
+/** Throws unless `worker` is the run or the conversation that works for an operation of `above`. */
 function checkWorker(
   address: RunCallAddress,
   above: ActorAddress,

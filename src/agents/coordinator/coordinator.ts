@@ -4,8 +4,8 @@
  * RUNDOOR-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
  *            exist.
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
- * RUNDOOR-4  The rule of a gate names who may answer it (WHO-1). A rule may admit people who may not see the run: they get its status, and none of its
- *            contents. A reader whom the rule excludes gets `PERMISSION_DENIED`, also after the answer and after the end of the gate.
+ * RUNDOOR-4  The rule of a gate names who may answer it (WHO-1). A rule may admit people who may not see the run. They get its status without
+ *            its contents. A reader whom the rule excludes gets `PERMISSION_DENIED`, also after the answer and after the end of the gate.
  * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
  *            calls and runs that start each other have a bound.
  */
@@ -106,9 +106,9 @@ export interface CoordinatorClassPorts<Env> {
   checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;
-  /** Returns `undefined` where spans are not exported. */
+  /** Returns `undefined` if spans are not exported. */
   exporter(env: Env): SpanExporter | undefined;
-  /** Returns `undefined` where spans are not logged. */
+  /** Returns `undefined` if spans are not logged. */
   log(env: Env): ((spans: readonly Span[]) => void) | undefined;
   /** The limits of the tree of a new run; defaults when absent. */
   tree?: { active: number; tokens: number; total: number };
@@ -133,7 +133,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   const { active, tokens, total: maxTreeRuns = MAX_TREE_RUNS } = ports.tree ?? {};
   const treeRoom = active === undefined || tokens === undefined ? undefined : { runs: active, tokens };
   const outflows = createOutflows();
-  /** Those of all runs in this isolate. */
+  /** The turns of all runs in this isolate. */
   const turns = new TenantTurns();
   return class Coordinator
     extends SessionAgent<Env>
@@ -268,7 +268,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return this.#runtime.whenArmed();
     }
 
-    /** The start of a run makes an actor, and its first commit is its longest. */
+    /** A start of a run creates an actor, and the first commit of a run takes longest. */
     protected override async whenDeliverable({ type }: Pick<Envelope, "type">) {
       if (type === RUN_START) await turns.take(this.#runtime.state.record.tenant, systemClock);
     }

@@ -33,7 +33,7 @@ export interface RunCommit extends Commit<RunState>, RunChange {
   readonly owed: readonly RunEnvelope[];
 }
 
-/** The types of envelopes that make earlier ones of other types, or of their own, pointless. */
+/** The types of envelopes that make earlier envelopes of the same or another type pointless. */
 const WITHDRAWN: ReadonlyMap<string, readonly string[]> = new Map([
   [RUN_CANCEL, [RUN_START]],
   [AGENT_CANCEL, [AGENT_CALL]],
@@ -48,8 +48,8 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   readonly effectsOf = effectsOf;
 
   /**
-   * `wokeAt` is the time at which this life of the actor began. `statusChanged` is called in the transaction of each commit that changes
-   * the status of the run as others see it, `gatesChanged` in that of each commit that opens or ends a gate. `room` returns the room in the outbox for what begins work.
+   * `wokeAt`: the time at which this life of the actor began. `statusChanged` and `gatesChanged` run in the transaction of a commit: the first if
+   * it changes the visible status of the run, the second if it opens or ends a gate. `room` returns the room in the outbox for new work.
    */
   constructor(
     private readonly store: RunDatabase,

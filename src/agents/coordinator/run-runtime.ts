@@ -47,7 +47,7 @@ export interface RunPorts extends WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
   executor: TaskExecutor;
-  /** Resolves when it is the run's turn to go on, among others of the isolate. No turns are taken when absent. */
+  /** Resolves when it is the turn of the run among the runs of its isolate. If absent, the run never waits for a turn. */
   turn?(): Promise<void>;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
@@ -222,7 +222,7 @@ export class RunRuntime {
     this.#noted = noted;
   }
 
-  /** Keeps the nodes of the gates with a rule that a commit opens: the rule holds after their end (RUNDOOR-4). */
+  /** Keeps the nodes of the gates with a rule that a commit opens. The rule also holds after the end of its gate (RUNDOOR-4). */
   #noteGates({ state: { record }, entries }: RunChange): void {
     for (const { type, token, node } of entries) {
       if (type !== "gate.opened" || token === undefined || node === undefined) continue;
@@ -311,7 +311,7 @@ export class RunRuntime {
     return partResultOf(this.state, address);
   }
 
-  /** Counts a run that is about to start below this one. Throws `BUDGET_EXCEEDED` beyond `most` runs, and as `state` does. */
+  /** Counts a run before its start below this run. Throws `BUDGET_EXCEEDED` beyond `most` runs. Throws as `state` does. */
   admitRun(most: number): void {
     void this.state;
     const { keyValue } = this.ports;

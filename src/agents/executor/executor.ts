@@ -28,7 +28,7 @@ export interface ExecutorPorts<Env> {
   clock: Clock;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl(env: Env): string | undefined;
-  /** Returns the store of attachments; `null` where they are not stored. */
+  /** Returns the store of attachments; `null` if attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
   maxAttachmentBytes: number;
   ids: Ids;

@@ -15,12 +15,12 @@ import { utf8Length } from "../../shared/utf8.ts";
 /** Maximum size of a progress report, in bytes of JSON. */
 export const MAX_PROGRESS_BYTES = 16_384;
 
-/** As `parseOutput`, for a value. Throws `ToolError` if it is not JSON, too (OUT-2). */
+/** As `parseOutput`, for a value. Throws `ToolError` also if the value is not JSON (OUT-2). */
 export function toJson(value: unknown, what: string, maxBytes: number): Json {
   return parseOutput(textOf(value, what), what, maxBytes);
 }
 
-/** Parses JSON text of `textOf`. Throws `ToolError`, whose message begins with `what`, if it is too large or nests too deep (OUT-3). */
+/** Parses JSON text of `textOf`. Throws `ToolError` if it is too large or nests too deep (OUT-3). `what` begins the error's message. */
 export function parseOutput(text: string, what: string, maxBytes: number): Json {
   const bytes = utf8Length(text);
   if (bytes > maxBytes) {
@@ -31,12 +31,12 @@ export function parseOutput(text: string, what: string, maxBytes: number): Json 
   return JSON.parse(text);
 }
 
-/** Reports whether JSON text of `textOf` is too large to be a part of a turn: by its bytes, or by what parsing it would cost. */
+/** Reports whether JSON text of `textOf` is too large for a turn, in bytes or in its cost of parsing. */
 export function isLarge(text: string, maxBytes: number): boolean {
   return utf8Length(text) > maxBytes || shapeProblem(text, MAX_OUTPUT_DEPTH)?.code === "TOO_LARGE";
 }
 
-/** Returns `value` as JSON text. Throws `ToolError`, whose message begins with `what`, if JSON would lose a part of it (OUT-2). */
+/** Returns `value` as JSON text. Throws `ToolError` if JSON would lose a part of it (OUT-2). `what` begins the error's message. */
 export function textOf(value: unknown, what: string): string {
   try {
     return exactJson(value);

@@ -52,7 +52,7 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   memory(call: ToolInvocation): ToolMemory;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
-  /** Keeps results that are too large for a turn; absent where none are kept. */
+  /** Keeps results that are too large for a turn. Absent if results are not kept. */
   results?: StoredResults;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl: string | undefined;
@@ -128,7 +128,7 @@ export async function runTool(
   }
 }
 
-/** Returns the output of a call; a view of it where it is too large for the caller's turn (LARGE-1). */
+/** Returns the output of a call, or a view of it if it is too large for the caller's turn (LARGE-1). */
 async function outputOf(
   { results }: Pick<ToolPorts, "results">,
   call: ToolInvocation,

@@ -21,12 +21,12 @@ export interface StoredResults {
 }
 
 export interface StoredResultsPorts {
-  /** `null` where attachments are not stored. */
+  /** `null` if attachments are not stored. */
   store: AttachmentStore | null;
   ids: Ids;
   maxBytes: number;
   clock: Pick<Clock, "timer">;
-  /** Reports whether the conversation of a call was deleted. Its attachments may have been removed before this result came. */
+  /** Reports whether the conversation of a call was deleted. Its attachments may have been removed before this result was stored. */
   isDeleted(call: ToolInvocation): Promise<boolean>;
 }
 
@@ -84,7 +84,7 @@ export function storedResults({ store, ids, maxBytes, clock, isDeleted }: Stored
   };
 }
 
-/** Returns the whole characters of a part, as many as a budget of tokens has room for, and where they begin. */
+/** Returns the whole characters of a part that fit into a budget of tokens, and their offset. */
 function pageOf(bytes: Uint8Array, tokens: number): { start: number; text: string } {
   const isInside = (at: number) => ((bytes[at] ?? 0) & 0xc0) === 0x80;
   let start = 0;

@@ -67,7 +67,7 @@ function isCrowded({ active, before }: Draft): boolean {
   return active > roomOf(before.record).tokens;
 }
 
-/** Takes one of the tokens that were held back, once all others wait or have gone on, unless a task runs whose end makes room (TREEROOM-5). */
+/** Takes one of the tokens that were held back, after all others. Takes none of them while a running task is about to make room (TREEROOM-5). */
 function takeHeld(draft: Draft, held: Token[]): Token | undefined {
   return draft.tasks > 0 && isCrowded(draft) ? undefined : held.shift();
 }

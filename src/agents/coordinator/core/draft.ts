@@ -62,7 +62,7 @@ export class Draft {
   openParts: number;
   /** Tokens that wait for a run, a part or a sub-workflow. */
   openRuns: number;
-  /** The room of the run that no run below it holds. */
+  /** The free room: the runs below this one do not hold it. */
   freeRoom: number;
   /** Tokens that need a step or a task. */
   active: number;
@@ -382,7 +382,7 @@ export class Draft {
     return { state, entries, tokens, fanOuts, branches };
   }
 
-  /** Counts a token, or takes it from the counts. */
+  /** Adds a token to the counts, or subtracts it. */
   #tally(token: Token, by: 1 | -1): void {
     const { phase } = token;
     this.openRuns += phase.kind === "working" && phase.room !== undefined ? by : 0;

@@ -20,7 +20,7 @@ import type { GateAnswered } from "./signals.ts";
 import { isOver, type RunState, resolved, type Working } from "./state.ts";
 import { workOf } from "./work.ts";
 
-/** Returns who may answer a question of a run: the rule, with the requester, who is the starter of the run; nothing without a rule. */
+/** Returns the rule of a gate, with the requester, who is the starter of the run. Returns `{}` without a rule. */
 export function gateAnsweredBy(
   { startedBy }: Pick<RunRecord, "startedBy">,
   { approval }: HumanAction,

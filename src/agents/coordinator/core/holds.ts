@@ -1,8 +1,8 @@
 /**
  * The waits of a run for people, also in the runs and the agents below it. Pure.
  *
- * HOLD-1  A run is held while one of its gates is open, or work below it is held. Its caller learns when this begins and when it ends, so
- *         that time limits above the run do not count this time.
+ * HOLD-1  A run is held while one of its gates is open, or work below it is held. Its caller learns when the hold begins and ends, so time
+ *         limits above the run exclude the hold.
  * HOLD-2  Of several messages about one piece of work, the message with the highest number counts.
  */
 import type { Draft } from "./draft.ts";

@@ -30,7 +30,7 @@ export const MAX_RECOVERIES = 10;
 /** Waits between heartbeats, in milliseconds. */
 export const MIN_HEARTBEAT_MS = 1_000;
 export const MAX_HEARTBEAT_MS = 60_000;
-/** Time for the answer of an agent, in milliseconds, if the node sets none. */
+/** Time limit of an agent's answer, in milliseconds, unless the node sets another. */
 export const AGENT_NODE_MS = 24 * 3_600_000;
 /** Branches of one fan-out that one run has; those of a wider one are spread. As many as a run may ask agents and sub-workflows at once. */
 export const FAN_OUT_WIDTH = 1_000;

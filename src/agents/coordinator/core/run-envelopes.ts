@@ -10,8 +10,8 @@
  * RUNUSE-3  The end of a sub-workflow brings what it has used, with all below it, to the run above.
  * PARTRUN-1  The run of a part tells the run above its end, and before that only what the fan-in depends on: counts for `mOfN` and
  *            `maxFailures`, the first arrival for a timeout.
- * SUBRUN-3  A run tells its caller its end, once: the run above, or the conversation of the call. An output that fits into no envelope is a
- *           failure there.
+ * SUBRUN-3  A run reports its end once to its caller: the run above, or the conversation of the call. An output that does not fit into an
+ *           envelope is a failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
 import {

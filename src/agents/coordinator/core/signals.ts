@@ -13,14 +13,14 @@ export type RunSignal =
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
-  /** The run or the agent of a node waits for a person, or waits no longer. */
+  /** The run or the agent of a node begins or ends a wait for a person. */
   | WorkHeld
   /** A sub-workflow or an agent reports what it has used, and has not reported before. */
   | { readonly type: "run.used"; readonly spent: Amounts }
   /** The run of a part has completed, or reports how far it is. */
   | PartEnded
   | PartProgress
-  /** A run that a node has started rests, or works again. */
+  /** A run that a node has started begins or ends a rest. */
   | RunRested
   /** The run above wants what the branches of this part have completed. */
   | { readonly type: "part.close" }

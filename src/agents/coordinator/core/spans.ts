@@ -1,10 +1,10 @@
 /**
  * The spans of a run and of its nodes, derived from the entries of its journal. Pure.
  *
- * RUNSPAN-1  A run has a span once it is over, from its start to its end. A run that a retry lets go on has another one after its next end.
- * RUNSPAN-2  A node has a span once its work has ended: a task, a question to a person, a sub-workflow, a part of a fan-out, or an agent. The
- *            span has all attempts. After a retry of the run the node has another one. A node without work has none.
- * RUNSPAN-3  Spans of runs have no text of people, models or tools: ids, names, counts and codes of errors only.
+ * RUNSPAN-1  A run has a span once it is over, from its start to its end. After a retry, the next end of the run adds a span.
+ * RUNSPAN-2  A node with work has a span once the work has ended: a task, a question to a person, a sub-workflow, a part of a fan-out, or an
+ *            agent. The span has all attempts. After a retry of the run, the node gets another span.
+ * RUNSPAN-3  Spans of runs have ids, names, counts and error codes only. They have no text of people, models or tools.
  */
 import { type Span, type SpanAttributes, spanIdOf } from "../../../model/span.ts";
 import type { RunEntry } from "../../../protocol/workflow-run.ts";
@@ -17,7 +17,7 @@ import type { RunState } from "./state.ts";
 import { correlationOf, nodeSpanId, traceOf } from "./trace.ts";
 import { workOf } from "./work.ts";
 
-/** A commit, as spans depend on it. */
+/** The parts of a commit that spans need. */
 export interface SpannedRow {
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -61,7 +61,7 @@ export function endedSpans(before: RunState, { at, entries }: SpannedRow): Span[
   });
 }
 
-/** Returns all spans of a run whose work is over, and the ids of the runs and conversations that its nodes opened. */
+/** Returns the spans of the finished work of a run, and the ids of the runs and conversations that its nodes opened. */
 export function spansOf(
   record: RunRecord,
   rows: Iterable<SpannedRow>,
@@ -94,7 +94,7 @@ export function spansOf(
         const part = typeof data.runId === "string";
         const kind = part ? "part" : workOf(record, { node })?.kind;
         if (kind === "part" || kind === "workflow") opened.add(childRunId(record, token, attempt));
-        // A run that invites an agent does so in the conversation that started it: that one is above the run.
+        // An invited agent works in the conversation that started the run. That conversation is above the run.
         if (typeof data.conversationId === "string" && data.conversationId !== record.origin?.conversationId)
           opened.add(data.conversationId);
         works.set(token, { ...known, part, attempt, isOpen: true, ...(kind === "agent" && { from: at }) });
@@ -213,7 +213,7 @@ function codeOf(data: Json | undefined): string | undefined {
   return isJsonObject(error) && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** Returns what the steps of a task asked of models. */
+/** Returns the use of models by the steps of a task. */
 function modelsOf(data: Json | undefined): SpanAttributes {
   const task = isJsonObject(data) ? data.task : undefined;
   const models: JsonObject = isJsonObject(task) && isJsonObject(task.models) ? task.models : {};

@@ -185,9 +185,9 @@ export interface Working {
    * milliseconds since the epoch.
    */
   readonly lostUntil?: number;
-  /** The share of the room of a run that the token has started (TREEROOM-1); absent for other work. */
+  /** The share of room of the run that the token has started (TREEROOM-1). Absent for other work. */
   readonly room?: number;
-  /** The newest report of that run about its rest; absent before the first one. */
+  /** The newest report of that run about its rest. Absent before the first report. */
   readonly rest?: Rest;
   /** The question of a gate, as a person sees it. */
   readonly prompt?: string;
@@ -200,7 +200,7 @@ export interface Working {
 /** A report of a run that begins or ends its rest. */
 export interface Rest {
   readonly isAtRest: boolean;
-  /** The number of the newest entry of that run. Older reports count no more. */
+  /** The number of the newest entry of that run. Older reports are ignored. */
   readonly seq: number;
 }
 

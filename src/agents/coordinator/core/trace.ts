@@ -17,7 +17,7 @@ import { operationOf } from "./operations.ts";
 import type { RunRecord } from "./record.ts";
 import type { Token } from "./state.ts";
 
-/** A run, as far as its trail depends on it. */
+/** The members of a run that its trail needs. */
 export type TracedRun = Pick<RunRecord, "id" | "stem" | "correlationId" | "traceparent">;
 
 /** Returns the correlation id of a run (RUNTRACE-2). */
@@ -33,13 +33,13 @@ export function traceOf({ id, traceparent }: TracedRun): TraceContext & { parent
   return { traceId: parent.traceId, spanId, parentSpanId: parent.spanId, isSampled: parent.isSampled };
 }
 
-/** Returns the id of the span of a token's work; `before` are the attempts before the newest retry of the run. */
+/** Returns the id of the span of a token's work. `before`: the number of attempts before the newest retry of the run. */
 export function nodeSpanId(record: TracedRun, token: number, before: number): string {
   const id = operationOf(record, token);
   return spanIdOf(before === 0 ? id : `${id}:${before}`);
 }
 
-/** Returns the trail of what a node calls. */
+/** Returns the trail of the calls of a node. */
 export function nodeTrail(
   record: TracedRun,
   { id, again }: Pick<Token, "id" | "again">,

@@ -3,12 +3,13 @@
  *
  * TREEROOM-1  The first run has the room of the tree. A run gives each run that it starts a share of its own room, and never gives more than it
  *             has. So runs that work in different branches of a tree are bounded together.
- * TREEROOM-2  Free room is divided equally between the tokens that may still start a run, at least 1 each. A token that finds none stays ready,
+ * TREEROOM-2  Free room is divided equally between the tokens that may still start a run, at least 1 each. A token without room stays ready,
  *             and begins when a run below ends or rests. Its actor does not poll.
- * TREEROOM-3  Each share is at least 1. So a run always starts a run if none works below it, and a chain of any depth ends.
+ * TREEROOM-3  Each share is at least 1. So a run without working runs below it can always start a run, and a chain of any depth ends.
  * TREEROOM-4  A run rests while it waits for people, agents and resting runs only. It tells the run above when that changes. A resting run holds
- *             no room of the run above, and needs none to go on.
- * TREEROOM-5  A run with more active tokens than its share begins no further fan-out while a task of it runs, and then one at a time.
+ *             no room of the run above, and can continue without room.
+ * TREEROOM-5  A run with more active tokens than its share begins no further fan-out while one of its tasks runs. Afterwards it begins one at a
+ *             time.
  */
 import { TREE_ROOM, type TreeRoom } from "../../../protocol/run-call.ts";
 import { type Graph, graphOf } from "./graph.ts";
@@ -27,17 +28,17 @@ export function heldBy({ phase }: Pick<Token, "phase">): number {
   return phase.kind === "working" && phase.rest?.isAtRest !== true ? (phase.room ?? 0) : 0;
 }
 
-/** Returns the share of a run that a token is to start. `others`: the tokens that may start one, too. Returns 0 if there is no room. */
+/** Returns the share of a run that a token starts; 0 without room. `others`: the number of other tokens that may start a run. */
 export function shareOf(free: number, others: number): number {
   return free < 1 ? 0 : Math.max(1, Math.floor(free / (others + 1)));
 }
 
-/** Returns the room of a run with a share of that of the run above. */
+/** Returns the room of a run that gets a share of the room above. */
 export function sharedRoom(above: TreeRoom, runs: number): TreeRoom {
   return { runs, tokens: Math.max(1, Math.floor((above.tokens * runs) / above.runs)) };
 }
 
-/** Returns the number of parts that may begin beside those that are open. */
+/** Returns the number of parts that may begin beside the open parts. */
 export function partsToBegin({ fanOuts }: Pick<RunState, "fanOuts">, open: number): number {
   let left = MAX_OPEN_PARTS - open;
   let found = 0;
@@ -50,12 +51,12 @@ export function partsToBegin({ fanOuts }: Pick<RunState, "fanOuts">, open: numbe
   return found;
 }
 
-/** Reports whether a token needs the step or the work of this run now: it does not wait for a person, an agent or another run. */
+/** Reports whether a token needs a step or a task of this run now. Other tokens wait for a person, an agent or another run. */
 export function isActive(record: RunRecord, token: Token): boolean {
   return token.phase.kind !== "working" || workOf(record, token)?.kind === "task";
 }
 
-/** Returns a test of tokens that can go on: those that wait for room cannot. */
+/** Returns a test of tokens that can continue. A token that waits for room cannot. */
 export function pendingIn(state: RunState): (token: Token) => boolean {
   let isFull: boolean | undefined;
   let isCrowded: boolean | undefined;
@@ -72,12 +73,12 @@ export function pendingIn(state: RunState): (token: Token) => boolean {
   };
 }
 
-/** Reports whether a token is to start a sub-workflow. */
+/** Reports whether a token starts a sub-workflow next. */
 export function startsRun(graph: Graph, { phase, node }: Token): boolean {
   return phase.kind === "ready" && graph.node(node).workflow !== undefined;
 }
 
-/** Reports whether the next step of a token may make several tokens of it. */
+/** Reports whether the next step of a token may make several tokens. */
 export function multiplies(graph: Graph, { phase, node }: Token): boolean {
   if (!graph.multiplies(node)) return false;
   const { task, workflow, agent } = graph.node(node);
@@ -88,7 +89,7 @@ function freeRoom({ record, tokens }: RunState): number {
   return [...tokens.values()].reduce((free, token) => free - heldBy(token), roomOf(record).runs);
 }
 
-/** Reports whether a run has more active tokens than its share, and a task that runs. */
+/** Reports whether a run has more active tokens than its share while a task runs. */
 function isCrowdedBeside({ record, tokens }: RunState): boolean {
   const active = [...tokens.values()].filter((token) => isActive(record, token));
   return active.length > roomOf(record).tokens && active.some(({ phase }) => phase.kind === "working");

@@ -112,7 +112,7 @@ export function checkReader(record: RunRecord, principal: Principal): void {
   if (!mayRead(record, principal)) throw unknownRun();
 }
 
-/** Reports whether the principal may see the run: its own ones, and all of its tenant with the role of an operator. */
+/** Reports whether the principal may see the run: its starter may, and each operator of its tenant. */
 export function mayRead({ tenant, startedBy }: RunRecord, principal: Principal): boolean {
   return principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal));
 }

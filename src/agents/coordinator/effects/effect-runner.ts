@@ -25,7 +25,7 @@ import { nodeTrail } from "../core/trace.ts";
 export interface RunEffectPorts {
   clock: Clock;
   executor: TaskExecutor;
-  /** Resolves when it is the run's turn to go on. No turns are taken when absent. */
+  /** Resolves when it is the run's turn. If absent, the run never waits for a turn. */
   turn?(): Promise<void>;
   record(): RunRecord;
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */

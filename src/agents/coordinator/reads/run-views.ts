@@ -72,7 +72,7 @@ export function runView(run: ViewedRun): RunView {
   };
 }
 
-/** Returns a run for a person who may answer a gate and not see the run: its members and its status, without contents (RUNDOOR-4). */
+/** Returns a run without contents, for a person who may answer a gate and not see the run (RUNDOOR-4). */
 export function outerView(run: ViewedRun): RunView {
   const empty = { input: {}, state: {}, tokens: 0, usage: spendingView(NOTHING), active: [], gates: [] };
   return { ...members(run), ...empty, seq: run.state.seq, correlationId: correlationOf(run.state.record) };
