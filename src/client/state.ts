@@ -150,7 +150,7 @@ export interface TranscriptMessage {
   agentId?: string;
   /** The turn ended while the message streamed; `content` is what was shown. */
   stopped?: true;
-  /** The text is a notice of the platform: the model gave none in the turn's last call. */
+  /** The text is a notice of the platform, because the model gave no text in the turn's last call. */
   notice?: true;
   error?: WireError;
 }

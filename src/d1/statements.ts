@@ -129,7 +129,7 @@ WHERE member.tenant = ?1 AND member.user_id = ?5 AND (member.created_at, member.
 ORDER BY member.created_at ${order}, member.id ${order} LIMIT ?4`,
 );
 
-/** Notes the number of the newest journal entry of a place. It only grows, so a late put changes nothing. */
+/** Notes the number of the newest journal entry of a place. A late put cannot lower it. */
 export const PUT_APPROVAL_PLACE = `INSERT INTO approval_places (tenant, place, seq) VALUES (?1, ?2, ?3)
 ON CONFLICT DO UPDATE SET seq = excluded.seq WHERE excluded.seq > approval_places.seq`;
 

@@ -7,7 +7,7 @@
  * REG-10  The platform's own library is always deployed: its id cannot be taken, and no list shows it. Its definitions have version 1; the
  *         hash identifies their content.
  * APPROVE-9  Where a deployed tool over a task needs an approval of each call, so do the tools of authors over it, and no hook runs it.
- *            The rule of the deployed tool names who may answer. A tool of an author may have a rule only if the deployed tool has none.
+ *            The rule of the deployed tool names who may answer. A tool of an author may have a rule only if the deployed tool has no rule.
  * PUBLISH-1  The first request of an isolate that needs a version number reads those of all deployed definitions with one
  *            statement. It writes only the definitions that are missing.
  * PUBLISH-2  Equal content keeps its version number: code that is rolled back has its old numbers again.

@@ -1,8 +1,8 @@
 /**
  * The inputs of hooks and of consolidations: one list of members each. Pure.
  *
- * HOOKIN-1  What a hook gets and the check of its workflow come from the same list. A member that is missing in the list, or in the input,
- *           does not compile.
+ * HOOKIN-1  The input of a hook and the check of its workflow come from the same list. A member that is missing in the list or in the input is a
+ *           compile error.
  */
 import { z } from "zod";
 import type { HookName } from "../protocol/definitions.ts";
@@ -76,7 +76,7 @@ const HOOK_INPUTS = {
 
 type Members<Use extends HookUse> = z.input<(typeof HOOK_INPUTS)[Use]>;
 
-/** All members of an input. An optional member may be `undefined`, but not forgotten. */
+/** All members of an input. An optional member may be `undefined`, but must be written down. */
 type Given<T> = { [Name in keyof T]-?: object extends Pick<T, Name> ? T[Name] | undefined : T[Name] };
 
 /** Returns the input of a hook as plain JSON, without members that are `undefined` (HOOKIN-1). */
@@ -91,7 +91,7 @@ export function hookInputSchema(use: HookUse): JsonObject {
   );
 }
 
-/** Writes a union of plain types as a list of types, as checks of schemas read it. */
+/** Writes a union of plain types as a list of types, which the checks of schemas expect. */
 function typesOfUnion({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   const types = jsonSchema.anyOf?.map((schema) => (typeof schema === "object" ? schema.type : undefined));
   if (types === undefined || !types.every((type) => typeof type === "string")) return;

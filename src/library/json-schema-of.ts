@@ -4,14 +4,14 @@ import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 
 /**
- * Converts a zod schema to the JSON Schema of its input, for code that parses the input with zod. What `z.coerce` takes is accepted, too.
+ * Converts a zod schema to the JSON Schema of its input, for code that parses the input with zod. It accepts each type that `z.coerce` takes.
  * Omits keywords that only repeat the type, since each costs tokens. Throws `INVALID_INPUT`, in which `what` names the schema.
  */
 export function inputSchemaOf(what: string, input: z.ZodType): JsonObject {
   return schemaOf(what, input, "input", true);
 }
 
-/** As `inputSchemaOf`, for an input that no zod schema parses: `z.coerce` changes no value. */
+/** As `inputSchemaOf`, for an input that is not parsed with zod, so `z.coerce` does not convert it. */
 export function valueSchemaOf(what: string, input: z.ZodType): JsonObject {
   return schemaOf(what, input, "input");
 }
@@ -64,14 +64,14 @@ function coercedType({ _zod: { def } }: z.core.$ZodTypes): JsonSchema | undefine
   return def.type === "bigint" ? { anyOf: [{ type: "integer" }, { type: "string" }] } : undefined;
 }
 
-/** The other types that a coerced type is made of. A text would be true as a boolean, whatever it says. */
+/** The further types that a coerced type accepts. Booleans accept no text: zod would turn any text into `true`. */
 const ALSO = {
   number: ["string"],
   string: ["number", "boolean"],
   boolean: ["number"],
 } as const satisfies Record<string, readonly ("string" | "number" | "boolean")[]>;
 
-/** Adds the other types that a coerced type accepts to its JSON Schema. */
+/** Adds these types to the JSON Schema of a coerced type. */
 function widen({ _zod: { def } }: z.core.$ZodTypes, schema: JsonSchema): void {
   if (!("coerce" in def) || def.coerce !== true || !Object.hasOwn(ALSO, def.type)) return;
   const { description: _, title: __, default: ___, ...own } = schema;

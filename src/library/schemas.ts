@@ -148,7 +148,7 @@ export const retrySchema = z.strictObject({
   backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
 });
 
-/** Describes why a tool's time limit is not allowed: code ends sooner than agents and workflows; `null` where it is. */
+/** Describes why a tool's time limit is not allowed; `null` if it is. Code has a lower maximum than agents and workflows. */
 export function timeoutProblem({
   target,
   timeoutMs,

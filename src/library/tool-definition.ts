@@ -32,8 +32,8 @@ export interface ToolOptions<Input extends z.ZodType> {
   /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
   async?: boolean;
   /**
-   * `always`, or a rule: no call runs before a person has approved it, with the input that they were shown. The rule names who may answer: every
-   * participant with `always`. `never` when absent.
+   * `always`, or a rule: a call runs after a person has approved it, with the input that the person saw. The rule names who may answer. With
+   * `always`, every participant may answer. Default: `never`.
    * @example { by: "operator", notRequester: true }
    */
   approval?: ApprovalNeed;

@@ -1,7 +1,7 @@
 /** Tools whose calls run a workflow: what all of them have, in code and posted. */
 import type { ToolDefinition, ToolTarget, WorkflowTarget } from "../protocol/definitions.ts";
 
-/** Time limit of a call that runs a workflow, in milliseconds, if the tool declares none. The wait for a person does not count. */
+/** Time limit of a call that runs a workflow, in milliseconds, unless the tool declares another. The wait for a person does not count. */
 const DEFAULT_WORKFLOW_TIMEOUT_MS = 24 * 3_600_000;
 
 /** The values of a tool over a workflow where its author gives none. */

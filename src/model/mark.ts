@@ -1,7 +1,7 @@
 /**
  * The origins of content, and its mark: the untrusted origins. Pure.
  *
- * MARK-1  The mark of a request is the union of the marks of its messages. The operations of a turn play no part.
+ * MARK-1  The mark of a request is the union of the marks of its messages. It does not depend on the operations of a turn.
  * MARK-2  A reply inherits the mark of each source in its request, because it may repeat the source. It does not inherit what an
  *         earlier reply of the agent has inherited. So the mark ends when the source, its summaries and the replies that it has led to
  *         have left the request.
@@ -38,7 +38,7 @@ export interface RequestMark {
   readonly echoes?: Mark;
 }
 
-/** A text and the mark of what it quotes. */
+/** A text and the mark of its quotations. */
 export interface MarkedText {
   readonly text: string;
   readonly mark: Mark;
@@ -50,7 +50,7 @@ export function joinedMarks(...marks: readonly (Mark | undefined)[]): Mark {
   return ORIGINS.filter((origin) => all.has(origin));
 }
 
-/** Returns a mark as a member that is stored; nothing for trusted content. */
+/** Returns a mark as a member for storage, or `{}` for trusted content. */
 export function markMember(mark: Mark): { mark?: Mark } {
   return mark.length === 0 ? {} : { mark };
 }
@@ -65,7 +65,7 @@ export function markOfRequest(messages: readonly ContextMessage[], more: Mark = 
   return { ...markMember(mark), ...(echoes.length === 0 ? {} : { echoes }) };
 }
 
-/** Returns the whole mark of a request: what is made from the request is tainted by it. */
+/** Returns the whole mark of a request. It taints all content that is made from the request. */
 export function wholeMark({ mark, echoes }: RequestMark): Mark {
   return joinedMarks(mark, echoes);
 }

@@ -1,15 +1,15 @@
 /**
- * Limits of the tokens of a reply: where profiles and requests have them, and how a lower limit replaces one. Pure.
+ * Limits of the tokens of a reply: their places in profiles and requests, and their replacement by a lower limit. Pure.
  *
- * OUTLIMIT-1  A limit for one call replaces the profile's limit if it is lower, under the name that the profile uses, or else the
- *             provider's own.
- * OUTLIMIT-2  A limit that leaves no room for a model to think turns its thinking off: the provider would refuse the request.
+ * OUTLIMIT-1  A limit for one call replaces the profile's limit if it is lower. It takes the name of the profile's limit. Without such a limit it
+ *             takes the provider's usual name.
+ * OUTLIMIT-2  A limit that leaves no room for a model to think turns its thinking off, because the provider would refuse the request.
  */
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 import type { ModelProfile, ProviderId } from "./profile.ts";
 import { isLimit, limitIn, OUTPUT_LIMITS, type OutputLimit, thoughtTokens } from "./spending.ts";
 
-/** The name that a provider takes if the profile has no limit. */
+/** The usual name of the limit at a provider. */
 const NAME_OF_PROVIDER: Readonly<Record<ProviderId, OutputLimit>> = {
   openai: "max_tokens",
   "openai-responses": "max_output_tokens",
@@ -27,11 +27,11 @@ export function withOutputLimit(profile: ModelProfile, limit: number | undefined
   return { ...profile, parameters: limited(parameters, limit, limitName(profile)) };
 }
 
-/** Returns the name under which a profile's provider takes the limit: the name that the profile uses, if it has a limit. */
+/** Returns the name of the limit in a profile, or the provider's usual name if the profile has no limit. */
 export function limitName({ provider, parameters = {}, baseUrl }: ModelProfile): OutputLimit {
   const used = OUTPUT_LIMITS.find((name) => isLimit(parameters[name]));
   if (used !== undefined) return used;
-  // OpenAI's own models refuse the older name, which compatible servers take.
+  // Compatible servers take the older name, but OpenAI's own models refuse it.
   const isOpenAI = provider === "openai" && baseUrl === undefined;
   return isOpenAI ? "max_completion_tokens" : NAME_OF_PROVIDER[provider];
 }

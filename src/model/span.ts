@@ -65,7 +65,7 @@ export function traceparentOf({ traceId, spanId, isSampled }: TraceContext): str
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }
 
-/** Returns a header `traceparent` without what no span needs; `undefined` where it is invalid (SPAN-2). */
+/** Returns the parts of a header `traceparent` that spans need; `undefined` if it is invalid (SPAN-2). */
 export function knownTraceparent(header: string | null | undefined): string | undefined {
   const place = parseTraceparent(header);
   return place && traceparentOf(place);

@@ -8,13 +8,13 @@ interface Place {
   tenant: string;
   /** The principal may read the conversation or the run. */
   isReader: boolean;
-  /** Returns the error for people who may not know of the place. */
+  /** Returns the error for people who must not learn that the place exists. */
   unknown(): DramatisError;
 }
 
 /**
- * Throws unless a person may answer: `PERMISSION_DENIED` for a reader whom the rule excludes, and the error of an unknown place for others.
- * `asked` is absent for an unknown request.
+ * Throws unless a person may answer: `PERMISSION_DENIED` for a reader whom the rule excludes, and the error of an unknown place for other
+ * people. `asked` is absent for an unknown request.
  */
 export function checkAnswerer(
   asked: AnsweredBy | undefined,

@@ -111,7 +111,7 @@ export interface AgentCallBody extends CallAddress, CallTrail {
   readers: string[];
   /** As in `AgentReadersBody`. */
   readersSeq?: number;
-  /** The person at the root of the calls (WHO-2); absent from an older release, and if no person is known. */
+  /** The person at the root of the calls (WHO-2). Absent in calls of an older release, and if the person is unknown. */
   requester?: string;
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   budget?: Budget;

@@ -8,7 +8,7 @@ const MAX_USERS = 100;
 
 const KNOWN_ROLES = ROLES.map((role) => `\`${role}\``).join(", ");
 
-// Refinements report their own problem. A union hides the problems of its options behind one of its own.
+// A refinement reports its own problem. A union would report one general problem instead.
 const role = z.string().refine((name): name is Role => ROLES.some((known) => known === name), {
   error: ({ input }) => `Unknown role ${JSON.stringify(input)}. The roles are ${KNOWN_ROLES}.`,
 });
@@ -33,7 +33,7 @@ export const approvalRuleSchema: z.ZodType<ApprovalRule> = z
   .refine((rule) => Object.keys(rule).length > 0, "Must have `by` or `notRequester`.")
   .refine(({ by, notRequester }) => by !== "requester" || notRequester === undefined, {
     path: ["notRequester"],
-    error: "Must be absent if `by` is `requester`: nobody could answer.",
+    error: "Must be absent if `by` is `requester`. Together they exclude everyone.",
   });
 
 export const approvalNeedSchema: z.ZodType<ApprovalNeed> = z.union(

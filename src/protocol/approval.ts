@@ -14,7 +14,7 @@ import { hasRole, type Role } from "../shared/roles.ts";
 export interface ApprovalRule {
   /**
    * `requester`: the person who caused the work. `participant`: everyone who may read the conversation or the run. `operator`: operators and
-   * admins. Or users by their subject, and everyone with one of the roles, whether they take part or not.
+   * admins. An object names users by their subject, and roles: these people need not take part.
    */
   by?: "requester" | "participant" | "operator" | { roles?: Role[]; users?: string[] };
   /** The requester may not answer. */
@@ -50,7 +50,7 @@ export function needsApproval(need: ApprovalNeed | undefined): need is "always" 
   return need !== undefined && need !== "never";
 }
 
-/** Returns the need of a tool over code with a need of its own: the rule of the code counts before the rule of the tool (APPROVE-9). */
+/** Returns the need of a tool over code that also has a need. The rule of the code has priority over the rule of the tool (APPROVE-9). */
 export function needOver(
   code: ApprovalNeed | undefined,
   tool: ApprovalNeed | undefined,

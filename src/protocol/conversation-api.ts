@@ -77,7 +77,7 @@ export interface StartTurn {
    * `auto` when absent.
    */
   toolChoice?: ToolChoice;
-  /** The most tokens of each reply of the model. A lower limit of the model profile applies in its place. */
+  /** The most tokens of each reply of the model. A lower limit of the model profile replaces it. */
   maxOutputTokens?: number;
   /** Runs `async` tools as others: the sender gets one answer, with all results. */
   foreground?: true;

@@ -89,7 +89,7 @@ export interface RunSummary extends RunMembers {
 
 /** A run. */
 export interface RunView extends RunMembers {
-  /** Common to everything that follows from the message, request or trigger that led to the run; the run's own id if it had none. */
+  /** The id that the run shares with all work that follows from the same message, request or trigger. Default: the run's own id. */
   correlationId: string;
   input: JsonObject;
   /** The area `state` as it is now. The values behind the first 4 Mi characters are `null`; `omitted` has their names. */
@@ -215,8 +215,8 @@ export interface CoordinatorApi {
    */
   retryRun(principal: Principal, options?: RetryRun): Promise<Result<RunView>>;
   /**
-   * Answers a gate. The same answer again changes nothing. `NOT_FOUND` for an unknown operation, `PERMISSION_DENIED` for a reader whom the rule excludes, `CONFLICT` for another answer, or for a
-   * gate that waits no more, `INVALID_INPUT` for an answer that does not fit.
+   * Answers a gate. Repeating the answer has no effect. Errors: `NOT_FOUND` for an unknown operation; `PERMISSION_DENIED` for a reader whom the rule
+   * excludes; `CONFLICT` for another answer, or for a gate that no longer waits; `INVALID_INPUT` for an answer that does not fit.
    */
   submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;
   /** Returns a page of the journal, in order. */

@@ -117,7 +117,7 @@ export interface ToolDefinition {
   hosts?: string[];
   /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
   async?: boolean;
-  /** `always`, or a rule that names who may answer: no call runs before a person has approved it. `never` when absent. */
+  /** `always`, or a rule that names who may answer: a call runs after a person has approved it. Default: `never`. */
   approval?: ApprovalNeed;
   /** The code or the workflow that a call runs, or the agent that answers it; the tool's own code when absent. */
   target?: ToolTarget;

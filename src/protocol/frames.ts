@@ -84,7 +84,10 @@ interface FrameData {
   "message.started": { agentId: string };
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
-  /** `interim`: text beside tool calls. `stopped`: the turn ended while the message streamed; the content is what was shown. `notice`: the text is the platform's. */
+  /**
+   * `interim`: text beside tool calls. `stopped`: the turn ended while the message streamed, and the content is the shown text. `notice`: the
+   * text is the platform's.
+   */
   "message.completed": { agentId: string; content: string; interim?: true; stopped?: true; notice?: true };
   "tool.requested": {
     name: string;

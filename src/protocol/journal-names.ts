@@ -1,12 +1,12 @@
 /**
- * The names by which queries find entries of a journal: our types, and the names of the designs.
+ * The names of journal entries in queries: our types, and the names of the designs.
  *
  * NAMES-1  A query takes each type of an entry, and the names that the designs give to events and to decisions. The answer has our types.
  *          `_` counts as `.` in the name of an event.
  */
 import { ENTRY_TYPES, type EntryType } from "./journal.ts";
 
-/** Of Wonder's event catalogue, beside those that differ in `_` and `.` only. */
+/** Names of Wonder's event catalogue. It leaves out names that differ from our types in `_` and `.` only. */
 const EVENTS = {
   "conversation.turn": ["turn.started"],
   "message.agent": ["message.completed"],
@@ -77,7 +77,7 @@ const TYPES = new Map<string, readonly EntryType[]>([
   ...ENTRY_TYPES.map((type) => [dotted(type), [type]] as const),
 ]);
 
-/** Returns the types of entries that a name means; `undefined` for an unknown name. */
+/** Returns the types of entries for a name; `undefined` for an unknown name. */
 export function entryTypesOf(name: string): readonly EntryType[] | undefined {
   return TYPES.get(name) ?? TYPES.get(dotted(name));
 }

@@ -230,7 +230,7 @@ export type MemoryOperation =
   | ({ op: "update"; memoryId: string; content?: string } & MemoryFields)
   | { op: "delete"; memoryId: string }
   | { op: "archive"; memoryId: string }
-  /** Of the memory that has this key. */
+  /** Names the memory by its key. */
   | { op: "delete"; key: string }
   | { op: "archive"; key: string };
 

@@ -2,8 +2,8 @@
  * Runs that runs and conversations start: the envelopes between the caller and the coordinator of the run, with the schemas for both sides.
  * The caller is the coordinator of a node with a sub-workflow, or the conversation of a tool call.
  *
- * RUNCALL-1  The id of the run derives from the operation of the caller and its attempt. Only the actor with the operation can start the
- *            run, however often the envelope arrives.
+ * RUNCALL-1  The id of the run derives from the operation of the caller and its attempt. Only the actor with the operation can start the run. An
+ *            envelope that arrives again starts no other run.
  */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
@@ -22,13 +22,13 @@ export const RUN_START = "run.start";
 export const RUN_ENDED = "run.ended";
 /** Cancels that run. */
 export const RUN_CANCEL = "run.cancel";
-/** Tells the caller of a run or of an agent that the work waits for a person, or waits no longer. */
+/** Tells the caller of a run or of an agent that a wait for a person begins or ends. */
 export const WORK_HELD = "work.held";
 /** Brings the end of a run that has a part of a fan-out. Its result is read from that run. */
 export const PART_ENDED = "part.ended";
 /** Brings what the branches of a part have done so far, where the fan-in depends on it. */
 export const PART_PROGRESS = "part.progress";
-/** Reports that a run rests, or works again. A resting run holds no room of the run above. */
+/** Reports that a rest of a run begins or ends. A resting run holds no room of the run above. */
 export const RUN_REST = "run.rest";
 /** Asks for the end of a part: what its branches have completed counts. */
 export const PART_CLOSE = "part.close";
@@ -61,15 +61,15 @@ export interface RunEndedBody extends RunCallAddress {
 /** The body of `run.rest`. */
 export interface RunRestBody extends RunCallAddress {
   isAtRest: boolean;
-  /** The number of the newest entry of the run. A report with an older one is out of date. */
+  /** The number of the newest entry of the run. A report with a lower number is out of date. */
   seq: number;
 }
 
-/** The room of a run in its tree: its share of what the first run has. */
+/** The room of a run in its tree: its share of the room of the first run. */
 export interface TreeRoom {
   /** Runs that may work below it at once, in all branches together. From 1. */
   runs: number;
-  /** Tokens of its own that may be active before fan-outs wait. From 1. */
+  /** Active tokens of this run above which fan-outs wait. From 1. */
   tokens: number;
 }
 
@@ -217,7 +217,7 @@ export interface ChildRun extends CallTrail {
   input: JsonObject;
   /** Branches above which fan-outs are spread; absent where the default counts. */
   width?: number;
-  /** Its room in the tree. Runs of earlier releases send none. */
+  /** Its room in the tree. Absent in messages of an older release. */
   room?: TreeRoom;
   /** The part of a fan-out with which it begins; absent where it begins with the first node. */
   part?: PartStart;

@@ -79,7 +79,7 @@ export type PastTurn = {
   answer?: string;
   /** The names of the tools that were called, in order. */
   tools?: string[];
-  /** The untrusted origins of the turn's texts; absent if there are none. */
+  /** The untrusted origins of the turn's texts. Absent if all texts are trusted. */
   mark?: Mark;
   /** Texts were shortened to fit the page. */
   shortened?: true;

@@ -1,9 +1,9 @@
-/** The trace of a turn or a run, as its readers see it: spans of the work that is over, in every conversation and run that it reached. */
+/** The trace of a turn or a run, as its readers see it: spans of finished work, in every conversation and run that it reached. */
 import type { Span } from "../model/span.ts";
 import { defined } from "../shared/defined.ts";
 import { toIso } from "../shared/time.ts";
 
-/** A span of OpenTelemetry: a time in which a turn worked, a model call, a tool, a call of an agent, a run, or a node of a run. */
+/** A span of OpenTelemetry. It covers a working period of a turn, a model call, a tool, a call of an agent, a run, or a node of a run. */
 export interface SpanView {
   /** 16 hexadecimal digits. */
   spanId: string;

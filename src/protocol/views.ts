@@ -102,7 +102,7 @@ export interface MessageView {
   runId?: string;
   /** The turn ended while the message streamed; `content` is what was shown. */
   stopped?: true;
-  /** The text is a notice of the platform: the model gave none in the turn's last call. */
+  /** The text is a notice of the platform, because the model gave no text in the turn's last call. */
   notice?: true;
 }
 
@@ -141,7 +141,7 @@ export interface TurnIssues {
   memoryExtractionFailed?: boolean;
   /** The model's last reply was empty, and so is the message. */
   emptyReply?: true;
-  /** The provider paused a reply and was asked to continue it as often as the limit allows. The message ends where the reply stood. */
+  /** The provider paused a reply more often than the limit allows. The message has the reply up to the last pause. */
   replyPaused?: true;
   /** Agents that the answer mentions and that start no turn: the message of the user has had as many as it may. */
   notAsked?: string[];

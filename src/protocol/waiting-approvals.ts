@@ -51,7 +51,7 @@ export interface ListedApproval {
   approvers: string[];
 }
 
-/** The requests of a list. Absent members do not filter. */
+/** Selects the requests of a list. Absent members do not filter. */
 export interface ApprovalFilter {
   kind?: WaitingApproval["kind"];
   agent?: string;

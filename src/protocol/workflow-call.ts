@@ -1,4 +1,4 @@
-/** Runs that tool calls start, beside their envelopes in `run-call.ts`: the data of the run, and its end by RPC. */
+/** Runs that tool calls start: the data of the run, and its end by RPC. Their envelopes are in `run-call.ts`. */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
 import type { CallTrail } from "../shared/call-trail.ts";
@@ -18,7 +18,7 @@ export interface CalledRun extends CallTrail {
   projectId: string;
   /** The user who owns the run. */
   startedBy: string;
-  /** The agents that wait for the run: those that called each other, the first one first. */
+  /** The agents that wait for the run, in the order of their calls. */
   path: string[];
   /** The call that starts the run. */
   origin: RunOrigin;
@@ -33,14 +33,14 @@ export interface RunCallerApi {
 /** The output of a workflow, by RPC. */
 export interface WorkflowResult extends RunCallAddress {
   output: Json;
-  /** The amounts that the run has used; nothing when absent. */
+  /** The amounts that the run has used. Default: 0. */
   spent?: Amounts;
 }
 
 /** The failure of a workflow, by RPC. */
 export interface WorkflowError extends RunCallAddress {
   error: { code: ToolErrorCode; message: string; retriable: boolean };
-  /** The amounts that the run has used; nothing when absent. */
+  /** The amounts that the run has used. Default: 0. */
   spent?: Amounts;
 }
 
@@ -63,7 +63,7 @@ export const workflowErrorSchema: z.ZodType<WorkflowError> = z.strictObject({
 
 /** The door of a `Conversation` for ends of runs that do not come by envelope. Only Workers with a binding reach it. */
 export interface WorkflowResultApi {
-  /** Takes the output if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown operation. */
+  /** Takes the output if the operation still waits for this attempt, and ignores it otherwise. `NOT_FOUND` for an unknown operation. */
   handleWorkflowResult(result: WorkflowResult): Promise<Result<null>>;
   /** As `handleWorkflowResult`, for a failure. */
   handleWorkflowError(error: WorkflowError): Promise<Result<null>>;

@@ -41,7 +41,7 @@ export interface WorkflowNode {
   agent?: string;
   /** The way of calling the agent; `delegate` when absent. */
   mode?: AgentMode;
-  /** Time limit of the agent, in milliseconds: 24 hours when absent, 30 days at most. The wait for a person does not count. */
+  /** Time limit of the agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
   timeoutMs?: number;
   /** The members of the input of what runs; the run's input when absent. */
   inputMapping?: Mapping;

@@ -1,14 +1,14 @@
 /**
- * The trail of a call: what it has in common with everything that follows from the same message, request or trigger.
+ * The trail of a call. All work that follows from the same message, request or trigger shares it.
  *
- * TRAIL-1  Each actor passes the trail of its own caller to all that it calls, with its own place in the trace: to runs, sub-runs and parts of
- *          fan-outs, to agents, and to tools and tasks. A retry has the same correlation id and the same trace.
+ * TRAIL-1  Each actor passes its caller's trail to each run, part of a fan-out, agent, tool and task that it calls, with its own place in the trace.
+ *          A retry has the same correlation id and the same trace.
  */
 import { z } from "zod";
 import { defined } from "./defined.ts";
 
 export interface CallTrail {
-  /** Common to everything that follows from one message, request or trigger. */
+  /** Shared by all work that follows from one message, request or trigger. */
   readonly correlationId?: string;
   /** The place of the caller in its trace, as W3C Trace Context has it. */
   readonly traceparent?: string;

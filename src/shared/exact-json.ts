@@ -1,13 +1,13 @@
 /**
  * JSON text that loses no part of a value. Pure.
  *
- * EXACT-1  A value that JSON would empty, drop or round is refused at any depth, with the usual mistake: a `Response`, an `Error`, a
- *          `Map`, a promise, an instance that keeps its state in private fields, an integer beyond 2^53, `NaN`.
- * EXACT-2  `undefined` becomes `null` by itself and in a list. As a member it is left out. A `Date` becomes its ISO 8601 text, and any
- *          other value with `toJSON` becomes what that returns.
+ * EXACT-1  A value that JSON would empty, drop or round is refused at any depth. The error names the usual mistake. Examples are a `Response`, an
+ *          `Error`, a `Map`, a promise, an instance with its state in private fields, an integer beyond 2^53, and `NaN`.
+ * EXACT-2  `undefined` becomes `null` as the whole value and in a list. As a member it is left out. A `Date` becomes its ISO 8601 text, and any
+ *          other value with `toJSON` becomes the result of that method.
  */
 
-/** The classes whose instances JSON empties, with the advice for each. */
+/** Advice for instances of classes that JSON empties. */
 const ADVICE = {
   Response: "Return its content, as in `await response.json()`",
   Request: "Return its content, as in `await request.json()`",
@@ -27,7 +27,7 @@ const ADVICE = {
   ArrayBuffer: "Return it as text, such as base64",
 } as const;
 
-/** Below this size integers have all of their digits in JSON. From there on JSON has an exponent, which shows that they are rounded. */
+/** Below this size JSON has all digits of an integer. Larger numbers have an exponent, which shows that they are rounded. */
 const FIRST_EXPONENT = 1e21;
 
 /** Returns `value` as JSON text. Throws `TypeError` with the place and the reason for a value that JSON would change (EXACT-1). */
@@ -41,7 +41,7 @@ export function exactJson(value: unknown): string {
   return text ?? "null";
 }
 
-/** Returns why a value cannot be kept. `member` is what its `toJSON` returned, or the value itself. */
+/** Returns why a value is refused. `member` is the result of its `toJSON`, or the value itself. */
 function refusal(value: unknown, member: unknown): string | undefined {
   if (value instanceof Date && Number.isNaN(value.getTime())) return "an invalid Date";
   if (ArrayBuffer.isView(value)) return `binary data. ${ADVICE.ArrayBuffer}`;
@@ -85,7 +85,7 @@ function objectRefusal(value: object): string | undefined {
   if (!isPlain)
     return `an instance of ${nameOf(value) || "a class"}, which JSON empties. Return a plain object with its values`;
   return Reflect.ownKeys(value).length > 0
-    ? "an object whose members JSON leaves out: their names are symbols, or they are not enumerable"
+    ? "an object with symbols or non-enumerable members only, which JSON leaves out. Return a plain object with its values"
     : undefined;
 }
 

@@ -3,7 +3,7 @@
  *
  * FOLD-1  Case is folded as Unicode's full default case folding does: `ß`, `ẞ` and `SS` are equal, and so are `ς` and `Σ`. `ı` and `i` differ.
  * FOLD-2  Canonically equivalent texts have one form. The form `NFKC` also joins compatible characters, such as `ﬁ` and `fi`.
- * FOLD-3  Optional marks do not count: accents of Greek (capitals have none), the dots of Cyrillic `ё`, stress marks, and the points of Hebrew
+ * FOLD-3  Optional marks do not count: accents of Greek (capitals lack them), the dots of Cyrillic `ё`, stress marks, and the points of Hebrew
  *         and Arabic. A mark that makes another letter counts, as in `й` and `ü`.
  * FOLD-4  Invisible characters do not count: soft hyphens, joiners, variation selectors.
  */
@@ -26,7 +26,7 @@ export function foldText(text: string, form: "NFC" | "NFKC" = "NFC"): string {
 
 const ASCII = /^\p{ASCII}*$/u;
 const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;
-/** The points of Hebrew and Arabic. They go first: a mark behind a point then stands behind its letter. */
+/** The points of Hebrew and Arabic. They are removed first, so that a mark after a point follows its letter. */
 const POINTS =
   /[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]/gu;
 const OPTIONAL_MARKS = /(?<=\p{Script=Greek})\p{M}+|(?<=е\u0301*)\u0308+|(?<=[аеиоуыэюя]\u0308*)\u0301+/gu;

@@ -3,7 +3,7 @@ import { isJson, isJsonObject, type Json, MAX_DEPTH } from "./json.ts";
 import { shapeProblem } from "./json-shape.ts";
 import { piece } from "./text.ts";
 
-/** Length of the quoted text before a fault, and behind it. */
+/** Length of the quoted text before and after a fault. */
 const QUOTED = 30;
 
 /** Returns a sentence without its subject, such as `are not JSON: Unexpected token at position 3, at "x}"`. */
@@ -33,19 +33,19 @@ function kindOf(value: Json): string {
 function quoted(text: string, at: number): string {
   const before = piece(text, at - QUOTED, at);
   const after = piece(text, at, at + QUOTED);
-  if (after === "") return `where the text ends, after ${JSON.stringify(before)}`;
+  if (after === "") return `at the end of the text, after ${JSON.stringify(before)}`;
   return before === ""
     ? `at ${JSON.stringify(after)}`
     : `after ${JSON.stringify(before)}, at ${JSON.stringify(after)}`;
 }
 
-/** Returns the engine's reason without the position and without the text, which it quotes from another place. */
+/** Returns the engine's reason without its position and its quotation, which is from another place. */
 function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : "A fault";
   return message.replace(/ in JSON at position.*$/s, "").replace(/, (?:\.\.\.)?".*is not valid JSON$/s, "");
 }
 
-/** Finds the first character that no JSON text has behind the characters before it. */
+/** Finds the first character that cannot follow the characters before it in JSON. */
 function positionOf(error: unknown, text: string): number {
   const known = reportedPosition(error, text);
   if (known !== undefined) return known;
@@ -68,7 +68,7 @@ function isBeginning(text: string): boolean {
   }
 }
 
-/** Returns the position that the engine names; `undefined` for a message without one. */
+/** Returns the position in the engine's message, if it has a position. */
 function reportedPosition(error: unknown, text: string): number | undefined {
   const message = error instanceof Error ? error.message : "";
   const [, position] = /at position (\d+)/.exec(message) ?? [];

@@ -107,8 +107,8 @@ export function isUnicode(value: Json): boolean {
 }
 
 /**
- * Returns a value in which no text and no name has a lone surrogate: each becomes U+FFFD, which has the same length. Returns the same value if all
- * are well-formed.
+ * Returns a value with well-formed texts and names: each lone surrogate becomes U+FFFD, which has the same length. Returns the same value if all are
+ * well-formed.
  */
 export function wellFormed<Value>(value: Value): Value {
   // SAFETY: lists and objects keep their members, and texts stay texts.

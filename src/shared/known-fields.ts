@@ -1,16 +1,16 @@
 /**
  * The fields of schemas, and the field that an author may have meant by an unknown one. Pure.
  *
- * FIELD-1  An error for an unknown field suggests the most similar field of the schema, wherever it stands: with its path from the top.
+ * FIELD-1  An error for an unknown field suggests the most similar field of the schema at any depth, with its path from the top.
  */
 import type { z } from "zod";
 import { foldedId, piecesOf, similarity } from "./known-ids.ts";
 
-/** A field: its name behind the names above it. `ANY` stands for an index or for a name that the author chooses. */
+/** A field: the names above it, then its name. `ANY` replaces an index or a name that the author chooses. */
 type FieldPath = readonly string[];
 
 const ANY = "*";
-/** The deepest fields, and the number of fields, that are compared. */
+/** The depth and the number of the fields that are compared. */
 const [MAX_DEPTH, MAX_FIELDS] = [6, 1_000];
 /** The least similarity of a field beside the unknown one, and of a field elsewhere. */
 const [SIMILAR, SIMILAR_ELSEWHERE] = [0.55, 0.8];
@@ -26,7 +26,7 @@ interface KnownField {
 
 const known = new WeakMap<z.ZodType, readonly KnownField[]>();
 
-/** Returns the path of the field that an unknown field at `path` may mean, such as `identity.modelProfileId`; `undefined` for none. */
+/** Returns the path of the field that an unknown field at `path` may mean, such as `identity.modelProfileId`, if a field is similar. */
 export function meantField(schema: z.ZodType, path: readonly PropertyKey[]): string | undefined {
   const name = String(path.at(-1) ?? "");
   if (name.length > MAX_NAME_LENGTH) return undefined;
@@ -65,7 +65,7 @@ function sharedLength(field: FieldPath, path: readonly string[]): number {
   return differs === -1 ? path.length : differs;
 }
 
-/** Yields the fields of a schema, those of objects before those within them. */
+/** Yields the fields of a schema. A field comes before the fields within it. */
 function* fieldsOf(schema: z.ZodType, depth = 0): Generator<FieldPath> {
   if (depth > MAX_DEPTH) return;
   // SAFETY: each schema of zod is one of these.

@@ -3,12 +3,12 @@
 /** Maximum number of ids in an error. */
 export const MAX_LISTED_IDS = 20;
 
-/** Returns a form in which ids are equal that differ only in case, or in `_` for `-`. */
+/** Returns an id in a form without case, and with `-` for `_`. */
 export function foldedId(id: string): string {
   return id.toLowerCase().replaceAll("_", "-");
 }
 
-/** Returns ids for an error, at most `MAX_LISTED_IDS`: those most similar to `wanted` first, otherwise in their order. */
+/** Returns at most `MAX_LISTED_IDS` ids for an error. The ids most similar to `wanted` come first. Equally similar ids keep their order. */
 export function listIds(wanted: string, ids: readonly string[]): string {
   return idLister(ids)(wanted);
 }
@@ -34,7 +34,7 @@ export function piecesOf(id: string): Set<string> {
   return new Set([...characters, ...characters.slice(1).map((next, at) => `${characters[at]}${next}`)]);
 }
 
-/** Returns the share of common pieces: 0 for none, 1 for equal sets. */
+/** Returns the share of common pieces, from 0 to 1 for equal sets. */
 export function similarity(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
   const common = [...one].filter((piece) => other.has(piece)).length;
   return (2 * common) / Math.max(1, one.size + other.size);

@@ -56,13 +56,13 @@ export function plainly(issue: {
   return `Must be ${known.map((value) => JSON.stringify(value)).join(" or ")}.`;
 }
 
-/** Returns a failed parse as issues. The empty path means the value itself. With `schema`, unknown fields suggest known ones (FIELD-1). */
+/** Returns a failed parse as issues. The empty path means the value itself. With `schema`, unknown fields suggest known fields (FIELD-1). */
 export function inputIssues(error: z.core.$ZodError, base = "", schema?: z.ZodType): InputIssue[] {
   const meant: Meant = (path) => (schema === undefined ? undefined : meantField(schema, path));
   return error.issues.flatMap((issue) => toIssues(issue, [], base, meant)).slice(0, MAX_ISSUES);
 }
 
-/** Returns the field that an unknown one may mean. */
+/** Returns the known field that an unknown field may mean. */
 type Meant = (path: readonly PropertyKey[]) => string | undefined;
 
 /** Returns issues as one line: `/limit: Invalid input …; /query: …`. */

@@ -34,7 +34,7 @@ describe("ANSWERDATA-2 anything else is refused", () => {
   test.each([
     ["nothing", " ", /empty/],
     ["prose", "I do not know.", /not JSON/],
-    ["two objects", `${ADA} or {"name": "Eve"}`, /several objects/],
+    ["two objects", `${ADA} or {"name": "Eve"}`, /several different objects/],
     ["an object that is cut off", '```json\n{"name": "Ada", "friend": {"name": "Eve"}', /not complete/],
     ["a whole object before one that is cut off", `${ADA} and {"name": "E`, /not complete/],
     ["an object within a broken one", 'So: {"a": 1, "b": {"name": "Ada"},}', /not JSON/],

@@ -204,7 +204,9 @@ describe("tools", () => {
     const messages = resultsOf(turn)
       .slice(0, 4)
       .map((result) => String(Object(Object(result).error).message));
-    expect(messages[0]).toContain(`at position 8, where the text ends, after ${JSON.stringify('{"q":"a"')}`);
+    expect(messages[0]).toContain(
+      `at position 8, at the end of the text, after ${JSON.stringify('{"q":"a"')}`,
+    );
     expect(messages[1]).toContain('are a list and not a JSON object, at position 0, at "[1]"');
     expect(messages[2]).toContain('are a number and not a JSON object, at position 0, at "42"');
     expect(messages[3]).toContain('at position 10, after "{\\"q\\":\\"a\\"} ", at "trailing"');

@@ -3,8 +3,8 @@
  *
  * OAI-3  The joined text of the chunks is the content of the whole completion, and their calls are its calls. Blank lines
  *        separate the texts of several model calls.
- * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has none. If the request asks for
- *        usage, the last chunk has no choices, and the usage: zeros if no provider counted.
+ * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has no finish reason. If the request
+ *        asks for usage, the last chunk has the usage and no choices. The usage is 0 if no provider counted.
  */
 import type { AnswerEncoder, AnswerEvent, AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type OpenAiError, streamError } from "./errors.ts";

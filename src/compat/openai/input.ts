@@ -3,8 +3,8 @@
  *
  * OAI-7  The last message of the user is the turn, and everything before it is history. A request that ends with results
  *        of our calls continues the turn that made them. Calls with foreign ids are history.
- * OAI-13  Each result in a request answers a call before it that has no other result. Only results of our own calls at the end need no
- *         call before them.
+ * OAI-13  Each result in a request answers an earlier call that has no other result. Results of our own calls at the end are the exception:
+ *         they need no call before them.
  */
 
 import type { ContextMessage, ToolCall } from "../../model/messages.ts";

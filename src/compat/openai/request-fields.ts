@@ -1,8 +1,8 @@
 /**
  * Fields that the requests of both OpenAI protocols have: their schemas, and their conversion to options of a turn.
  *
- * OAI-11  Every field of the API is honoured, refused by its name, or ignored. Only fields that change no meaning are ignored, and the
- *         header `x-dramatis-ignored` of the answer names those that the request has.
+ * OAI-11  Every field of the API is honoured, refused by its name, or ignored. Only fields that do not change the meaning of a request are
+ *         ignored. The header `x-dramatis-ignored` of the answer names the ignored fields of the request.
  * OAI-12  The limit of a request's output reaches the provider, unless the limit of the agent's model profile is lower.
  */
 import { z } from "zod";

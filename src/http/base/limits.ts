@@ -38,9 +38,9 @@ export interface Limits {
    */
   fanOutWidth?: number;
   /**
-   * The tree of a run: the run with all runs below it, at all depths. `active`: runs below the first one that work at once; the others wait. From
-   * 1 to 1 000. Default: 64. `tokens`: active tokens above which fan-outs wait. From 1 000 to 10 000 000. Default: 100 000. A tree keeps both as they
-   * were when it began. `total`: runs that a tree may start at all. From 1 to 100 000. Default: 10 000.
+   * The tree of a run: the run with all runs below it, at all depths. `active`: runs below the first run that may work at once. Further runs wait.
+   * From 1 to 1 000. Default: 64. `tokens`: active tokens above which fan-outs wait. From 1 000 to 10 000 000. Default: 100 000. A tree keeps the
+   * values of both from its beginning. `total`: runs that a tree may start in total. From 1 to 100 000. Default: 10 000.
    */
   runs?: { active?: number; tokens?: number; total?: number };
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */

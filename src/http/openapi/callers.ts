@@ -32,7 +32,7 @@ export const turnIssues: z.ZodType<TurnIssues> = z.strictObject({
   replyPaused: z.exactOptional(
     z.literal(true).meta({
       description:
-        "The provider paused a reply more often than the limit allows. The message ends where the reply stood.",
+        "The provider paused a reply more often than the limit allows. The message has the reply up to the last pause.",
     }),
   ),
   notAsked: z.exactOptional(

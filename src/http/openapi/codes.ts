@@ -4,11 +4,11 @@ import type { ProblemCode } from "../base/problem.ts";
 export const CODE_MEANINGS: Record<ProblemCode, string> = {
   INVALID_JSON: "The body is empty, not JSON, not UTF-8, or nests deeper than 64 levels.",
   INVALID_SIGNAL: "The signal's envelope is not valid; `errors` lists the problems.",
-  UNKNOWN_PARAMETER: "The list has no such query parameter; `errors` names those that it has.",
+  UNKNOWN_PARAMETER: "The list has no such query parameter. `errors` names the known parameters.",
   UNAUTHENTICATED: "The credentials are missing or not valid.",
   BUDGET_EXCEEDED: "A budget of the turn, the conversation or its agent is used up.",
   FORBIDDEN: "The caller's roles do not allow this.",
-  PERMISSION_DENIED: "The rule of the approval or of the gate lets other people answer.",
+  PERMISSION_DENIED: "The rule of the approval or of the gate does not let you answer.",
   NOT_FOUND: "The resource does not exist, or belongs to somebody else.",
   METHOD_NOT_ALLOWED: "The path does not support this method; `Allow` lists those that it supports.",
   CONFLICT: "A resource with this id exists, or its state does not allow this.",

@@ -72,7 +72,7 @@ export const run: z.ZodType<RunView> = z
     ...runMembers,
     correlationId: z.string().meta({
       description:
-        "Common to everything that follows from the message, request or trigger that led to the run.",
+        "The id that the run shares with all work that follows from the same message, request or trigger.",
     }),
     input: area,
     state: area,

@@ -4,7 +4,9 @@ import type { AcceptedSignal, SignalResult } from "../../protocol/signals.ts";
 import { wireError } from "./move-views.ts";
 import { ids } from "./scalars.ts";
 
-const correlationId = z.string().meta({ description: "Common to everything that follows from the signal." });
+const correlationId = z
+  .string()
+  .meta({ description: "The id that all work that follows from the signal shares." });
 
 export const acceptedSignal: z.ZodType<AcceptedSignal> = z
   .union([

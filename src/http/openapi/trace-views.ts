@@ -32,7 +32,7 @@ const span: z.ZodType<SpanView> = z
   .meta({
     id: "Span",
     description:
-      "A time in which a turn worked, a model call, a tool, a call of an agent, a run or a node of a run, that is over.",
+      "Finished work: a working period of a turn, a model call, a tool, a call of an agent, a run or a node of a run.",
   });
 
 export const trace: z.ZodType<TraceView> = z

@@ -185,7 +185,8 @@ export const message: z.ZodType<MessageView> = z
     ),
     notice: z.exactOptional(
       z.literal(true).meta({
-        description: "The text is a notice of the platform: the model gave none in the turn's last call.",
+        description:
+          "The text is a notice of the platform, because the model gave no text in the turn's last call.",
       }),
     ),
   })

@@ -73,7 +73,7 @@ export const approvalOperations: readonly ApiOperation[] = [
     tag: "approvals",
     summary: "List the requests that wait for you",
     description:
-      "The calls of tools and the gates that you may answer. A request appears, and goes, a moment after its conversation or run has changed. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
+      "The calls of tools and the gates that you may answer. The list changes a moment after the conversation or the run. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
     query: listQuery,
     answers: onePage("approvals", waiting),
     errors: ["INVALID_INPUT"],

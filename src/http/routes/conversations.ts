@@ -50,7 +50,7 @@ const journalQuery = pageSchema.extend({
       .transform((types) => [...new Set(types.flat())])
       .meta({
         description:
-          "Entries of these types only: names, separated by commas. The names of events and decisions in the designs are accepted.",
+          "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
         example: "tool.completed,tool.failed",
       }),
   ),

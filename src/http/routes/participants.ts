@@ -43,7 +43,7 @@ export const participantOperations: readonly ApiOperation[] = [
     tag: "conversations",
     summary: "Remove a user or an agent from a conversation",
     description:
-      "The connections of the user are closed, and the active turns of the agent end. Removing one who does not take part changes nothing. The agent that answers messages without an addressee stays: `CONFLICT`.",
+      "The connections of the user are closed, and the active turns of the agent end. Removing a user or an agent that does not take part has no effect. The agent that answers messages without an addressee stays: `CONFLICT`.",
     params: participantParams,
     answers: [{ status: 204, description: "The participant does not take part any more." }],
     errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT", "CONVERSATION_CLOSED"],

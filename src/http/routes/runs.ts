@@ -35,7 +35,7 @@ const startSchema = z.strictObject({
   input: startFields.input.meta({ description: "As the workflow's `inputSchema` takes it. Default: `{}`." }),
   correlationId: startFields.correlationId.meta({
     description:
-      "Common to everything that follows from the run: its sub-runs, agents and tasks. Default: the id of the run.",
+      "The id that the run shares with all work that follows from it: sub-runs, agents and tasks. Default: the id of the run.",
   }),
   idempotencyKey: startFields.idempotencyKey.meta({
     description: "Repeating the request with this key and the same content answers the same run.",
@@ -142,7 +142,7 @@ export const runOperations: readonly ApiOperation[] = [
       "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. The same answer again changes nothing.",
     params: gateParams,
     body: answerSchema.meta({ example: { answer: { approved: true } } }),
-    answers: ok("The run goes on. Without contents for a person who may not read it.", run),
+    answers: ok("The run continues. The answer has no contents for a person who may not read the run.", run),
     errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
   },
   {

@@ -2,9 +2,10 @@
  * `/api/conversations/:id/turns/:turnId/trace` and `/api/runs/:id/trace`: the spans of a turn or a run, with the spans of every conversation and
  * run below it.
  *
- * TRACES-1  One request returns the trace over all actors that the turn or the run reached: those that its calls opened, and those below them.
- * TRACES-2  A trace is bounded. Spans that are left out, and an actor that fails or does not answer in time, make it `partial`; the rest is
- *           returned. An actor that was never reached leaves nothing out.
+ * TRACES-1  One request returns the trace over all actors that the turn or the run reached: the actors that its calls opened, and all actors below
+ *           them.
+ * TRACES-2  A trace is bounded. It is `partial` if spans are left out, or if an actor fails or does not answer in time. An actor that the work
+ *           never reached does not make it `partial`.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
@@ -36,7 +37,7 @@ export const traceOperations: readonly ApiOperation[] = [
     tag: "turns",
     summary: "Read the trace of a turn",
     description:
-      "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Work that goes on has no span yet. Needs no exporter.",
+      "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
     params: turnParams,
     answers: ok("The trace.", trace),
     errors: ["NOT_FOUND"],
@@ -48,7 +49,7 @@ export const traceOperations: readonly ApiOperation[] = [
     tag: "runs",
     summary: "Read the trace of a run",
     description:
-      "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Work that goes on has no span yet. Needs no exporter.",
+      "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
     params: runParams,
     answers: ok("The trace.", trace),
     errors: ["NOT_FOUND"],

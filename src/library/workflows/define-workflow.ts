@@ -46,7 +46,7 @@ export interface NodeOptions {
   agent?: string;
   /** The way of calling the agent; `delegate` when absent. */
   mode?: AgentMode;
-  /** Time limit of an agent that is called, in milliseconds: 24 hours when absent, 30 days at most. The wait for a person does not count. */
+  /** Time limit of a called agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
   timeoutMs?: number;
   /** The members of the input of what runs: expressions over `input`, `state` and `output`. The run's input when absent. */
   inputMapping?: Mapping;

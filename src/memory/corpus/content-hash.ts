@@ -13,8 +13,8 @@ export class ContentHash {
   constructor(private readonly keyValue: KeyValue) {}
 
   /**
-   * Returns the hash of a text of a user, whatever its case, its form of Unicode, its spaces and the dot at its end. That of a long text is of the very text: its row
-   * keeps an excerpt, and so the hash alone tells whether another text is the same (MEMORY-3).
+   * Returns the hash of a text of a user. Case, the form of Unicode, spaces and a final dot do not count. In a long text they do count: its row keeps
+   * only an excerpt, so the hash alone decides whether another text is the same (MEMORY-3).
    */
   async of(userId: string | null | undefined, text: string): Promise<string> {
     const form = isLong(text) ? text : normalised(text);

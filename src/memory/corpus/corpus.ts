@@ -300,7 +300,7 @@ export class Corpus {
     cause: Cause,
   ): StoredMemory | undefined {
     const found = this.rights.withText(reader, { ...text, visible: this.visibleTo(reader) });
-    // A memory that the writer may only read gets no sources: it would go with them.
+    // A memory that the writer may only read gets no sources, because their removal would remove the memory.
     return found?.isOwn ? this.#confirm(found.memory, cause) : found?.memory;
   }
 
@@ -336,7 +336,7 @@ export class Corpus {
     return this.rows.apply(written(identity, input, cause), undefined, vectors);
   }
 
-  /** Notes who has said the text of a memory again. */
+  /** Adds the sources that repeat the text of a memory. */
   #confirm(memory: StoredMemory, cause: Cause): StoredMemory {
     const { memories } = this.rows;
     const confirmed = { ...memory, own: memory.own || isOwnWord(cause) };
@@ -369,7 +369,7 @@ export class Corpus {
     const subject = textSubject(reader, { userId, conversationId });
     const known = key === undefined ? undefined : this.rights.withKey(reader, key, subject);
     const { type, significance, ...facts } = fields;
-    // A model gives a text another type and significance each time.
+    // A model may choose another type and significance for the same text each time.
     const given = defined("principal" in reader ? { ...fields, key } : facts);
     const stored =
       known === undefined

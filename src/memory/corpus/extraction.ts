@@ -3,8 +3,8 @@
  *
  * EXTRACTED-1  The operations of an extraction apply once, however often they are handed over, and each has an outcome. An operation
  *              that is refused does not keep the others from applying.
- * EXTRACTED-2  By an id, an extraction changes the memories that it was offered, at the versions that it saw, and no others. It changes
- *              none that its conversation may only read, neither by their id nor by a key.
+ * EXTRACTED-2  By an id, an extraction changes only the memories that it was offered, at the versions that it saw. Neither an id nor a key lets it
+ *              change a memory that its conversation may only read.
  * EXTRACTED-3  The same text of the same user is one memory with the sources of all who said it, in a persona's scope of
  *              conversations of the same conversation (SAMETEXT-1).
  * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told

@@ -4,7 +4,7 @@
  * FTS-1  No query string breaks the search: it consists of the words of the query, each quoted.
  * FTS-2  A removed text is gone from the segments of the index in the same transaction (`secure-delete`).
  * FTS-3  Words that many memories have are left out where rarer words are there, so that a search reads a bounded number of rows.
- * FTS-5  The table takes letters and digits only, so a pictograph is in it as a character for private use.
+ * FTS-5  The table takes letters and digits only, so it has a pictograph as a character for private use.
  * FTS-4  Among few memories a word that some memory has weighs nearly as much as one that none has, so that one shared word can recall it.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";

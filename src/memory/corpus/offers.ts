@@ -9,7 +9,7 @@ const PUT = "INSERT OR REPLACE INTO memory_offers (day, operation_id, body) VALU
 export interface Offer {
   /** Ids with the versions that the extraction saw. */
   offered: [id: string, version: number][];
-  /** Some of them are tainted, so the extraction is tainted (RECALL-8). */
+  /** Some of the memories are tainted, so the extraction is tainted (RECALL-8). */
   tainted?: true;
   /** Its outcomes; absent until then. */
   outcomes?: MemoryOutcome[];

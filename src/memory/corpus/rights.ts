@@ -1,8 +1,8 @@
 /**
- * The rights of readers to change memories, and the memory to which a text belongs.
+ * The rights of readers to change memories, and the search for the memory of a text.
  *
- * SAMETEXT-1  A text that a current memory of the subject has is not stored again, whoever writes it: its sources become sources of that memory. An author's
- *             text that brings a member of its own, such as a key, a time or metadata, is another memory.
+ * SAMETEXT-1  A text that a current memory of the subject has is not stored again: the sources of the text become sources of that memory. This holds
+ *             for each writer. An author's text with a member of its own, such as a key, a time or metadata, is another memory.
  */
 import type { MemoryReader } from "../../protocol/memory.ts";
 import { canonicalJson } from "../../shared/json.ts";
@@ -16,12 +16,12 @@ export interface TextSubject {
   conversationId: string | null | undefined;
 }
 
-/** A text as `withText` looks for it. */
+/** The text that `withText` looks for. */
 interface SoughtText {
   hash: string;
   subject: TextSubject;
   visible: Visible;
-  /** Members that the memory must have, too. */
+  /** Further members that the memory must have. */
   given: Partial<StoredMemory>;
 }
 
@@ -39,7 +39,7 @@ export class Rights {
     return memory;
   }
 
-  /** Returns the memory that a text under a key belongs to, if the writer may change it. */
+  /** Returns the memory of a key, if the writer may change it. */
   withKey(
     reader: MemoryReader,
     key: string,
@@ -49,8 +49,8 @@ export class Rights {
   }
 
   /**
-   * Returns the memory that has a text already (SAMETEXT-1): a memory of the subject that the writer may change (`isOwn`), or else a memory that the
-   * writer's conversation sees.
+   * Returns the memory that already has a text (SAMETEXT-1). Prefers a memory of the subject that the writer may change (`isOwn`) to other memories
+   * that the writer's conversation sees.
    */
   withText(
     reader: MemoryReader,
@@ -67,7 +67,7 @@ export class Rights {
   }
 }
 
-/** Returns the subject of a text of a writer. The text of a conversation that has no user, or keeps its memories apart, is about that conversation. */
+/** Returns the subject of a writer's text. A conversation without a user, or with memories of its own, is the subject of its texts. */
 export function textSubject(
   reader: MemoryReader,
   { userId, conversationId }: { userId: string | null; conversationId: string | null },

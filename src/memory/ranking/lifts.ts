@@ -102,7 +102,7 @@ export function liftSessions({ columns, candidates, scores }: Scored, weight: nu
   });
 }
 
-/** Multiplies the scores of memories of the time that the query names (RANK-6), and of memories that mention a time if it asks when. */
+/** Lifts memories of the time that the query names (RANK-6). If the query asks for a time, lifts memories that mention a time. */
 export function liftTimes(
   { columns, candidates, scores }: Scored,
   factor: number,

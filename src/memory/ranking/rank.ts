@@ -1,12 +1,12 @@
 /**
  * Ranks the memories of an agent for a query. Pure.
  *
- * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. The semantic score weighs less, the more
- *         of the query's rare words one memory has: a quarter if it has all.
+ * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. The semantic weight falls with the
+ *         largest share of the query's words, by rarity, that one memory has: to a quarter if one memory has all words.
  * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. Nothing is filtered by them.
  * RANK-3  A memory that the reader must not see is no result and influences no score. A filtered one is no result, but lifts its neighbours.
  * RANK-4  Results descend by their total. Equal ones stand by their keys, the newest first. Ranking depends on nothing else.
- * RANK-6  The lift for a time that the query names is the weaker, the more of the memories are of that time: it tells them apart less.
+ * RANK-6  The lift for a time that the query names falls with the share of memories of that time, because such a time distinguishes them less.
  * RANK-5  A memory that has no term of the query, is hardly similar to it and stands next to nothing that matches is no result.
  */
 import type { MemoryScore } from "../../protocol/memory.ts";
@@ -31,7 +31,7 @@ export interface Ranked {
   score: MemoryScore;
 }
 
-/** Share of the semantic weight if a memory has all terms: meaning must not hurt exact finds. */
+/** Share of the semantic weight if a memory has all terms. Similar meaning must not outrank exact matches. */
 const EXACT_SHARE = 0.25;
 
 /** Least cosine of a result that nothing else speaks for. Texts without anything in common have less. */
@@ -102,7 +102,7 @@ function stepsOf(input: RankInput, candidates: Candidates, found: Int32Array): S
   return { lexical, semantic, neighbours, speaker, session, time, significance, recency };
 }
 
-/** Divides the lexical scores by the largest. Sets the bits of the terms that were found, and returns the largest share of their weight in a memory. */
+/** Divides the lexical scores by the largest score. Sets the bits of found terms. `exactness`: the largest share of the terms' weight in one memory. */
 function lexicalScores({ columns, lexical }: RankInput, candidates: Candidates, found: Int32Array) {
   const scores = new Float64Array(candidates.places.length);
   const shares = new Map<number, number>();

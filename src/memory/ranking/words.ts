@@ -2,7 +2,7 @@
  * Words of texts and queries. Pure.
  *
  * WORDS-1  A word is a run of letters, marks and digits, folded (FOLD-1) in Unicode's compatible form (NFKC).
- * WORDS-4  A pictograph and a flag are words. The colour of a skin and the sequence that pictographs form are not.
+ * WORDS-4  A pictograph and a flag are words. Skin colours and sequences of pictographs do not count.
  * WORDS-2  Scripts without spaces between words, and Korean, count by characters: a text has all single characters and all pairs of
  *          neighbours, a query has the pairs, or the character that stands alone. So a word is found inside a sentence.
  * WORDS-3  A query loses English function words unless nothing else remains. Words of one stem count once.

@@ -24,7 +24,7 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
     case EventAction.USER_MESSAGE:
       return withParts(spoken("user", event.content, event.metadata));
     case EventAction.AGENT_MESSAGE:
-      // The platform's words, which a model must not take for its own.
+      // A model must not mistake the platform's words for its own.
       if (event.metadata?.notice === true)
         return spoken("system", event.content, { ...event.metadata, note: true });
       return spoken("assistant", event.content, withModel(event));

@@ -1,8 +1,8 @@
 /**
- * Reads the answer of a model that was asked for data. Pure.
+ * Reads a model's answer to a request for data. Pure.
  *
  * ANSWERDATA-1  An answer is JSON, or has one JSON object in a code fence or in prose. The value must fit the schema.
- * ANSWERDATA-2  Two different objects are ambiguous, and an object that is cut off is no object: neither is accepted, not even in part.
+ * ANSWERDATA-2  An answer with two different objects is ambiguous and refused. So is an answer with an incomplete object.
  */
 import {
   canonicalJson,
@@ -45,20 +45,20 @@ function objectIn(text: string): DataAnswer | { problem: string } {
     if (end === undefined) return { problem: "the answer is not JSON: an object in it is not complete" };
     const part = text.slice(at, end);
     const value = parseJson(part);
-    // Braces of prose are skipped whole. Brackets of prose may have an object in them.
+    // Skips braces of prose with their content. Brackets of prose may contain an object.
     if (value === undefined && text[at] === "[") continue;
     at = end - 1;
     if (value === undefined || !isJsonObject(value)) continue;
     if (found !== undefined && canonicalJson(found.value) !== canonicalJson(value))
       return {
-        problem: "the answer is not JSON: it has several objects, so it is not clear which one counts",
+        problem: "the answer is not JSON: it has several different objects",
       };
     found = { value, text: part };
   }
   return found ?? { problem: "the answer is not JSON" };
 }
 
-/** Returns the place behind the bracket that closes the one at `start`; `undefined` if there is none. */
+/** Returns the index after the bracket that closes the bracket at `start`; `undefined` if it stays open. */
 function endOfContainer(text: string, start: number): number | undefined {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
@@ -73,7 +73,7 @@ function endOfContainer(text: string, start: number): number | undefined {
   return undefined;
 }
 
-/** Returns the place of the quote that closes the one at `start`; `undefined` if there is none. */
+/** Returns the index of the quote that closes the quote at `start`; `undefined` if it stays open. */
 function endOfText(text: string, start: number): number | undefined {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === "\\") at += 1;
