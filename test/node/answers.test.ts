@@ -45,3 +45,10 @@ describe("ANSWERDATA-2 anything else is refused", () => {
     expect(read(text)).toEqual({ problem: expect.stringMatching(problem) });
   });
 });
+
+test("ANSWERDATA-3 a million brackets are refused, and an object behind many short ones is found", () => {
+  const problem = { problem: expect.stringMatching(/not JSON/) };
+  expect(read(`"${"[".repeat(1_000_000)}`)).toEqual(problem);
+  expect(read(`"${"[".repeat(500_000)}${"]".repeat(500_000)}`)).toEqual(problem);
+  expect(read(`${"[1] ".repeat(20_000)}${ADA}`)).toMatchObject({ value: { name: 'Ada {"}' } });
+});

@@ -3,6 +3,7 @@
  *
  * ANSWERDATA-1  An answer is JSON, or has one JSON object in a code fence or in prose. The value must fit the schema.
  * ANSWERDATA-2  An answer with two different objects is ambiguous and refused. So is an answer with an incomplete object.
+ * ANSWERDATA-3  The search for an object reads a few times the length of the answer. An answer that needs more is not accepted.
  */
 import {
   canonicalJson,
@@ -35,12 +36,18 @@ export function readAnswer(schema: JsonObject, text: string): DataAnswer | { pro
   return found.length === 0 ? answer : { problem: found.join("; ") };
 }
 
+/** Characters that a search may read (ANSWERDATA-3). Brackets of prose are read again for each bracket around them. */
+const searchLimit = ({ length }: string) => 4 * length + 100_000;
+
 /** Returns the only JSON object in a text (ANSWERDATA-2). */
 function objectIn(text: string): DataAnswer | { problem: string } {
   let found: DataAnswer | undefined;
+  let left = searchLimit(text);
   for (let at = 0; at < text.length; at++) {
     if (text[at] !== "{" && text[at] !== "[") continue;
     const end = endOfContainer(text, at);
+    left -= (end ?? text.length) - at;
+    if (left < 0) return { problem: "the answer is not JSON: it has too many brackets around its objects" };
     if (end === undefined && text[at] === "[") continue;
     if (end === undefined) return { problem: "the answer is not JSON: an object in it is not complete" };
     const part = text.slice(at, end);
