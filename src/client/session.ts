@@ -352,6 +352,7 @@ function optionsOf({
   tools,
   toolChoice,
   budget,
+  untrusted,
 }: MessageOptions): MessageOptions {
-  return defined({ replyToMessageId, to, output, tools, toolChoice, budget });
+  return defined({ replyToMessageId, to, output, tools, toolChoice, budget, untrusted });
 }

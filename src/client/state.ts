@@ -73,6 +73,8 @@ export interface MessageOptions {
   toolChoice?: ToolChoice;
   /** Limits of this turn. */
   budget?: Budget;
+  /** The content has text from elsewhere: a memory that comes from it is tainted. */
+  untrusted?: true;
 }
 
 /** A message that this client has sent and the conversation has not recorded. */

@@ -12,7 +12,7 @@ import type { ContextMessage } from "./messages.ts";
 
 /**
  * The kinds of origins. `user` and `agent` (its own words) are trusted. Untrusted are results of `tool` and `client`, the words of other
- * agents and of runs (`colleague`), attachments (`document`), a history from elsewhere (`import`), and tainted memories (`memory`).
+ * agents and of runs (`colleague`), attachments (`document`), a history or a text from elsewhere (`import`), and tainted memories (`memory`).
  */
 export const ORIGINS = [
   "user",

@@ -83,6 +83,8 @@ export interface StartTurn {
   foreground?: true;
   /** Limits of this turn, beside those of the conversation and its agent. */
   budget?: Budget;
+  /** The content has text from elsewhere, such as a mail or a page: a memory that comes from it is tainted (RECALL-8). */
+  untrusted?: true;
   /** The place of the sender in a trace, as in the header of W3C Trace Context. An invalid one counts as absent. */
   traceparent?: string;
 }

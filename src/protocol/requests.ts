@@ -135,6 +135,7 @@ export const turnFields = {
   toolChoice: toolChoiceSchema.exactOptional(),
   output: outputSchema.exactOptional(),
   budget: budgetSchema.exactOptional(),
+  untrusted: z.literal(true).exactOptional(),
 };
 
 /** The order of turns that overlap; `parallel` when absent. */

@@ -20,8 +20,8 @@ export type TriggerWhen =
 /** The target of a trigger: it starts a run of a workflow, or a turn of a conversation. */
 export type TriggerStarts =
   | { workflow: DefinitionReference; input?: JsonObject; projectId?: string }
-  /** Only a webhook may leave out `content`. `to` is as in a request for a turn. */
-  | { conversationId: string; content?: Content; to?: string };
+  /** Only a webhook may leave out `content`. `to` and `untrusted` are as in a request for a turn. */
+  | { conversationId: string; content?: Content; to?: string; untrusted?: true };
 
 /** The run or the turn that a trigger has started. */
 export type TriggerStarted = { runId: string } | { conversationId: string; turnId: string };

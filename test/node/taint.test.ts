@@ -191,6 +191,26 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
     expect(await remembers(conversation, "And now?", { to: "tester" })).toBe(true);
   });
 
+  test("by a message that its sender calls untrusted, in its turn and in the next one", async () => {
+    const conversation = await start();
+    expect(await remembers(conversation, POISON, { untrusted: true })).toBe(true);
+    expect(await remembers(conversation)).toBe(true);
+  });
+
+  test("ORDER-3 by the words of another agent in the note on turns in progress", async () => {
+    const conversation = await start();
+    await conversation.join({ type: "agent", id: "bob" });
+    await conversation.say("Bob, go.", { to: "bob" });
+    (await conversation.request()).call(["later", { text: POISON }]);
+    await conversation.request();
+    await conversation.say("Remember it.", { to: "tester" });
+    const request = await conversation.request();
+    expect(JSON.stringify(request.messages)).toContain(POISON);
+    request.call(["remember", { content: "Tea." }]);
+    await conversation.request();
+    expect(conversation.written).toMatchObject([{ tainted: true }]);
+  });
+
   test("by a seeded history", async () => {
     const conversation = await start({}, { history: seeded() });
     expect(await remembers(conversation)).toBe(true);

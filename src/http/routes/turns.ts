@@ -52,6 +52,10 @@ const startSchema = z.strictObject({
     description:
       "Limits of this turn. Those of the conversation and of its agent apply, too: the smallest decides.",
   }),
+  untrusted: turnFields.untrusted.meta({
+    description:
+      "The content has text from elsewhere, such as a mail. A memory that comes from it is tainted.",
+  }),
 });
 export const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });

@@ -3,7 +3,7 @@
  *
  * RECALL-8  A memory that a turn, a hook or an extraction writes is tainted if and only if its request has untrusted content. Untrusted
  *           are results and errors of tools, of clients and of other agents, words of other agents, attachments, an imported history,
- *           and tainted memories. The tools of memory add no mark of their own.
+ *           messages that their sender calls untrusted, bodies of webhooks, and tainted memories. The tools of memory add no mark of their own.
  */
 import { builtIn } from "../../../library/built-in.ts";
 import { hasMedia, joinedMarks, type Mark, storedMark, wholeMark } from "../../../model/mark.ts";

@@ -32,7 +32,7 @@ export interface Turn {
   /** The place in a trace that its message came with; absent where it begins a trace of its own. */
   readonly traceparent?: string;
   readonly input: Content;
-  /** The mark of the request that led another agent to write the message. Absent if it is empty. */
+  /** The mark of the message beyond its author: of the request that led another agent to write it, or as its sender says. Absent if it is empty. */
   readonly inputMark?: Mark;
   readonly replyTo?: string;
   /** The agent that the message names as its addressee. */

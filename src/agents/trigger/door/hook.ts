@@ -7,6 +7,7 @@
  * WEBHOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
  *            refused is free.
  * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
+ *            The signature vouches for the sender, not for the body: the content is untrusted (RECALL-8).
  * WEBHOOK-5  A webhook is refused where no body makes its input fit: all members but `body` are checked when it is created or changed.
  */
 
@@ -53,7 +54,8 @@ export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerSta
   if ("workflow" in starts)
     return body === undefined ? starts : { ...starts, input: { ...starts.input, body } };
   const text = typeof body === "string" ? body : body === undefined ? "" : JSON.stringify(body, null, 2);
-  return { ...starts, content: parseContent(joined(starts.content, text)) };
+  const content = parseContent(joined(starts.content, text));
+  return { ...starts, content, ...(text === "" ? {} : { untrusted: true }) };
 }
 
 /** Returns the workflow with the schema of an input whose `body` is not there yet (WEBHOOK-5). */

@@ -42,10 +42,10 @@ export async function start(ports: StartPorts, firing: Firing): Promise<TriggerS
     );
   const idempotencyKey = `${id}:${key}`;
   if ("conversationId" in starts) {
-    const { conversationId, content, to } = starts;
+    const { conversationId, content, to, untrusted } = starts;
     if (content === undefined) throw new DramatisError("INVALID_INPUT", "The turn has no content.");
     const conversation = await ports.actors.conversation(tenant, conversationId);
-    const turn = { content, idempotencyKey, ...defined({ to, traceparent }) };
+    const turn = { content, idempotencyKey, ...defined({ to, untrusted, traceparent }) };
     const { turnId } = unwrap(await conversation.startTurn(principal, turn));
     return { conversationId, turnId };
   }

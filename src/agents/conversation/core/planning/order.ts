@@ -98,7 +98,7 @@ export function notesOf(
 ): CycleNotes {
   const hasHook = chainOf(state.record, agentId).contextAssembly !== undefined;
   const others = hasHook ? otherTurns(state, n).slice(-MAX_NOTED_TURNS).map(factsOf) : undefined;
-  const told = besides(state, n);
+  const told = besides(state, { n, agentId }, hasHook);
   return defined({
     besides: told?.text,
     besidesMark: told === undefined || told.mark.length === 0 ? undefined : told.mark,
@@ -129,7 +129,11 @@ function factsOf(turn: Turn): JsonObject {
 }
 
 /** Tells of the other active turns; `undefined` where there is none. */
-function besides(state: ConversationState, n: number): MarkedText | undefined {
+function besides(
+  state: ConversationState,
+  { n, agentId }: Pick<Turn, "n" | "agentId">,
+  hasHook: boolean,
+): MarkedText | undefined {
   const others = otherTurns(state, n);
   if (others.length === 0) return undefined;
   const told = others.slice(-MAX_NOTED_TURNS);
@@ -141,10 +145,13 @@ function besides(state: ConversationState, n: number): MarkedText | undefined {
     ...told.map((turn) => describe(turn, speakerOf(state.record, turn.caller), addressedIn(state, turn))),
     ...(earlier.length === 0 ? [] : [`And ${earlier.length} earlier ones${left}`]),
   ].join("\n");
-  return { text, mark: joinedMarks(...told.map(markOfDescription)) };
+  const hasWords = ({ operations, replies }: Turn) =>
+    operations.length > 0 || (hasHook && replies.length > 0);
+  const isColleague = told.some((turn) => turn.agentId !== agentId && hasWords(turn));
+  return { text, mark: joinedMarks(isColleague ? ["colleague"] : [], ...told.map(markOfDescription)) };
 }
 
-/** Returns the mark of the description of a turn: its message, its calls, and the errors of failed calls. */
+/** Returns the mark of the description of a turn: its message, its calls, and the errors of failed calls. A hook gets its replies, too. */
 function markOfDescription(turn: Turn): Mark {
   const failed = turn.operations.filter(
     ({ effect, result }) => effect !== "pure" && result?.success === false,

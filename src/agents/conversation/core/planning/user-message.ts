@@ -38,6 +38,7 @@ export function planUserMessage(
     maxOutputTokens,
     foreground,
     budget,
+    untrusted,
     traceparent,
   } = data;
   if (state.active.size >= MAX_ACTIVE_TURNS) {
@@ -62,6 +63,7 @@ export function planUserMessage(
       caller,
       ...defined({ clientId, correlationId, traceparent }),
       input: content,
+      ...(untrusted === true && { inputMark: ["import"] as const }),
       ...defined({ replyTo, to, replied, output, tools, toolChoice, maxOutputTokens, foreground, budget }),
     },
     ...after,
