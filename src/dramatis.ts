@@ -177,6 +177,7 @@ export function dramatis(options: DramatisOptions) {
       stores,
       location,
       attachments,
+      maxAttachmentBytes: limits.attachmentBytes,
       importedChain: (env, tenant, chain, path) =>
         importedChain({ ...libraries(env, tenant), code }, chain, path),
       mediaBudget,

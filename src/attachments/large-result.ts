@@ -7,7 +7,10 @@
  * LARGE-3  The tool reads it by pages, each from an offset in bytes and within a budget of tokens. It reads results of its own conversation.
  */
 import type { ToolDefinition } from "../protocol/definitions.ts";
+import { MAX_OUTPUT_DEPTH } from "../protocol/executor-api.ts";
+import type { ResultExcerpt } from "../protocol/large-result.ts";
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
+import { shapeProblem } from "../shared/json-shape.ts";
 import { wholeLength } from "../shared/text.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { isAttachmentId } from "./attachment.ts";
@@ -70,11 +73,19 @@ export function pageRequest({ id, offset, tokens }: JsonObject): PageRequest {
 /** The place of a whole result, or the reason why it was not kept. */
 export type KeptResult = { id: string } | { lost: string };
 
-/** Returns the view of a result. `text` is its JSON. */
-export function viewOfResult(text: string, kept: KeptResult): JsonObject {
-  const bytes = utf8Length(text);
+/** Reports whether the JSON of a result is too large for a turn: by its bytes, or by the work to parse it. */
+export function isLarge(text: string, maxBytes: number): boolean {
+  return utf8Length(text) > maxBytes || shapeProblem(text, MAX_OUTPUT_DEPTH)?.code === "TOO_LARGE";
+}
+
+/** Returns the excerpt of a result. `text` is its JSON. */
+export function excerptOf(text: string): ResultExcerpt {
   const head = text.slice(0, wholeLength(text, HEAD_LENGTH)).toWellFormed();
-  const tail = tailOf(text, TAIL_LENGTH).toWellFormed();
+  return { bytes: utf8Length(text), head, tail: tailOf(text, TAIL_LENGTH).toWellFormed() };
+}
+
+/** Returns the view of a result. */
+export function viewOfResult({ bytes, head, tail }: ResultExcerpt, kept: KeptResult): JsonObject {
   const seen = `The tool ran. Its result has ${bytes} bytes of JSON, which is too much to show. Here are its beginning and its end.`;
   const isKept = "id" in kept;
   const call = isKept && `${READ_RESULT.id}(${JSON.stringify({ id: kept.id, offset: utf8Length(head) })})`;

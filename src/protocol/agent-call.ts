@@ -17,6 +17,7 @@ import { approvalRuleSchema } from "./approval-schema.ts";
 import { amountsSchema, type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
+import { type ResultExcerpt, resultExcerptSchema } from "./large-result.ts";
 import { type SubAgentBounds, subAgentBoundsSchema } from "./sub-agent.ts";
 
 /** Asks for one turn of an agent, in a conversation of its own. */
@@ -41,10 +42,10 @@ export const MAX_CONVERSATION_ASKS = 64;
 /** Length of the input that a request for approval shows above the agent that asks, as JSON. A larger one is shown there only. */
 const MAX_ASKED_LENGTH = 4 * 1024;
 
-/** Length of an answer that goes back to a caller, in UTF-16 units. The rest is left out. */
+/** Length of an answer in an envelope, in UTF-16 units. A longer answer is shortened. */
 export const MAX_ANSWER_LENGTH = 128 * 1024;
 
-/** Bytes of an answer that goes back to a caller, as JSON. The rest is left out. With the reason of a failure it fits into an envelope. */
+/** Bytes of an answer in an envelope, as JSON. A longer answer is shortened. With the reason of a failure it fits into an envelope. */
 export const MAX_ANSWER_BYTES = 512 * 1024;
 
 /** Bytes of the reason of a failure that goes back to a caller, as JSON. */
@@ -128,13 +129,18 @@ export interface AgentCallBody extends CallAddress, CallTrail {
 export interface AgentResultBody extends CallAddress {
   /** Absent in a later report: calls below, which ended after this one, have used up more. */
   outcome?: AgentOutcome;
+  /** The excerpt of an answer whose text is shortened. */
+  large?: ResultExcerpt;
   /** What the call has used up, with all calls that it has made, and not reported before. */
   spent: Amounts;
 }
 
 /** The end of a call: the agent's answer, or its error, with the text that it had written. */
 export type AgentOutcome =
-  | { text: string }
+  | {
+      text: string /** Takes the place of the text at the caller. It is in no envelope. */;
+      view?: JsonObject;
+    }
   | { error: { code: ToolErrorCode; message: string; retriable: boolean }; partial?: string };
 
 /** A call of a tool that waits for a person. */
@@ -211,6 +217,7 @@ export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
       }),
     ])
     .exactOptional(),
+  large: resultExcerptSchema.exactOptional(),
   spent: amountsSchema,
 });
 

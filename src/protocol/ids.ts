@@ -116,6 +116,11 @@ export function calledRunId(operation: string, attempt: number, jurisdiction?: J
   return inJurisdiction(`run_${attemptCharacters(operation, attempt)}`, jurisdiction);
 }
 
+/** Returns the id of the attachment with the whole result of an attempt, as `calledConversationId` does. */
+export function resultAttachmentId(operation: string, attempt: number): string {
+  return `att_${attemptCharacters(operation, attempt)}`;
+}
+
 function attemptCharacters(operation: string, attempt: number): string {
   const characters = operation.slice(operation.indexOf("_") + 1);
   const time = decode(characters.slice(0, TIME_LENGTH)) + attempt - 1;

@@ -12,6 +12,7 @@ import type { Result } from "../shared/errors.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { amountsSchema } from "./budget.ts";
+import { type ResultExcerpt, resultExcerptSchema } from "./large-result.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { RunError } from "./workflow-run.ts";
@@ -33,7 +34,7 @@ export const RUN_REST = "run.rest";
 /** Asks for the end of a part: what its branches have completed counts. */
 export const PART_CLOSE = "part.close";
 
-/** Bytes of the output of a run that another run has started, as JSON. It fits into an envelope. */
+/** Bytes of an output in an envelope, as JSON. */
 export const MAX_CHILD_OUTPUT_BYTES = 640 * 1024;
 
 /** Runs below one first run, over all its depths. */
@@ -54,6 +55,8 @@ export interface RunEndedBody extends RunCallAddress {
   outcome: { output: Json } | { error: RunError };
   /** The status of a run that did not complete; absent from an older release. */
   status?: "failed" | "cancelled" | "timed_out";
+  /** The excerpt of an output that does not fit. The outcome is then an error, for callers that need the whole output. */
+  large?: ResultExcerpt;
   /** The amounts that the run has used, with all below it; absent for nothing. */
   spent?: Amounts;
 }
@@ -173,6 +176,7 @@ export const runEndedSchema: z.ZodType<RunEndedBody> = z.object({
     z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
   ]),
   status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
+  large: resultExcerptSchema.exactOptional(),
   spent: amountsSchema.exactOptional(),
 });
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { storedResults } from "../../src/agents/executor/stored-results.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
-import { pageRequest, storedResultId, viewOfResult } from "../../src/attachments/large-result.ts";
+import { excerptOf, pageRequest, storedResultId, viewOfResult } from "../../src/attachments/large-result.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
@@ -187,7 +187,7 @@ test("LARGE-1 a view is well-formed Unicode, wherever its cuts are", () => {
   for (const cut of [3_000, 1_000])
     for (let shift = -3; shift <= 3; shift++) {
       const text = `${"a".repeat(cut + shift)}🦊${"b".repeat(cut === 3_000 ? 2_000 : 998 + shift)}`;
-      const view = viewOfResult(text, { lost: "no reason." });
+      const view = viewOfResult(excerptOf(text), { lost: "no reason." });
       expect(JSON.stringify(view).isWellFormed() && String(view.head).isWellFormed()).toBe(true);
       expect(String(view.tail).isWellFormed()).toBe(true);
     }

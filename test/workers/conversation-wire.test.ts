@@ -499,6 +499,7 @@ describe("doors", () => {
       client.sendText(JSON.stringify({ type: "cf_agent_state", state: { owned: true } }));
       const methods = [
         ...["startTurn", "runTurn", "create", "toolStatePut", "handleTaskResult"],
+        ...["handleWorkflowResult", "handleWorkflowError", "wholeResult"],
         ...["setState", "sql", "destroy", "onMessage"],
       ];
       for (const method of methods) {

@@ -126,6 +126,22 @@ describe("delegate", () => {
     expect(turn.spent.modelCalls, "LEDGER-4: of the whole tree").toBe(3);
   });
 
+  test("LARGE-4 DELEGATE-10 an answer longer than an envelope takes is stored whole, and the manager gets a view", async () => {
+    const conversation = await createConversation(manager);
+    const text = "Zoë 🦊 ";
+    const child = new Play({ replies: [[{ text, times: 50_000 }]] });
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "ask_helper", input: { message: child.content } }], [{ text: "It says much." }]],
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "It says much." });
+    const [, second] = await play.requests();
+    const { stored_result: stored, tail } = JSON.parse(resultsIn(second)[0] ?? "");
+    expect(tail.endsWith(`${text}"`)).toBe(true);
+    const whole = await request(`${conversation.path}/attachments/${stored.id}`);
+    expect(await whole.json()).toBe(text.repeat(50_000));
+    expect(second?.body.tools?.map(({ function: { name } }) => name)).toContain("read_tool_result");
+  });
+
   test("A48 DELEGATE-5 an agent declines with a reason, and the manager goes on", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ call: "decline", input: { reason: "That is not my work." } }]] });

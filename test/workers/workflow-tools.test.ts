@@ -1,6 +1,12 @@
 /** Tools that run workflows, on the real Worker: each call starts a run, and its output is the result. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import type { Envelope } from "../../src/protocol/envelope.ts";
+import { calledRunId } from "../../src/protocol/ids.ts";
+import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
+import type { WorkflowResultApi } from "../../src/protocol/workflow-call.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, Play, runsOf } from "./provider.ts";
 import { call, ended, type Flow, post, task } from "./run-helpers.ts";
@@ -71,6 +77,14 @@ beforeAll(async () => {
     await flowTool("fails", {
       targetType: "workflow",
       targetId: await post(work("once", { fails: "true" })),
+    }),
+    await flowTool("wide", {
+      target: {
+        workflow: await post({
+          ...work("pure"),
+          outputMapping: Object.fromEntries([..."abcdefgh"].map((name) => [name, "state.got"])),
+        }),
+      },
     }),
     await flowTool("asks", { target: { workflow: await post(gate) } }),
     await flowTool("waits", { target: { workflow: await post(work("once", { wait: "'gate'" })) } }),
@@ -208,6 +222,152 @@ describe("FLOWCALL-3 the run of a call that is over", () => {
     expect(await conversation.ended(turnId)).toMatchObject({ answer: "Too slow." });
     const [id = ""] = await runIds(conversation, turnId);
     expect(await ended(id)).toMatchObject({ status: "cancelled" });
+  });
+});
+
+describe("FLOWCALL-7 LARGE-4 an output that is too large is stored whole, and the model gets a view", () => {
+  const view = z.object({
+    stored_result: z.object({ id: z.string(), bytes: z.number() }),
+    note: z.string(),
+    head: z.string(),
+  });
+
+  test.each([
+    ["an output that fits into no envelope", ["é".repeat(60_000)]],
+    ["an output with more values than a turn takes", Array.from({ length: 8_000 }, () => 7)],
+  ])("%s", async (_, items) => {
+    const conversation = await createConversation(agent);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [[{ call: "wide", input: { key, items } }], [{ text: "Much." }]],
+    }));
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Much." });
+    const [, asked] = await play.requests();
+    const { stored_result: stored, note, head } = view.parse(resultsIn(asked)[0]);
+    expect(asked?.body.tools?.map(({ function: { name } }) => name)).toContain("read_tool_result");
+    const [runId] = await runIds(conversation, turnId);
+    const { output } = await call("GET", `/${runId}`, 200);
+    const text = JSON.stringify(output);
+    expect(stored.bytes).toBe(new TextEncoder().encode(text).byteLength);
+    expect(text.startsWith(head)).toBe(true);
+    expect(note).toContain("The tool ran.");
+    const whole = await request(`${conversation.path}/attachments/${stored.id}`);
+    expect(await whole.json()).toEqual(output);
+
+    const [id, bytes, offset] = [stored.id, stored.bytes, stored.bytes - 7];
+    const reading = await conversation.play({
+      replies: [[{ call: "read_tool_result", input: { id, offset } }], [{ text: "That is the end." }]],
+    });
+    await conversation.ended(reading.turnId);
+    const last = resultsIn((await reading.play.requests())[1]).at(-1);
+    expect(last).toMatchObject({ id, bytes, text: expect.stringMatching(/[é7]"?\]\}$/) });
+  });
+});
+
+describe("ends of runs by RPC", () => {
+  const api = (conversation: TestConversation) =>
+    // SAFETY: the namespace's stub has the actor's methods, which its type does not name here.
+    conversation.stub as unknown as WorkflowResultApi & MailboxPeer;
+  const done = { ok: true, value: null };
+  const error = { code: "NOT_FOUND", message: "No such order.", retriable: false } as const;
+  const resultsOf = async (conversation: TestConversation, turnId: string) =>
+    (await conversation.turn(turnId)).moves.flatMap(({ toolResult }) => toolResult ?? []);
+
+  /** A turn that waits for so many runs, with the operations of its calls. */
+  async function waiting(calls: number) {
+    const conversation = await createConversation(agent);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [
+        Array.from({ length: calls }, () => ({ call: "waits", input: { key } })),
+        [{ text: "Enough." }],
+      ],
+    }));
+    await play.runs(calls);
+    const { moves } = await conversation.turn(turnId);
+    const operations = moves.flatMap(({ toolCall }) => toolCall?.operationId ?? []);
+    return { conversation, play, turnId, operations };
+  }
+
+  test("A73 a result and a failure count once, and only for the present attempt; LARGE-4 a large result is a view", async () => {
+    const { conversation, play, turnId, operations } = await waiting(3);
+    const [first = "", second = "", third = ""] = operations;
+    const actor = api(conversation);
+    const answer = { operationId: first, attempt: 1, output: { got: "by RPC" } };
+    expect(await actor.handleWorkflowResult({ ...answer, attempt: 2, output: "No." })).toEqual(done);
+    expect(await actor.handleWorkflowResult(answer)).toEqual(done);
+    expect(await actor.handleWorkflowResult({ ...answer, output: "Another." })).toEqual(done);
+    expect(await actor.handleWorkflowError({ operationId: first, attempt: 1, error })).toEqual(done);
+    for (let time = 0; time < 2; time++)
+      expect(await actor.handleWorkflowError({ operationId: second, attempt: 1, error })).toEqual(done);
+    const large = { operationId: third, attempt: 1, output: { text: "x".repeat(1_200_000) } };
+    expect(await actor.handleWorkflowResult(large)).toEqual(done);
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Enough." });
+    expect(await resultsOf(conversation, turnId)).toEqual([
+      { success: true, result: answer.output },
+      { success: false, error },
+      { success: true, result: expect.objectContaining({ stored_result: expect.anything() }) },
+    ]);
+    // The runs end later, and change nothing.
+    await play.open("gate");
+    for (const id of await runIds(conversation, turnId))
+      expect(await ended(id)).toMatchObject({ status: "completed" });
+    expect(await resultsOf(conversation, turnId)).toHaveLength(3);
+    expect(await play.requests()).toHaveLength(2);
+  });
+
+  test("an unknown operation is NOT_FOUND, and so is an operation of another conversation; a bad body is INVALID_INPUT", async () => {
+    const { conversation, turnId, operations } = await waiting(1);
+    const [operationId = ""] = operations;
+    const other = await createConversation(agent);
+    const attempts = [
+      [conversation, newOperationId(), "NOT_FOUND"],
+      [other, operationId, "NOT_FOUND"],
+      [conversation, "no operation", "INVALID_INPUT"],
+    ] as const;
+    for (const [to, id, code] of attempts) {
+      const address = { operationId: id, attempt: 1 };
+      expect(await api(to).handleWorkflowResult({ ...address, output: 1 })).toMatchObject({
+        error: { code },
+      });
+      expect(await api(to).handleWorkflowError({ ...address, error })).toMatchObject({ error: { code } });
+    }
+    const extra = { operationId, attempt: 1, output: 1, approved: true };
+    expect(await api(conversation).handleWorkflowResult(extra)).toMatchObject({
+      error: { code: "INVALID_INPUT" },
+    });
+    expect(await resultsOf(conversation, turnId)).toEqual([]);
+    await conversation.stop(turnId);
+  });
+
+  test("FLOWCALL-6 the end of another run is refused", async () => {
+    const { conversation, turnId, operations } = await waiting(1);
+    const [operationId = ""] = operations;
+    const stranger = calledRunId(newOperationId(), 1);
+    const envelope: Envelope = {
+      operationId: newOperationId(),
+      from: { kind: "coordinator", tenant: "test", id: stranger },
+      to: { kind: "conversation", tenant: "test", id: conversation.id },
+      type: "run.ended",
+      body: { operationId, attempt: 1, outcome: { output: "Forged." } },
+      sentAt: Date.now(),
+    };
+    expect(await api(conversation).receive(envelope, { number: 1, last: false })).toMatchObject({
+      type: "refused",
+      error: { code: "FORBIDDEN" },
+    });
+    expect(await resultsOf(conversation, turnId)).toEqual([]);
+    await conversation.stop(turnId);
+  });
+
+  test("after a stop of the turn an end changes nothing", async () => {
+    const { conversation, play, turnId, operations } = await waiting(1);
+    const [operationId = ""] = operations;
+    await conversation.stop(turnId);
+    const before = await conversation.journal();
+    const actor = api(conversation);
+    expect(await actor.handleWorkflowResult({ operationId, attempt: 1, output: "Late." })).toEqual(done);
+    expect(await actor.handleWorkflowError({ operationId, attempt: 1, error })).toEqual(done);
+    expect(await conversation.journal()).toEqual(before);
+    expect(await play.requests()).toHaveLength(1);
   });
 });
 

@@ -31,6 +31,7 @@ import { resultOf } from "./core/planning/agent-call.ts";
 import type { AgentEnded, Signal } from "./core/signals.ts";
 import type { Turn } from "./core/turn.ts";
 import { operationAt } from "./door/message-checks.ts";
+import type { LargeResults } from "./large-results.ts";
 import type { Opening } from "./opening.ts";
 import type { ConversationUnit } from "./runtime.ts";
 
@@ -39,12 +40,13 @@ export interface AgentCallPorts {
   begin(): ConversationUnit;
   /** Returns a turn, active or over; `null` for an unknown number. */
   turn(n: number): Turn | null;
+  large: Pick<LargeResults, "viewOf" | "viewOfRemote">;
 }
 
 /** Registers the handlers of calls, cancellations and results. Each stages its change in the transaction of the receipt. */
 export function takeAgentCalls(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  { opening, begin, turn }: AgentCallPorts,
+  { opening, begin, turn, large }: AgentCallPorts,
 ): void {
   mailbox.receivesAfter(
     AGENT_CALL,
@@ -72,12 +74,24 @@ export function takeAgentCalls(
     unit.stage(endSignals(address, ended, turn));
     afterCommit(() => unit.release());
   };
-  mailbox.receives(AGENT_RESULT, agentResultSchema, (result, { envelope, afterCommit }) => {
-    const { outcome, spent } = result;
-    checkSender(result, envelope);
-    end(result, { spent, ...defined({ outcome }) }, afterCommit);
-    return null;
-  });
+  mailbox.receivesAfter(
+    AGENT_RESULT,
+    agentResultSchema,
+    async (result, envelope) => {
+      checkSender(result, envelope);
+      const { outcome, large: excerpt } = result;
+      if (outcome === undefined || "error" in outcome) return undefined;
+      return excerpt === undefined
+        ? large.viewOf(result, outcome.text)
+        : large.viewOfRemote(result, excerpt, envelope.from);
+    },
+    (result, { afterCommit }, view) => {
+      const { outcome, spent } = result;
+      const seen = view === undefined ? outcome : { text: "", view };
+      end(result, { spent, ...defined({ outcome: seen }) }, afterCommit);
+      return null;
+    },
+  );
   mailbox.receives(AGENT_ASK, agentAskSchema, ({ ask, outcome, ...address }, { envelope, afterCommit }) => {
     checkSender(address, envelope);
     const { turn: found, operation } = operationAt(address.operationId, turn);

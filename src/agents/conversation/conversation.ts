@@ -8,6 +8,7 @@
  */
 
 import type { Connection, ConnectionContext, WSMessage } from "agents";
+import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
@@ -34,6 +35,7 @@ import type {
 } from "../../protocol/executor-api.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { JournalPageOptions } from "../../protocol/journal.ts";
+import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
@@ -55,12 +57,13 @@ import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
 import { checkOpen } from "./core/life.ts";
-import type { ConversationState } from "./core/state.ts";
+import { CALL_TURN, type ConversationState } from "./core/state.ts";
 import { CallEnds } from "./door/call-ends.ts";
 import { isReadable } from "./door/client-frames.ts";
 import { admit, openConnection, receiveFrame } from "./door/connections.ts";
@@ -71,6 +74,7 @@ import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
+import { wholeAnswer } from "./reads/whole-answer.ts";
 import { calledRun } from "./workflow-calls.ts";
 
 /** Creates the class `Conversation` of an application. */
@@ -88,6 +92,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   AgentResultApi &
   WorkflowResultApi &
   RunCallerApi &
+  WholeResultApi &
   DeferApi {
   const shared = { outflows: createOutflows() };
   return class Conversation
@@ -101,6 +106,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       AgentResultApi,
       WorkflowResultApi,
       RunCallerApi,
+      WholeResultApi,
       DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
@@ -116,6 +122,12 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       exporter: ports.exporter(this.env),
       log: ports.log(this.env),
       attachments: ports.attachments(this.env),
+      resultStores: {
+        keeper: new ResultKeeper({
+          ...{ store: ports.attachments(this.env), maxBytes: ports.maxAttachmentBytes, clock: systemClock },
+        }),
+        sender: (address) => durableActor<WholeResultApi>(this.env as object, address),
+      },
       directory: () => ports.directory(this.env),
       stores: () => ports.stores(this.env),
       owner: () => this.ownName(),
@@ -352,6 +364,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async calledRun(address: RunCallAddress): Promise<Result<CalledRun>> {
       return asResult(() => calledRun(this.#runtime.state, address));
+    }
+
+    async wholeResult(address: RunCallAddress): Promise<Result<Uint8Array>> {
+      return asResult(() => wholeAnswer(this.#runtime.state, this.#runtime.turn(CALL_TURN), address));
     }
 
     async deferOperation(request: DeferRequest): Promise<Result<GivenHandle>> {

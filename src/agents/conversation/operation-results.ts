@@ -23,10 +23,12 @@ import type { Turn } from "./core/turn.ts";
 import type { RunEnd } from "./door/call-ends.ts";
 import type { Handles } from "./door/handles.ts";
 import { operationAt } from "./door/message-checks.ts";
+import type { LargeResults } from "./large-results.ts";
 
 export interface OperationResultsPorts {
   clock: Pick<Clock, "now">;
   handles: Handles;
+  large: Pick<LargeResults, "viewOf">;
   shell: {
     tick(signals: readonly Signal[]): void;
     retryUnsaved(): void;
@@ -144,12 +146,15 @@ export class OperationResults {
     outcome: AgentOutcome,
   ): Promise<void> {
     this.ports.shell.retryUnsaved();
+    const address = { operationId, attempt };
+    const view = "text" in outcome ? await this.ports.large.viewOf(address, outcome.text) : undefined;
     const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
     const { item, status } = operation;
     if (status !== "dispatched" || operation.attempt !== attempt) return;
     const { n, agentId } = turn;
+    const seen = view === undefined ? outcome : { text: "", view };
     await this.ports.shell.commit([
-      { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome, spent },
+      { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome: seen, spent },
     ]);
   }
 
@@ -157,8 +162,12 @@ export class OperationResults {
    * Commits the end of a run that did not come by envelope. Has no effect if the operation no longer waits for this attempt. Throws `NOT_FOUND`
    * for an unknown operation. Resolves when the end is durable.
    */
-  async takeRunEnd({ operationId, attempt, result, spent }: RunEnd): Promise<void> {
+  async takeRunEnd({ operationId, attempt, result: given, spent }: RunEnd): Promise<void> {
     this.ports.shell.retryUnsaved();
+    const view = given.success
+      ? await this.ports.large.viewOf({ operationId, attempt }, given.result ?? null)
+      : undefined;
+    const result = view === undefined ? given : { ...given, result: view };
     const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
     const { item, status, target } = operation;
     if (target !== "workflow" || status !== "dispatched" || operation.attempt !== attempt) return;

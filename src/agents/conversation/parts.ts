@@ -204,9 +204,11 @@ export class ConversationParts {
     takeLearnedAnswers(mailbox, runtime);
     takeWorkflowCalls(mailbox, {
       ...{ begin: () => runtime.begin(), state: () => runtime.state, turn: (n) => runtime.turn(n) },
-      hookRuns: runtime.hookRuns,
+      ...{ hookRuns: runtime.hookRuns, large: runtime.large },
     });
-    takeAgentCalls(mailbox, { opening, begin: () => runtime.begin(), turn: (n) => runtime.turn(n) });
+    takeAgentCalls(mailbox, {
+      ...{ opening, begin: () => runtime.begin(), turn: (n) => runtime.turn(n), large: runtime.large },
+    });
     takeRunInvitations(mailbox, {
       ...{ keyValue, ids, runtime },
       transaction: (body) => database.transaction(body),

@@ -46,4 +46,5 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   log(env: Env): ((spans: readonly Span[]) => void) | undefined;
   /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
+  maxAttachmentBytes: number;
 }

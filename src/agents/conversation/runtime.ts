@@ -51,6 +51,7 @@ import { nextRequestTokens } from "./effects/next-request.ts";
 import type { AgentPorts } from "./effects/offer.ts";
 import { type ReportPorts, Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
+import { type LargeResultStores, LargeResults } from "./large-results.ts";
 import { OperationResults } from "./operation-results.ts";
 import type { OutgoingPorts } from "./outgoing.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
@@ -83,6 +84,8 @@ export interface ConversationPorts
   invite?(record: ConversationIdentity, agentId: string): Promise<Invitation>;
   /** Notes for the directory that the participants change. Resolves when the wake-up is armed. */
   relist?: () => Promise<void>;
+  /** Stores results that are too large for their turns; absent if no result is stored. */
+  resultStores?: LargeResultStores;
 }
 
 /** The beginning of a conversation, beside its record. */
@@ -109,6 +112,7 @@ export class ConversationRuntime {
   readonly #toolState: ToolStateStore;
   readonly #acceptance: Acceptance;
   readonly #reports: Reports;
+  readonly large: LargeResults;
   /** The results of tools that come from outside this actor. */
   readonly results: OperationResults;
   /** The changes of the conversation itself. */
@@ -151,8 +155,15 @@ export class ConversationRuntime {
       start: (effects) => this.#effects.start(effects),
       abort: (keys) => this.#effects.abort(keys),
     });
+    this.large = new LargeResults({
+      stores: ports.resultStores,
+      state: () => this.state,
+      exists: () => this.exists,
+      turn: (n) => this.turn(n),
+    });
     this.results = new OperationResults({
       clock,
+      large: this.large,
       handles: new Handles(keyValue),
       shell: this.#shell,
       state: () => this.state,

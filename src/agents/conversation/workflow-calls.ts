@@ -6,6 +6,8 @@
  *             call is unknown, and the run is cancelled.
  * FLOWCALL-5  The end of a run brings the amounts that the run and all work below it have used. They count once, also if the call already has
  *             another result.
+ * FLOWCALL-7  An output for which an envelope or the turn has no room is a success (LARGE-1). The call of a hook fails, because the hook needs
+ *           the whole output.
  * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
  */
 import { type Amounts, NOTHING } from "../../model/spending.ts";
@@ -39,6 +41,7 @@ import type { ConversationState } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
 import { operationAt } from "./door/message-checks.ts";
 import type { HookRuns } from "./effects/hook-runs.ts";
+import type { LargeResults } from "./large-results.ts";
 import type { ConversationUnit } from "./runtime.ts";
 
 export interface WorkflowCallPorts {
@@ -47,14 +50,15 @@ export interface WorkflowCallPorts {
   /** Returns a turn, active or over; `null` for an unknown number. */
   turn(n: number): Turn | null;
   hookRuns: Pick<HookRuns, "givenTo" | "end">;
+  large: Pick<LargeResults, "viewOf" | "viewOfRemote">;
 }
 
 /** Registers the handlers of ends and of waits. Each stages its change in the transaction of the receipt. */
 export function takeWorkflowCalls(
-  mailbox: Pick<Mailbox, "receives" | "outcomes">,
+  mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
   ports: WorkflowCallPorts,
 ): void {
-  const { begin, turn, state } = ports;
+  const { begin, turn, state, large } = ports;
   const stage = (signals: Signal[], afterCommit: DeliveryOutcome["afterCommit"], ended?: string) => {
     const unit = begin();
     unit.stage(signals);
@@ -63,12 +67,21 @@ export function takeWorkflowCalls(
       return unit.release();
     });
   };
-  mailbox.receives(RUN_ENDED, runEndedSchema, (ended, { envelope: { from, to }, afterCommit }) => {
-    checkRun(ended, from, to);
-    const result = resultOf(ended, from.id);
-    stage(endSignals(ports, ended, { result, spent: ended.spent }), afterCommit, ended.operationId);
-    return null;
-  });
+  mailbox.receivesAfter(
+    RUN_ENDED,
+    runEndedSchema,
+    async (ended, { from, to }) => {
+      checkRun(ended, from, to);
+      if (ended.large !== undefined) return large.viewOfRemote(ended, ended.large, from);
+      return "output" in ended.outcome ? large.viewOf(ended, ended.outcome.output) : undefined;
+    },
+    (ended, { envelope: { from }, afterCommit }, view) => {
+      const outcome = view === undefined ? ended.outcome : { output: view };
+      const result = resultOf({ ...ended, outcome }, from.id);
+      stage(endSignals(ports, ended, { result, spent: ended.spent }), afterCommit, ended.operationId);
+      return null;
+    },
+  );
   mailbox.receives(WORK_HELD, workHeldSchema, (held, { envelope: { from, to }, afterCommit }) => {
     const { operationId, attempt, seq, isHeld } = held;
     if (from.kind === "conversation") checkConversation(held, from, to);

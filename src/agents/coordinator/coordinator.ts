@@ -35,6 +35,7 @@ import type {
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
 import { stemOf } from "../../protocol/ids.ts";
+import type { WholeResultApi } from "../../protocol/large-result.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
@@ -68,6 +69,7 @@ import { createOutflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
+import { wholeOutput } from "./core/child-run.ts";
 import { changesGates } from "./core/gates.ts";
 import { unknownRun } from "./core/record.ts";
 import { beginsWork } from "./core/run-envelopes.ts";
@@ -128,6 +130,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   TaskErrorApi &
   AgentResultApi &
   ChildRunApi &
+  WholeResultApi &
   ToolStateApi &
   DeferApi {
   const { active, tokens, total: maxTreeRuns = MAX_TREE_RUNS } = ports.tree ?? {};
@@ -143,6 +146,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       TaskErrorApi,
       AgentResultApi,
       ChildRunApi,
+      WholeResultApi,
       ToolStateApi,
       DeferApi
   {
@@ -424,6 +428,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async partResult(address: RunCallAddress): Promise<Result<PartResult>> {
       return asResult(() => this.#runtime.partResult(address));
+    }
+
+    async wholeResult(address: RunCallAddress): Promise<Result<Uint8Array>> {
+      return asResult(() => wholeOutput(this.#runtime.state, address));
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {

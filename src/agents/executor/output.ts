@@ -31,11 +31,6 @@ export function parseOutput(text: string, what: string, maxBytes: number): Json 
   return JSON.parse(text);
 }
 
-/** Reports whether JSON text of `textOf` is too large for a turn, in bytes or in its cost of parsing. */
-export function isLarge(text: string, maxBytes: number): boolean {
-  return utf8Length(text) > maxBytes || shapeProblem(text, MAX_OUTPUT_DEPTH)?.code === "TOO_LARGE";
-}
-
 /** Returns `value` as JSON text. Throws `ToolError` if JSON would lose a part of it (OUT-2). `what` begins the error's message. */
 export function textOf(value: unknown, what: string): string {
   try {

@@ -9,7 +9,13 @@
  * TASK-5  `onAbandoned` gets the late result of a tool that ignored its cancellation.
  */
 
-import { pageRequest, READ_RESULT, viewOfResult } from "../../attachments/large-result.ts";
+import {
+  excerptOf,
+  isLarge,
+  pageRequest,
+  READ_RESULT,
+  viewOfResult,
+} from "../../attachments/large-result.ts";
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";
 import type { Tool, ToolContext } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
@@ -35,7 +41,7 @@ import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { cut } from "../../shared/text.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
-import { isLarge, MAX_PROGRESS_BYTES, parseOutput, textOf, toJson } from "./output.ts";
+import { MAX_PROGRESS_BYTES, parseOutput, textOf, toJson } from "./output.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { runTask } from "./steps/run-task.ts";
 import { StepError } from "./steps/step-error.ts";
@@ -140,7 +146,7 @@ async function outputOf(
   if (inlineBytes === undefined || !isLarge(text, inlineBytes))
     return parseOutput(text, what, MAX_OUTPUT_BYTES);
   const kept = await results?.keep(call, text);
-  return viewOfResult(text, kept ?? { lost: "this executor stores no results." });
+  return viewOfResult(excerptOf(text), kept ?? { lost: "this executor stores no results." });
 }
 
 /** Returns the result of an attempt that failed with `error`. A defect of the tool's code may pass, too. */

@@ -1,14 +1,12 @@
 /** The results of tools that are too large for their turns, in the attachments of the conversation (LARGE-2, LARGE-3). */
-import type { AttachmentStore, Owner } from "../../attachments/attachment-store.ts";
+import type { Owner } from "../../attachments/attachment-store.ts";
 import { type KeptResult, type PageRequest, RESULT_TYPE } from "../../attachments/large-result.ts";
+import { ResultKeeper, type ResultKeeperPorts } from "../../attachments/result-keeper.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import { estimateTokens } from "../../memory/session/tokens.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { ToolInvocation } from "../../protocol/executor-api.ts";
 import { defined } from "../../shared/defined.ts";
-import { placeOf } from "../../shared/error-place.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { wholeLength } from "../../shared/text.ts";
 
@@ -20,41 +18,28 @@ export interface StoredResults {
   read(call: ToolInvocation, request: PageRequest): Promise<JsonObject>;
 }
 
-export interface StoredResultsPorts {
-  /** `null` if attachments are not stored. */
-  store: AttachmentStore | null;
+export interface StoredResultsPorts extends ResultKeeperPorts {
   ids: Ids;
-  maxBytes: number;
-  clock: Pick<Clock, "timer">;
   /** Reports whether the conversation of a call was deleted. Its attachments may have been removed before this result was stored. */
   isDeleted(call: ToolInvocation): Promise<boolean>;
 }
 
-const NO_STORE = "this deployment stores no attachments.";
-/** Milliseconds for storing a result. The caller waits for 30 s beyond the time of the call. */
-const KEEP_MS = 15_000;
 /** Bytes that are read for each token of a page. */
 const BYTES_PER_TOKEN = 4;
 
-export function storedResults({ store, ids, maxBytes, clock, isDeleted }: StoredResultsPorts): StoredResults {
+export function storedResults({ ids, isDeleted, ...ports }: StoredResultsPorts): StoredResults {
+  const { store } = ports;
+  const keeper = new ResultKeeper(ports);
   return {
     async keep(call, text) {
       const owner = ownerOf(call);
-      if (store === null || owner === undefined) return { lost: NO_STORE };
+      if (owner === undefined) return { lost: "no conversation waits for it." };
       const bytes = new TextEncoder().encode(text);
-      if (bytes.byteLength > maxBytes) return { lost: `an attachment has at most ${maxBytes} bytes.` };
-      const id = `att_${ids.ulid()}`;
-      const file = { id, mediaType: RESULT_TYPE, name: `${call.tool.id}.json`, bytes };
-      try {
-        await withDeadline(clock, KEEP_MS, () => store.put(owner, file), {
-          reason: unanswered("The store of attachments", KEEP_MS),
-        });
-        if (!(await isDeleted(call))) return { id };
-        await store.delete(owner, id);
-      } catch (error) {
-        console.error("A result was not stored:", placeOf(error));
-      }
-      return { lost: "it could not be stored." };
+      return keeper.keep(owner, {
+        ...{ id: `att_${ids.ulid()}`, name: `${call.tool.id}.json`, size: bytes.byteLength },
+        read: () => bytes,
+        isDeleted: () => isDeleted(call),
+      });
     },
     async read(call, { id, offset, tokens }) {
       const owner = ownerOf(call);

@@ -47,7 +47,7 @@ export class ConversationActor extends MortalActor<FlowWorld, ConversationLife> 
       send: mail.send,
       expel: () => undefined,
     });
-    const own = { begin: () => runtime.begin(), turn: (n: number) => runtime.turn(n) };
+    const own = { begin: () => runtime.begin(), turn: (n: number) => runtime.turn(n), large: runtime.large };
     takeAgentCalls(life.mailbox, { opening, ...own });
     takeWorkflowCalls(life.mailbox, { ...own, state: () => runtime.state, hookRuns: runtime.hookRuns });
     Object.assign(life, conversationLife(runtime), { runtime });

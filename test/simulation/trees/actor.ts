@@ -67,6 +67,7 @@ export class TreeActor extends MortalActor<TreeWorld, Life> {
       opening,
       begin: () => runtime.begin(),
       turn: (n) => runtime.turn(n),
+      large: runtime.large,
     });
     Object.assign(life, conversationLife(runtime), { runtime, opening });
   }

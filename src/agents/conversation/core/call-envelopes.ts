@@ -4,7 +4,8 @@
  *
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
  *             time was over.
- * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it.
+ * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it. A
+ *             longer answer is shortened there, beside its excerpt, and the caller reads the whole answer.
  * DELEGATE-11  With the end of a call or of its attempt, its envelope is withdrawn where it is still under way: calls that nobody waits for
  *             take no room from others.
  * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
@@ -15,6 +16,7 @@
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
  *             later.
  */
+import { excerptOf } from "../../../attachments/large-result.ts";
 import { callMessage } from "../../../library/agent-tool.ts";
 import { boundsOf } from "../../../library/sub-agent.ts";
 import { isWithin, NOTHING, subtractAmounts } from "../../../model/spending.ts";
@@ -127,7 +129,7 @@ export function callEnvelopes(
   if (origin !== undefined && after.status === "active") envelopes.push(...holdOf(before, after, origin));
   if (origin !== undefined && after.status !== "active") {
     const ended =
-      before.status === "active" ? { outcome: outcomeOf(changed.get(CALL_TURN)), spent: after.spent } : null;
+      before.status === "active" ? { ...endOf(changed.get(CALL_TURN)), spent: after.spent } : null;
     const spent = subtractAmounts(after.spent, before.spent);
     if (ended !== null) envelopes.push(resultEnvelope(record.tenant, origin, ended));
     else if (!isWithin(spent, NOTHING)) envelopes.push(resultEnvelope(record.tenant, origin, { spent }));
@@ -320,7 +322,7 @@ function invitationResult({ tenant }: ConversationIdentity, turn: Turn): CallEnv
   if (invited === undefined || caller.type !== "workflow") return [];
   const { runId } = caller;
   // The conversation keeps what the turn has used up.
-  const ended = { outcome: outcomeOf(turn), spent: NOTHING };
+  const ended = { ...endOf(turn), spent: NOTHING };
   return [resultEnvelope(tenant, { ...invited, from: runId, caller: { runId } }, ended)];
 }
 
@@ -328,7 +330,7 @@ function invitationResult({ tenant }: ConversationIdentity, turn: Turn): CallEnv
 export function resultEnvelope(
   tenant: string,
   origin: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
-  ended: Pick<AgentResultBody, "outcome" | "spent">,
+  ended: Omit<AgentResultBody, keyof RunCallAddress>,
 ): CallEnvelope {
   return toCaller(tenant, origin, AGENT_RESULT, ended);
 }
@@ -389,10 +391,20 @@ function readersEnvelope({ record, seq }: Owing, turn: Turn, operation: Operatio
   return { ...toCalled(record, turn, operation), type: AGENT_READERS, body: jsonOf(body) };
 }
 
-/** Returns the end of a call from the turn that answered it; `undefined` where the call was stopped before one began. */
-function outcomeOf(turn: Turn | undefined): AgentOutcome {
-  const answer = turn?.status === "completed" ? finalReply(turn)?.text : undefined;
-  if (answer !== undefined) return { text: inEnvelope(answer) };
+/** Returns the end of a call from the turn that answered it; `undefined` if the call was stopped before a turn began. */
+function endOf(turn: Turn | undefined): Pick<AgentResultBody, "outcome" | "large"> {
+  const answer = turn && answerOf(turn);
+  if (answer === undefined) return { outcome: failureOf(turn) };
+  const text = inEnvelope(answer);
+  return { outcome: { text }, ...(text === answer ? {} : { large: excerptOf(JSON.stringify(answer)) }) };
+}
+
+/** Returns the answer of the turn of a call; `undefined` if it has none. */
+export function answerOf(turn: Turn): string | undefined {
+  return turn.status === "completed" ? finalReply(turn)?.text : undefined;
+}
+
+function failureOf(turn: Turn | undefined): AgentOutcome {
   const { code = "CANCELLED", message = "The call was stopped.", retriable = false } = turn?.error ?? {};
   const written = (turn?.replies ?? [])
     .map(({ text }) => text.trim())

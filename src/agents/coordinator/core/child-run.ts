@@ -5,6 +5,7 @@ import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import { Draft } from "./draft.ts";
 import { failureOf } from "./evaluation.ts";
 import { partStart } from "./parts.ts";
+import { runCaller } from "./record.ts";
 import type { RunState, Token } from "./state.ts";
 import { nodeTrail } from "./trace.ts";
 import { roomOf, sharedRoom } from "./tree-room.ts";
@@ -41,6 +42,17 @@ function startOf(state: RunState, token: Token): Pick<ChildRun, "part" | "input"
 
 function notWanted(): DramatisError {
   return new DramatisError("NOT_FOUND", "The run above waits for no run of this attempt any more.");
+}
+
+/** Returns the JSON of the output of a run for an operation of its caller, as UTF-8. Throws `NOT_FOUND`. */
+export function wholeOutput(
+  { record, output }: RunState,
+  { operationId, attempt }: RunCallAddress,
+): Uint8Array {
+  const caller = runCaller(record);
+  if (output === undefined || caller?.operationId !== operationId || caller.attempt !== attempt)
+    throw new DramatisError("NOT_FOUND", "The run has no output for this operation.");
+  return new TextEncoder().encode(JSON.stringify(output));
 }
 
 /** Returns the result of the part that a run has for an operation of the run above. Throws `NOT_FOUND`. */

@@ -11,8 +11,9 @@
  * PARTRUN-1  The run of a part tells the run above its end, and before that only what the fan-in depends on: counts for `mOfN` and
  *            `maxFailures`, the first arrival for a timeout.
  * SUBRUN-3  A run reports its end once to its caller: the run above, or the conversation of the call. An output that does not fit into an
- *           envelope is a failure there.
+ *           envelope is a failure in the run above. A conversation gets its excerpt and reads the whole output.
  */
+import { excerptOf } from "../../../attachments/large-result.ts";
 import { callMessage } from "../../../library/agent-tool.ts";
 import {
   AGENT_CALL,
@@ -256,7 +257,8 @@ function reasonOf({ error }: RunState): string {
 function endOf({ record, status, output = {}, error, spent }: RunState, caller: RunCaller): RunEnvelope {
   if (record.part !== undefined && error === undefined)
     return toCaller<PartEndedBody>(record, caller, PART_ENDED, defined({ spent }));
-  const isTooLarge = error === undefined && utf8Length(JSON.stringify(output)) > MAX_CHILD_OUTPUT_BYTES;
+  const text = error === undefined ? JSON.stringify(output) : "";
+  const isTooLarge = utf8Length(text) > MAX_CHILD_OUTPUT_BYTES;
   const tooLarge = {
     code: "TOO_LARGE",
     message: `The output of the run "${record.id}" has more than ${MAX_CHILD_OUTPUT_BYTES} bytes as JSON. Return less, or a reference. The run itself has completed.`,
@@ -268,6 +270,7 @@ function endOf({ record, status, output = {}, error, spent }: RunState, caller: 
       : { error: { code: failure.code, message: cut(failure.message, 20_000) } };
   return toCaller<RunEndedBody>(record, caller, RUN_ENDED, {
     outcome,
+    ...(isTooLarge && caller.kind === "conversation" ? { large: excerptOf(text) } : {}),
     ...(status === "failed" || status === "cancelled" || status === "timed_out" ? { status } : {}),
     ...defined({ spent }),
   });

@@ -65,7 +65,8 @@ export function planAgentEnded(
 
 /** Returns the outcome of a call as the result of its tool. */
 export function resultOf({ toolCallId }: Operation, outcome: AgentOutcome): ToolResult {
-  if (!("error" in outcome)) return { tool_call_id: toolCallId, success: true, result: outcome.text };
+  if (!("error" in outcome))
+    return { tool_call_id: toolCallId, success: true, result: outcome.view ?? outcome.text };
   const { error, partial = "" } = outcome;
   const written = partial.trim() === "" ? "" : ` It had written: ${JSON.stringify(partial)}`;
   return failure(toolCallId, error.code, `${error.message}${written}`, error.retriable);

@@ -6,7 +6,7 @@
  *               again changes nothing; any other is refused.
  * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
  */
-import { viewOfResult } from "../../../../attachments/large-result.ts";
+import { excerptOf, viewOfResult } from "../../../../attachments/large-result.ts";
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import type { Amounts } from "../../../../model/spending.ts";
 import { MAX_OUTPUT_BYTES, type ToolResult } from "../../../../protocol/executor-api.ts";
@@ -72,7 +72,10 @@ export function planToolResult(
 export function fittedResult(state: ConversationState, turn: Turn, result: ToolResult): ToolResult {
   const excess = result.success ? excessOf(state, turn, result) : null;
   if (excess === null) return result;
-  return { ...result, result: viewOfResult(JSON.stringify(result.result ?? null), { lost: excess }) };
+  return {
+    ...result,
+    result: viewOfResult(excerptOf(JSON.stringify(result.result ?? null)), { lost: excess }),
+  };
 }
 
 /** Bytes that the result of a call may have even in a full turn. A view of a result fits. */

@@ -1,0 +1,54 @@
+/** Stores results that are too large for their turns (LARGE-2). */
+import type { Clock } from "../ports/clock.ts";
+import { unanswered, withDeadline } from "../ports/deadline.ts";
+import { placeOf } from "../shared/error-place.ts";
+import type { AttachmentStore, Owner } from "./attachment-store.ts";
+import { type KeptResult, RESULT_TYPE } from "./large-result.ts";
+
+export interface ResultKeeperPorts {
+  /** `null` where attachments are not stored. */
+  store: AttachmentStore | null;
+  /** The limit of attachments. */
+  maxBytes: number;
+  clock: Pick<Clock, "timer">;
+}
+
+/** A result that is to be stored. */
+export interface WholeResult {
+  /** The id of its attachment. */
+  id: string;
+  name: string;
+  /** Bytes of its JSON. */
+  size: number;
+  /** Returns its JSON. What it throws, `keep` throws. */
+  read(): Uint8Array | Promise<Uint8Array>;
+  /** Reports whether the conversation was deleted. Its attachments may have been removed before this result came. */
+  isDeleted(): boolean | Promise<boolean>;
+}
+
+const NO_STORE = "this deployment stores no attachments.";
+/** Milliseconds for storing a result. The caller of a tool waits for 30 s beyond the time of the call. */
+const KEEP_MS = 15_000;
+
+export class ResultKeeper {
+  constructor(private readonly ports: ResultKeeperPorts) {}
+
+  /** Stores a result of a conversation. Throws only as its `read` does. */
+  async keep(owner: Owner, { id, name, size, read, isDeleted }: WholeResult): Promise<KeptResult> {
+    const { store, maxBytes, clock } = this.ports;
+    if (store === null) return { lost: NO_STORE };
+    if (size > maxBytes) return { lost: `an attachment has at most ${maxBytes} bytes.` };
+    const bytes = await read();
+    try {
+      const file = { id, mediaType: RESULT_TYPE, name, bytes };
+      await withDeadline(clock, KEEP_MS, () => store.put(owner, file), {
+        reason: unanswered("The store of attachments", KEEP_MS),
+      });
+      if (!(await isDeleted())) return { id };
+      await store.delete(owner, id);
+    } catch (error) {
+      console.error("A result was not stored:", placeOf(error));
+    }
+    return { lost: "it could not be stored." };
+  }
+}
