@@ -1,7 +1,6 @@
 /** The results of calls that fit into no envelope: the excerpt in the envelope, and the door to the whole result. */
 import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
-import type { RunCallAddress } from "./run-call.ts";
 
 /** The size, the beginning and the end of a result's JSON. */
 export interface ResultExcerpt {
@@ -20,5 +19,5 @@ export const resultExcerptSchema: z.ZodType<ResultExcerpt> = z.object({
 /** The door of a `Coordinator` or `Conversation` for the caller of its work. Only Workers with a binding reach it. */
 export interface WholeResultApi {
   /** Returns the JSON of the result of an attempt, as UTF-8. `NOT_FOUND` if this actor has no result of the attempt. */
-  wholeResult(address: RunCallAddress): Promise<Result<Uint8Array>>;
+  wholeResult(address: { operationId: string; attempt: number }): Promise<Result<Uint8Array>>;
 }
