@@ -1,5 +1,6 @@
 /** A worker thread of `npm run simulate`. It processes one job at a time. */
 import { parentPort } from "node:worker_threads";
+import { simulateFlows } from "./flows/run.ts";
 import { generatePlan } from "./generate.ts";
 import { simulateMemory } from "./memory.ts";
 import type { Plan } from "./plan.ts";
@@ -9,7 +10,7 @@ import { type Batch, reportOf, shrinkTrial, tryPlan, trySeeds } from "./simulate
 import { simulateTree } from "./trees/run.ts";
 
 /** What is simulated beside conversations. */
-export type Others = "trees" | "memory" | "runs";
+export type Others = "trees" | "memory" | "runs" | "flows";
 
 export type Job =
   | { type: "seeds"; from: number; count: number }
@@ -24,6 +25,7 @@ export type Answer =
 
 const OTHERS: Readonly<Record<Others, (seed: number) => Promise<string[]>>> = {
   trees: simulateTree,
+  flows: (seed) => simulateFlows(seed),
   memory: async (seed) => (await simulateMemory(seed)).violations,
   /** A run with gates, and a run that is retried. */
   runs: async (seed) =>

@@ -7,7 +7,10 @@ import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts
 import { calledRun, takeWorkflowCalls } from "../../../src/agents/conversation/workflow-calls.ts";
 import { takeAgentAnswers } from "../../../src/agents/coordinator/agent-nodes.ts";
 import { takeChildRuns } from "../../../src/agents/coordinator/child-runs.ts";
+import { graphOf } from "../../../src/agents/coordinator/core/graph.ts";
 import { beginsWork } from "../../../src/agents/coordinator/core/run-envelopes.ts";
+import { definitionOf, isOver, type RunState } from "../../../src/agents/coordinator/core/state.ts";
+import { startsRun } from "../../../src/agents/coordinator/core/tree-room.ts";
 import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { ChildRunApi } from "../../../src/protocol/run-call.ts";
@@ -59,6 +62,8 @@ export interface RunLife extends MortalLife {
 }
 
 export class RunActor extends MortalActor<FlowWorld, RunLife> {
+  #isQueued = false;
+
   constructor(world: FlowWorld, id: string) {
     super(world, { kind: "coordinator", tenant: TENANT, id });
   }
@@ -68,20 +73,23 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
     const { ids } = world;
     const runtime = new RunRuntime({
       ...{ database, keyValue, clock, ids },
-      executor: { run: () => Promise.reject(new Error("No node has code.")) },
+      executor: world.tasksFor(life),
       armWakeup: wakeup("run").arm,
       send: (envelope) => life.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
       room: () => life.mailbox.room(),
       withdraw: ({ to, type }) => life.mailbox.withdraw(to, type),
       statusChanged: async () => undefined,
-      publish: ({ state }) => world.openGates(this, state),
+      publish: ({ state }) => {
+        world.openGates(this, state);
+        this.#count(state);
+      },
     });
     takeAgentAnswers(life.mailbox, runtime);
     takeChildRuns(life.mailbox, {
       ...{ clock, ids, keyValue, runtime },
       run: async (_tenant, id) => {
         await world.travel();
-        return doorOf(() => world.run(id).awake());
+        return doorOf(() => world.run(id).awake(), world.afterLook);
       },
       conversation: async (_tenant, id) => {
         await world.travel();
@@ -92,7 +100,7 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
       },
       pinned: async (_to, { workflow }) => world.workflow(workflow),
       checked: ({ input }) => input,
-      bounds: {},
+      bounds: world.bounds,
     });
     Object.assign(life, {
       runtime,
@@ -108,11 +116,23 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
       whenArmed: () => runtime.whenArmed(),
     });
   }
+
+  /** Counts the runs that end while starts wait for room. */
+  #count(state: RunState): void {
+    if (isOver(state) && this.#isQueued) this.world.overtaken += 1;
+    const graph = graphOf(definitionOf(state));
+    this.#isQueued = [...state.tokens.values()].some((token) => startsRun(graph, token));
+  }
 }
 
-function doorOf(life: () => RunLife): ChildRunApi {
+function doorOf(life: () => RunLife, afterLook: () => Promise<void>): ChildRunApi {
   return {
-    childRun: (address) => asResult(() => life().runtime.childRun(address)),
+    childRun: (address) =>
+      asResult(async () => {
+        const found = life().runtime.childRun(address);
+        await afterLook();
+        return found;
+      }),
     admitRun: () => asDone(() => life().runtime.admitRun(10_000)),
     partResult: (address) => asResult(() => life().runtime.partResult(address)),
   };

@@ -12,8 +12,10 @@ export type FlowStep =
   | { kind: "gate"; ms?: number; limit?: number }
   /** An agent that calls a tool so often, each time for so long. With `asks`, a person approves the first call after that time. */
   | { kind: "agent"; calls: number; ms: number; timeoutMs?: number; asks?: number }
-  /** A sub-workflow. */
-  | { kind: "flow"; flow: FlowPlan };
+  /** A task of so many milliseconds. */
+  | { kind: "task"; ms: number }
+  /** A sub-workflow, in as many runs at once as `width` says, or one. */
+  | { kind: "flow"; flow: FlowPlan; width?: number };
 
 export interface FlowCall {
   flow: FlowPlan;
@@ -31,6 +33,9 @@ export interface TurnPlan {
 
 export interface FlowsPlan {
   seed: number;
+  /** Runs that may work below the run of a call at once, and branches above which a fan-out is spread over runs; by default as deployed. */
+  room?: number;
+  spread?: number;
   turns: TurnPlan[];
   /** When a user stops a turn, or, without `turn`, the conversation. */
   stops: { at: number; turn?: number }[];
@@ -46,6 +51,8 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
+/** The share of the plans with a call that starts more runs than its tree has room for. */
+const CROWDED = 0.2;
 /** Levels of sub-workflows. */
 const DEPTH = 2;
 
@@ -90,20 +97,43 @@ export function planFlows(seed: number): FlowsPlan {
       ...(talk.chance(0.3) ? { timeoutMs: talk.pick([2_000, 10 * MINUTE, 2 * DAY]) } : {}),
     })),
   }));
+  const crowd = random.fork("crowd");
+  const isCrowded = crowd.chance(CROWDED);
+  const [first] = turns.toSorted((one, other) => one.at - other.at);
+  if (isCrowded)
+    first?.calls.unshift({ flow: crowdOf(crowd, () => next++), background: false, effect: "once" });
   const fate = random.fork("fate");
+  const stops = fate.list(fate.chance(0.4) ? fate.int(1, 2) : 0, () => ({
+    at: fate.pick([fate.small(1, 30_000), fate.int(1, 2 * DAY)]),
+    ...(fate.chance(0.8) ? { turn: fate.int(1, 3) } : {}),
+  }));
+  if (isCrowded && crowd.chance(0.7)) stops.push({ at: (first?.at ?? 0) + crowd.int(1, 20_000), turn: 1 });
   return {
     seed,
+    ...(isCrowded && { room: crowd.int(1, 3), spread: crowd.pick([2, 1_000]) }),
     turns,
-    stops: fate.list(fate.chance(0.4) ? fate.int(1, 2) : 0, () => ({
-      at: fate.pick([fate.small(1, 30_000), fate.int(1, 2 * DAY)]),
-      ...(fate.chance(0.8) ? { turn: fate.int(1, 3) } : {}),
-    })),
+    stops,
     resets: fate.list(fate.chance(0.5) ? fate.int(1, 3) : 0, () => fate.int(1, 3 * DAY)),
     crashes: fate.chance(0.7) ? fate.int(1, 8) : 0,
     crashChance: fate.pick([0.001, 0.005, 0.02]),
     badDeliveries: fate.chance(0.7) ? fate.int(1, 12) : 0,
     badChance: 0.3,
   };
+}
+
+/** Returns a flow that starts more runs than its tree has room for. */
+function crowdOf(random: Random, id: () => number): FlowPlan {
+  // A task holds its room. People and agents do not.
+  const leaf: FlowPlan = {
+    id: id(),
+    steps: [
+      { kind: "task", ms: random.pick([10, 5_000]) },
+      ...random.list(random.int(0, 1), (): FlowStep => ({ kind: "gate", ms: 30_000 })),
+    ],
+  };
+  const step: FlowStep = { kind: "flow", flow: leaf, width: random.int(3, 5) };
+  if (random.chance(0.5)) return { id: id(), steps: [step] };
+  return { id: id(), steps: [{ kind: "flow", flow: { id: id(), steps: [step] }, width: random.int(2, 3) }] };
 }
 
 /** Returns a flow with those below it. */

@@ -2,9 +2,12 @@
 
 import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { isOver, type RunState } from "../../../src/agents/coordinator/core/state.ts";
+import { heldBy } from "../../../src/agents/coordinator/core/tree-room.ts";
 import { calledRunId, operationId } from "../../../src/protocol/ids.ts";
+import type { RunEntry, RunEntryType } from "../../../src/protocol/workflow-run.ts";
 import { isDeath } from "../mortal-actor.ts";
-import { DAY, type FlowCall, type FlowPlan, type FlowsPlan, planFlows } from "./plan.ts";
+import type { RunActor } from "./actors.ts";
+import { DAY, type FlowCall, type FlowPlan, type FlowsPlan, flowsOf, planFlows } from "./plan.ts";
 import { type Defect, FlowWorld, TOKENS } from "./world.ts";
 
 /** Plays a plan. Returns what is wrong; an empty list if nothing is. */
@@ -62,6 +65,7 @@ function violationsOf(world: FlowWorld): string[] {
     ...survivors(world, turns),
     ...ledger(world, turns),
     ...outcomes(world, turns),
+    ...starts(world, runs),
   ];
 }
 
@@ -85,6 +89,46 @@ function rest(world: FlowWorld, turns: readonly Turn[], runs: readonly RunState[
         : [],
     ),
   ];
+}
+
+const TOKEN_ENDS: ReadonlySet<RunEntryType> = new Set(["token.completed", "token.failed", "token.cancelled"]);
+const RUN_ENDS: ReadonlySet<RunEntryType> = new Set([
+  ...(["workflow.completed", "workflow.failed", "workflow.cancelled", "workflow.timed_out"] as const),
+]);
+/** Milliseconds between the look of a start at the run above and its commit, at most. */
+const START_MS = 100;
+
+/** Each start has one end, no run starts anything after its end, and no tree holds room at rest. */
+function starts({ runs: actors }: FlowWorld, runs: readonly RunState[]): string[] {
+  return runs.flatMap((run) => {
+    const { id, parent, createdAt } = run.record;
+    const entries = entriesOf(actors.get(id));
+    const started = entries.flatMap(({ type, token }) => (type === "task.dispatched" ? [token] : []));
+    const ends = entries.flatMap(({ type, token }) => (TOKEN_ENDS.has(type) ? [token] : []));
+    const last = entries.findIndex(({ type }) => RUN_ENDS.has(type));
+    const above = parent && actors.get(parent.runId)?.awake().runtime.endedAt;
+    const late = above === undefined ? 0 : createdAt - above;
+    return [
+      ...[...new Set(started)]
+        .filter((token) => ends.filter((one) => one === token).length !== 1)
+        .map((token) => `the start of token ${token} of ${id} has not one end`),
+      ...(entries.slice(last + 1).some(({ type }) => type === "task.dispatched" || RUN_ENDS.has(type))
+        ? [`${id} goes on after its end`]
+        : []),
+      ...([...run.tokens.values()].some((token) => heldBy(token) > 0) ? [`${id} holds room at rest`] : []),
+      ...(late > START_MS ? [`${id} began ${late} ms after the end of the run above`] : []),
+    ];
+  });
+}
+
+function entriesOf(actor: RunActor | undefined): RunEntry[] {
+  const journal = actor?.awake().runtime.store.journal;
+  const entries: RunEntry[] = [];
+  for (;;) {
+    const row = journal?.holding(entries.length + 1);
+    if (row === undefined) return entries;
+    entries.push(...row.entries);
+  }
 }
 
 /** Each run of a call is that of one attempt. No attempt has two. */
@@ -162,6 +206,8 @@ function courseOf({ steps }: FlowPlan, before = 0): Course {
         longest: Math.max(course.longest, below.longest),
         fails: below.fails || course.fails,
       };
+    } else if (step.kind === "task") {
+      take(step.ms);
     } else if (step.kind === "gate") {
       if (step.ms === undefined) return { ...course, fails: true };
       course = { ...course, since: 0 };
@@ -175,6 +221,16 @@ function courseOf({ steps }: FlowPlan, before = 0): Course {
     }
   }
   return course;
+}
+
+/** Returns the time that all runs of a flow take, one after the other. */
+function totalOf({ steps }: FlowPlan): number {
+  return steps.reduce((sum, step) => {
+    if (step.kind === "flow") return sum + (step.width ?? 1) * totalOf(step.flow);
+    if (step.kind === "task") return sum + step.ms + MARGIN_MS;
+    if (step.kind === "gate") return sum + (step.ms ?? step.limit ?? 0);
+    return sum + step.calls * (step.ms + MARGIN_MS) + (step.asks ?? 0);
+  }, 0);
 }
 
 /** If nothing fails and nobody stops anything, each call ends as its flow and its time limit say. */
@@ -199,6 +255,11 @@ function outcomes({ plan }: FlowWorld, turns: readonly Turn[]): string[] {
 
 /** Returns the result of a call, or the code of its error; `undefined` if it is too close to say. */
 function expectedOf({ flow, timeoutMs = DAY }: FlowCall): string | undefined {
+  // Runs that wait for room or for each other take longer than one branch.
+  const isWide = flowsOf(flow).some(({ steps }) =>
+    steps.some((step) => step.kind === "flow" && step.width !== undefined),
+  );
+  if (isWide && totalOf(flow) + MARGIN_MS > timeoutMs) return undefined;
   const { longest, fails } = courseOf(flow);
   if (longest > timeoutMs + MARGIN_MS) return fails === false ? "TIMEOUT" : undefined;
   if (longest + MARGIN_MS > timeoutMs || fails === "maybe") return undefined;

@@ -16,14 +16,23 @@ import type { TaskExecutor } from "../../../src/protocol/executor-api.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
 import type { PinnedNodeTask, PinnedWorkflow } from "../../../src/protocol/pinned-workflow.ts";
-import type { WorkflowNode } from "../../../src/protocol/workflow-definition.ts";
+import type { ChildRun } from "../../../src/protocol/run-call.ts";
+import type { WorkflowNode, WorkflowTransition } from "../../../src/protocol/workflow-definition.ts";
 import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
 import { PIN } from "../../support/records.ts";
 import { isDeath, type MortalLife } from "../mortal-actor.ts";
 import { Random } from "../random.ts";
 import { ConversationActor, type ConversationLife, RunActor } from "./actors.ts";
-import { type FlowCall, type FlowPlan, type FlowStep, type FlowsPlan, flowsOf, MINUTE } from "./plan.ts";
+import {
+  type FlowCall,
+  type FlowPlan,
+  type FlowStep,
+  type FlowsPlan,
+  flowsOf,
+  HOUR,
+  MINUTE,
+} from "./plan.ts";
 
 export const TENANT = "sim";
 const ROOT = "conv_00000000000000000000000000";
@@ -37,7 +46,11 @@ export const TOKENS = 20;
 type AgentStep = Extract<FlowStep, { kind: "agent" }>;
 
 /** Defects that are planted, to see that the properties find them. */
-export type Defect = "cancellations lost" | "ends counted twice" | "waits not reported";
+export type Defect =
+  | "cancellations lost"
+  | "ends counted twice"
+  | "waits not reported"
+  | "starts decided early";
 
 export class FlowWorld {
   readonly clock = new VirtualClock();
@@ -48,6 +61,8 @@ export class FlowWorld {
   /** Requests to models that were answered, and those that were not. */
   readonly requests = { answered: 0, lost: 0 };
   crashed = 0;
+  /** Runs that ended while starts below them waited for room. */
+  overtaken = 0;
   readonly #draws: Random;
   readonly #network: Random;
   readonly #flows: Map<number, FlowPlan>;
@@ -77,6 +92,12 @@ export class FlowWorld {
 
   get calls(): FlowCall[] {
     return this.plan.turns.flatMap(({ calls }) => calls);
+  }
+
+  /** The bounds of the run of a call. */
+  get bounds(): Pick<ChildRun, "width" | "room"> {
+    const { room, spread } = this.plan;
+    return defined({ width: spread, room: room === undefined ? undefined : { runs: room, tokens: 1_000 } });
   }
 
   get root(): ConversationActor {
@@ -127,6 +148,11 @@ export class FlowWorld {
     await this.#untilQuiet();
     [this.#crashes, this.#bad] = [0, 0];
     for (const actor of this.#actors()) actor.awake();
+    // A crash may lose the report of a gate. Then people find the gate in a list.
+    for (const actor of this.runs.values()) {
+      const { runtime } = actor.awake();
+      if (runtime.exists) this.openGates(actor, runtime.state);
+    }
     await this.#untilQuiet();
   }
 
@@ -137,6 +163,11 @@ export class FlowWorld {
     this.crashed += 1;
     return true;
   }
+
+  /** Takes the time between the look of a start at the run above and its commit. */
+  readonly afterLook = async (): Promise<void> => {
+    if (this.defect === "starts decided early") await this.clock.sleep(5_000);
+  };
 
   /** Takes the time of a request from actor to actor. Throws if the network fails. */
   async travel(): Promise<void> {
@@ -280,6 +311,23 @@ export class FlowWorld {
       : [...calls.map(({ flow }, index) => call(index, `flow_${flow.id}`)), USAGE, finish];
   }
 
+  /** The executor of runs: each task takes the time that its id says. */
+  tasksFor(life: MortalLife): TaskExecutor {
+    return {
+      run: async (calls, caller) => {
+        await Promise.all(
+          calls.map(async ({ operationId, toolCallId, tool }) => {
+            await this.clock.sleep(Number(tool.id.slice("work-".length)));
+            if (!life.alive) throw new Error("dead");
+            await caller.report([
+              { operationId, result: { tool_call_id: toolCallId, success: true, result: null } },
+            ]);
+          }),
+        );
+      },
+    };
+  }
+
   /** The executor of agents' tools: each call takes the time that its agent's plan says. A long call gives its result by a handle. */
   executorFor(life: ConversationLife): TaskExecutor {
     return {
@@ -406,38 +454,63 @@ function chainOf(tools: readonly ReturnType<typeof defineTool>[]): VersionChain 
   };
 }
 
-/** Returns a workflow as a run keeps it: one node for each step. */
+/** Returns a workflow as a run keeps it: one node for each step, between two others if it fans out. */
 function pinnedOf({ id, steps }: FlowPlan): PinnedWorkflow {
   const tasks: Record<string, PinnedNodeTask> = {};
   const workflows: Record<string, PinnedWorkflow> = {};
-  const nodes = steps.map((step, at): WorkflowNode => {
+  const nodes: WorkflowNode[] = [];
+  const transitions: WorkflowTransition[] = [];
+  const append = (node: WorkflowNode, more: Partial<WorkflowTransition> = {}) => {
+    const from = nodes.at(-1)?.ref;
+    nodes.push(node);
+    if (from !== undefined)
+      transitions.push({ ref: `t${nodes.length}`, from, to: node.ref, priority: 0, ...more });
+  };
+  for (const [at, step] of steps.entries()) {
     const ref = `s${at}`;
     switch (step.kind) {
       case "gate":
         tasks[ref] = gateOf(step.limit);
-        return { ref, task: "sim/gate" };
+        append({ ref, task: "sim/gate" });
+        break;
+      case "task":
+        tasks[ref] = { library: "sim", id: `work-${step.ms}`, effect: "pure", timeoutMs: HOUR };
+        append({ ref, task: "sim/work" });
+        break;
       case "agent":
-        return {
+        append({
           ...{ ref, agent: agentOf(id, at), mode: "delegate" },
           ...{ inputMapping: { message: `'W${id}x${at}'` }, ...defined({ timeoutMs: step.timeoutMs }) },
-        };
-      case "flow":
-        workflows[ref] = pinnedOf(step.flow);
-        return { ref, workflow: `sim/f${step.flow.id}` };
+        });
+        break;
+      case "flow": {
+        const { flow, width = 1 } = step;
+        workflows[ref] = pinnedOf(flow);
+        const node = { ref, workflow: `sim/f${flow.id}` };
+        const siblingGroup = `g${at}`;
+        if (width === 1) append(node);
+        else {
+          append({ ref: `fan${at}` });
+          append(node, { siblingGroup, spawnCount: width });
+          append(
+            { ref: `join${at}` },
+            { synchronization: { siblingGroup, strategy: "all", onTimeout: "fail" } },
+          );
+        }
+        break;
+      }
       default:
-        return step satisfies never;
+        step satisfies never;
     }
-  });
-  const transitions = steps.slice(1).map((_, at) => ({
-    ...{ ref: `t${at}`, from: `s${at}`, to: `s${at + 1}`, priority: 0 },
-  }));
+  }
+  if (nodes.length === 0) append({ ref: "s0" });
   return {
     ...{ library: "sim", id: `f${id}`, version: 1, hash: "", tasks, workflows },
     definition: {
       inputSchema: { type: "object" },
       outputMapping: { done: `'F${id}'` },
-      initialNode: "s0",
-      nodes: nodes.length === 0 ? [{ ref: "s0" }] : nodes,
+      initialNode: nodes[0]?.ref ?? "",
+      nodes,
       transitions,
     },
   };
