@@ -218,8 +218,11 @@ export interface ConversationApi extends ConversationKeepingApi {
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
   turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;
   turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;
-  /** Returns the conversation's part in the trace of a turn; in that of its first turn when the id is absent. */
-  traceTurn(principal: Principal, turnId?: string): Promise<Result<TracePart>>;
+  /**
+   * Returns the conversation's part in the trace of a turn, of its first turn when the id is absent. `invitedBy` is the id of a run: the part
+   * then contains the turns that the run invited, and the turns after them.
+   */
+  traceTurn(principal: Principal, turnId?: string, invitedBy?: string): Promise<Result<TracePart>>;
   /** With `types`, a page may be empty and have a `nextCursor`: each page looks at a bounded number of entries. */
   journal(principal: Principal, options?: JournalPageOptions): Promise<Result<Page<JournalEntryView>>>;
   /** Returns a stream of frames as bytes, or an error result instead of a stream. */

@@ -26,8 +26,17 @@ export interface TracePart {
   spans: SpanView[];
   /** The ids of the conversations and the runs that its calls opened. */
   opened: string[];
+  /** The turns that the nodes of a run started in the conversation that started the run. Absent if there are none. */
+  invited?: InvitedTurns;
   /** Some of its spans are left out. */
   partial?: boolean;
+}
+
+/** Turns of a conversation that a run invited, after the turn that called its tool. */
+export interface InvitedTurns {
+  conversationId: string;
+  turnId: string;
+  runId: string;
 }
 
 /** A turn or a run with all that followed from it. */

@@ -42,7 +42,8 @@ describe("the part of a conversation", () => {
       },
     };
   }
-  const partOf = (turn: Turn, turns: ReturnType<typeof room>) => readTrace({ record }, turn, turns);
+  const partOf = (turn: Turn, turns: ReturnType<typeof room>) =>
+    readTrace({ record }, turn, turns, { principal: { subject: "ada", tenant: "acme", roles: [] } });
   const begins = ({ spans }: TracePart) => spans.map(({ startedAt }) => Date.parse(startedAt));
 
   test("TRACEREAD-1 has the turns of the exchange, asked for by any of them, and reads no other", () => {
@@ -123,16 +124,33 @@ describe("the trace over all conversations", () => {
     const found = await gatherTrace(
       clock,
       part("a", 5, ["b", "c"]),
-      async (id) => parts[id] ?? expect.fail(id),
+      async (id) => parts[String(id)] ?? expect.fail(String(id)),
     );
     expect(found).toMatchObject({ traceId: "t", partial: false });
     expect(found.spans.map(({ name }) => name)).toEqual(["a", "d", "c", "b"]);
   });
 
+  test("TRACES-3 has the turns that a run invited, unless the first part has them, and is partial if they cannot be read", async () => {
+    const invited = { conversationId: "room", turnId: "turn", runId: "run" };
+    const first = { ...part("run", 0), invited };
+    const found = await gatherTrace(clock, first, async (below) => {
+      expect(below).toEqual(invited);
+      return part("guest", 1);
+    });
+    expect([found.spans.map(({ name }) => name), found.partial]).toEqual([["run", "guest"], false]);
+    const none = () => expect.fail("The first part has the turns.");
+    expect((await gatherTrace(clock, first, none, "room")).partial).toBe(false);
+    const gone = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    expect((await gatherTrace(clock, first, gone)).partial).toBe(true);
+    log.mockRestore();
+  });
+
   test("TRACES-2 reads no more conversations than its bound, the nearest ones first", async () => {
     const wide = Array.from({ length: MAX_TRACE_CONVERSATIONS - 2 }, (_, index) => `wide${index}`);
     const read: string[] = [];
-    const found = await gatherTrace(clock, part("a", 0, wide), async (id) => {
+    const found = await gatherTrace(clock, part("a", 0, wide), async (below) => {
+      const id = String(below);
       read.push(id);
       return part(id, 1, [`below ${id}`]);
     });
@@ -147,8 +165,8 @@ describe("the trace over all conversations", () => {
     const absent = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
     expect(await gatherTrace(clock, part("a", 0, ["b"]), absent)).toMatchObject({ partial: false });
     expect(log).not.toHaveBeenCalled();
-    const broken = (id: string) =>
-      id === "b" ? Promise.reject(new Error("reset")) : Promise.resolve(part(id, 1));
+    const broken = (below: unknown) =>
+      below === "b" ? Promise.reject(new Error("reset")) : Promise.resolve(part(String(below), 1));
     const found = await gatherTrace(clock, part("a", 0, ["b", "c"]), broken);
     expect(found.partial).toBe(true);
     expect(found.spans.map(({ name }) => name)).toEqual(["a", "c"]);
@@ -158,8 +176,8 @@ describe("the trace over all conversations", () => {
   test("TRACES-2 a conversation that is silent makes the trace partial once its time is over", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const time = new VirtualClock();
-    const silent = (id: string) =>
-      id === "b" ? new Promise<never>(() => undefined) : Promise.resolve(part(id, 1));
+    const silent = (below: unknown) =>
+      below === "b" ? new Promise<never>(() => undefined) : Promise.resolve(part(String(below), 1));
     const found = gatherTrace(time, part("a", 0, ["b", "c"]), silent);
     await time.advance(TRACE_PART_MS);
     expect(await found).toMatchObject({ partial: true, spans: [{ name: "a" }, { name: "c" }] });

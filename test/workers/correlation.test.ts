@@ -199,14 +199,15 @@ test("I4 TRAIL-1 RUNTRACE-1 RUNSPAN-1 RUNSPAN-2 RUNSPAN-3 from a message over a 
     expect(JSON.stringify([trace.spans, collected])).not.toContain(text);
 });
 
-test("I4 TRAIL-1 an agent that a run invites has the node as its parent", async () => {
+test("I4 TRAIL-1 TRACES-3 TRACEREAD-3 an agent that a run invites has the node as its parent, also in the trace of the run", async () => {
   const conversation = await createConversation(boss);
   const { turnId } = await conversation.play({
     replies: [[{ call: "invite", input: { message: working().content } }], [{ text: "All done." }]],
   });
-  const { correlationId } = await conversation.ended(turnId);
+  const { correlationId, moves } = await conversation.ended(turnId);
   const trace = await read<TraceView>(`${conversation.path}/turns/${turnId}/trace`);
   expect(trace.partial).toBe(false);
+  expect(new Set(idsOf(trace.spans)).size).toBe(trace.spans.length);
   expect(correlationsOf(trace.spans)).toEqual([correlationId]);
   const path = pathTo(trace.spans, named(trace.spans, "execute_tool correlation"));
   expect(path.slice(-3)).toEqual([
@@ -215,6 +216,16 @@ test("I4 TRAIL-1 an agent that a run invites has the node as its parent", async 
     "execute_tool correlation",
   ]);
   expect(path[0]).toBe(`invoke_agent ${boss}`);
+
+  // The run and all work below it, without the turn that called its tool.
+  const runId = moves.flatMap(({ toolCall }) => toolCall?.runId ?? [])[0];
+  const ofRun = await read<TraceView>(`/api/runs/${runId}/trace`);
+  expect(ofRun.partial).toBe(false);
+  const [first = ""] = pathTo(ofRun.spans, named(ofRun.spans, "execute_tool correlation"));
+  expect(first).toMatch(/^invoke_workflow /);
+  const isAbove = ({ attributes, name }: SpanView) =>
+    attributes["dramatis.turn.id"] === turnId || name === `invoke_agent ${boss}`;
+  expect(idsOf(ofRun.spans)).toEqual(idsOf(trace.spans.filter((span) => !isAbove(span))));
 });
 
 test("I4 TRAIL-1 RUNTRACE-1 a run by API takes a header and an id, and an attempt that is repeated keeps both", async () => {

@@ -5,9 +5,9 @@ import { defineTask } from "../../src/library/define-task.ts";
 import type { Workflow } from "../../src/library/tasks/built.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
-import { passGate, reportRun } from "./provider.ts";
+import { passGate, reportRun, runsOf } from "./provider.ts";
 
-const hows = ["works", "waits", "fails"] as const;
+const hows = ["works", "waits", "fails", "recovers"] as const;
 type How = (typeof hows)[number];
 
 /** Reports a run, and waits at the gate or fails as it is told. Returns the script's key. */
@@ -15,7 +15,8 @@ async function act(tool: string, text: string, how: string, operationId: string,
   const { key } = z.object({ key: z.string() }).parse(JSON.parse(text));
   await reportRun(key, { tool, operationId, input: { how } });
   if (how === "waits") await passGate(key, tool, signal);
-  if (how === "fails") throw new ToolError(`"${tool}" fails.`);
+  if (how === "recovers" && (await runsOf(key)).length > 1) return;
+  if (how === "fails" || how === "recovers") throw new ToolError(`"${tool}" fails.`);
 }
 
 /** Makes the request of a cycle. It never runs twice, so a run of its workflow that was repeated would fail. */

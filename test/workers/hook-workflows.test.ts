@@ -9,6 +9,7 @@ import { HookRuns } from "../../src/agents/conversation/effects/hook-runs.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import { calledRunId } from "../../src/protocol/ids.ts";
+import type { TraceView } from "../../src/protocol/trace.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import { expectProblem, post as postTo } from "./http-client.ts";
@@ -60,6 +61,16 @@ async function kill(stub: DurableObjectStub): Promise<void> {
     () => undefined,
   );
 }
+
+async function traceOf({ path }: TestConversation, turnId: string, principal = ADA): Promise<TraceView> {
+  const response = await request(`${path}/turns/${turnId}/trace`, {}, principal);
+  expect(response.status).toBe(200);
+  return response.json<TraceView>();
+}
+
+/** The ids of the runs that a trace has spans of. */
+const runsIn = (spans: TraceView["spans"]) =>
+  [...new Set(spans.flatMap(({ attributes }) => attributes["dramatis.run.id"] ?? []))].toSorted();
 
 /** The actor of a run. */
 function runActor(id: string): DurableObjectStub {
@@ -222,7 +233,7 @@ test("scenario 10: HOOK-6 a stop of the conversation cancels the run of its extr
   });
 });
 
-test("scenario 13: A38 HOOK-3 a context hook whose runs fail fails its turn, and no model is called", async () => {
+test("scenario 13: A38 HOOK-3 TRACEREAD-4 a context hook whose runs fail fails its turn, and no model is called", async () => {
   const { conversation, play, turnId } = await begin("assembly_fails");
   expect(await conversation.ended(turnId)).toMatchObject({
     status: "failed",
@@ -242,6 +253,31 @@ test("scenario 13: A38 HOOK-3 a context hook whose runs fail fails its turn, and
   expect(started && runIds([started])).toEqual(ids.slice(0, 1));
   for (const id of ids) expect(await call("GET", `/${id}`, 200)).toMatchObject({ status: "failed" });
   expect((await conversation.turn(turnId)).contextAssemblyRunId).toBe(ids[2]);
+  const { spans, partial } = await traceOf(conversation, turnId);
+  expect([runsIn(spans), partial]).toEqual([ids.toSorted(), false]);
+
+  // Bob may read the conversation, and not the runs of Ada.
+  const bob = { subject: "bob", tenant: "test", roles: [] };
+  const body = JSON.stringify({ type: "user", id: "bob" });
+  const added = await request(`${conversation.path}/participants`, { method: "POST", body });
+  expect(added.ok, await added.clone().text()).toBe(true);
+  const seen = await traceOf(conversation, turnId, bob);
+  expect([runsIn(seen.spans), seen.partial]).toEqual([[], true]);
+});
+
+test("HOOK-3 TRACEREAD-1 a turn names the run that its memories come from, and its trace has the runs of all attempts", async () => {
+  const { conversation, turnId } = await begin("extraction_recovers");
+  await conversation.ended(turnId);
+  expect(await finalized(conversation)).toMatchObject({ data: { memoryExtractionStatus: "completed" } });
+  const entries = await entriesOf(conversation, "memory_extraction");
+  const completed = entries.filter(({ type }) => type === "memory_extraction.completed");
+  const ids = [...new Set(runIds(entries))];
+  expect(ids).toHaveLength(2);
+  expect(runIds(completed)).toEqual(ids.slice(1));
+  expect((await conversation.turn(turnId)).memoryExtractionRunId).toBe(ids[1]);
+  expect(await call("GET", `/${ids[1]}`, 200)).toMatchObject({ status: "completed" });
+  const { spans, partial } = await traceOf(conversation, turnId);
+  expect([runsIn(spans), partial]).toEqual([ids.toSorted(), false]);
 });
 
 test("scenario 14: A40 HOOK-4 an extraction whose runs fail leaves its turn completed", async () => {
@@ -255,6 +291,7 @@ test("scenario 14: A40 HOOK-4 an extraction whose runs fail leaves its turn comp
   });
   expect(await play.runs()).toHaveLength(3);
   const entries = await entriesOf(conversation, "memory_extraction");
+  expect((await conversation.turn(turnId)).memoryExtractionRunId).toBe(runIds(entries).at(-1));
   expect(entries.at(-1)).toMatchObject({
     type: "memory_extraction.failed",
     data: { attempt: 3, final: true, code: "EXECUTION_FAILED" },

@@ -301,8 +301,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.#read(principal, (state) => this.#queries.turn(state, turnId));
     }
 
-    async traceTurn(principal: Principal, turnId?: string) {
-      return this.#read(principal, (state) => this.#queries.trace(state, turnId));
+    async traceTurn(principal: Principal, turnId?: string, invitedBy?: string) {
+      return this.#read(principal, (state) => this.#queries.trace(state, turnId, { principal, invitedBy }));
     }
 
     async journal(principal: Principal, options?: JournalPageOptions) {

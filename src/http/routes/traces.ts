@@ -6,10 +6,11 @@
  *           them.
  * TRACES-2  A trace is bounded. It is `partial` if spans are left out, or if an actor fails or does not answer in time. An actor that the work
  *           never reached does not make it `partial`.
+ * TRACES-3  The trace of a run contains the turns of the agents that its nodes invited.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
-import type { TracePart, TraceView } from "../../protocol/trace.ts";
+import type { InvitedTurns, TracePart, TraceView } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -62,38 +63,53 @@ export function traceRoutes(app: HttpRoutes): void {
     const { principal, clock } = context.var;
     const conversation = await conversationOf(context);
     const first = unwrap(await conversation.traceTurn(principal, turnId));
-    return json(await gatherTrace(clock, first, (id) => partBelow(context.var, id)));
+    // The first part has the turns that its runs invited.
+    const partOf = (below: Below) => partBelow(context.var, below);
+    return json(await gatherTrace(clock, first, partOf, context.req.param("id")));
   });
 
   app.get(RUN_TRACE, async (context) => {
     const run = await runOf(context);
     const first = unwrap(await run.traceRun(context.var.principal));
-    return json(await gatherTrace(context.var.clock, first, (id) => partBelow(context.var, id)));
+    return json(await gatherTrace(context.var.clock, first, (below) => partBelow(context.var, below)));
   });
 }
 
+/** A conversation or a run by its id, or the turns that a run invited. */
+type Below = string | InvitedTurns;
+
 /** Reads the part of a conversation or of a run. */
-async function partBelow(ports: HttpEnv["Variables"], id: string): Promise<TracePart> {
+async function partBelow(ports: HttpEnv["Variables"], below: Below): Promise<TracePart> {
   const { actors, principal } = ports;
-  if (RUN_ID.test(id))
-    return unwrap(await (await actors.coordinator(principal.tenant, id)).traceRun(principal));
-  return unwrap(await (await findConversation(ports, id)).traceTurn(principal));
+  if (typeof below !== "string") {
+    const conversation = await findConversation(ports, below.conversationId);
+    return unwrap(await conversation.traceTurn(principal, below.turnId, below.runId));
+  }
+  if (RUN_ID.test(below))
+    return unwrap(await (await actors.coordinator(principal.tenant, below)).traceRun(principal));
+  return unwrap(await (await findConversation(ports, below)).traceTurn(principal));
 }
 
-/** Adds the parts of the conversations and runs below to the first part, level by level. */
+/**
+ * Adds the parts of the conversations and runs below to the first part, level by level. `whole` is the conversation of the first part: it has
+ * the turns that its runs invited.
+ */
 export async function gatherTrace(
   clock: Pick<Clock, "timer">,
   first: TracePart,
-  read: (id: string) => Promise<TracePart>,
+  read: (below: Below) => Promise<TracePart>,
+  whole?: string,
 ): Promise<TraceView> {
+  const belowOf = ({ opened, invited }: TracePart): Below[] =>
+    invited === undefined || invited.conversationId === whole ? opened : [...opened, invited];
   const parts = [first];
   let room = MAX_TRACE_CONVERSATIONS - 1;
   let partial = false;
-  for (let level = first.opened; level.length > 0; ) {
+  for (let level = belowOf(first); level.length > 0; ) {
     partial ||= level.length > room;
     const found = await Promise.all(level.slice(0, room).map(partOf));
     room -= found.length;
-    level = found.flatMap((part) => part?.opened ?? []);
+    level = found.flatMap((part) => (part === undefined ? [] : belowOf(part)));
     parts.push(...found.filter((part) => part !== undefined));
   }
   const spans = parts.flatMap((part) => part.spans);
@@ -103,13 +119,15 @@ export async function gatherTrace(
     partial: partial || parts.some((part) => part.partial),
   };
 
-  async function partOf(id: string): Promise<TracePart | undefined> {
+  async function partOf(below: Below): Promise<TracePart | undefined> {
+    const id = typeof below === "string" ? below : below.turnId;
     try {
       const reason = unanswered(`"${id}"`, TRACE_PART_MS);
-      return await withDeadline(clock, TRACE_PART_MS, () => read(id), { reason });
+      return await withDeadline(clock, TRACE_PART_MS, () => read(below), { reason });
     } catch (error) {
       // A call that failed before it reached its agent has opened nothing.
-      if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
+      const isNotFound = error instanceof DramatisError && error.code === "NOT_FOUND";
+      if (isNotFound && typeof below === "string") return undefined;
       console.error(`The trace of ${id} could not be read.`, error);
       partial = true;
       return undefined;

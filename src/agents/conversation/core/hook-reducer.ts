@@ -1,5 +1,5 @@
 /** Applies decisions about hooks to the state. Pure. */
-import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { hookRunMark } from "./called-workflow.ts";
@@ -15,7 +15,7 @@ import type { MemoriesLearned } from "./signals.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { dueFor } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
-import type { ModelCall, Turn } from "./turn.ts";
+import type { HooksOfTurn, ModelCall, Turn } from "./turn.ts";
 
 const NONE: Extractions = { running: {}, failures: {} };
 
@@ -53,13 +53,20 @@ export function beginCycle(
   return {
     members: {
       ...{ call: null, assembly, items: items + 1 },
-      hooks: { ...defined({ extraction: hooks?.extraction }), assembly: items },
+      hooks: { ...earlierHooks(hooks, contextAssembly), assembly: items },
     },
     entry: {
       ...{ type: "context_assembly.started", turn: n, item: items },
       ...runData(hookRunMark(record, turn, contextAssembly, first)),
     },
   };
+}
+
+/** Returns the hooks of the cycles before a cycle. The trace of a turn contains the runs of all of them. */
+function earlierHooks(hooks: HooksOfTurn = {}, { workflow }: Pick<PinnedHook, "workflow">): HooksOfTurn {
+  const { assembly, attempt = 1, earlier = [], extraction } = hooks;
+  const isRun = workflow !== undefined && assembly !== undefined;
+  return defined({ extraction, earlier: isRun ? [...earlier, [assembly, attempt] as const] : undefined });
 }
 
 export function reduceAssembly(
@@ -178,7 +185,8 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
       const due = dueFor(memoryExtraction?.task);
       const next = { ...reservedAs(run, due), attempt: attempt + 1, notBefore: decision.notBefore };
       const data = { attempt, code, message, final: false, ...mark };
-      return withExtraction(transition, of, next, [{ type: "memory_extraction.failed", ...address, data }]);
+      const failed = { type: "memory_extraction.failed", ...address, data } as const;
+      return withExtraction(attempted(transition, of, next), of, next, [failed]);
     }
     case "RESUME_EXTRACTION": {
       const next = { ...run, recoveries: recoveries + 1, ...defined({ deadline: decision.deadline }) };
@@ -250,9 +258,15 @@ function beginAgain(transition: Transition, agentId: string, now: number): Trans
       ...{ attempt: run.attempt + 1, notBefore: now, startedAt: now, again: true as const },
     };
     const entry = { type: "memory_extraction.resumed", turn: Number(n), item: run.item } as const;
-    next = withExtraction({ ...next, state: { ...next.state, extraction } }, Number(n), again, [entry]);
+    const begun = attempted({ ...next, state: { ...next.state, extraction } }, Number(n), again);
+    next = withExtraction(begun, Number(n), again, [entry]);
   }
   return next;
+}
+
+/** Notes a further attempt of an extraction. Its turn is over, and names the run of the newest attempt. */
+function attempted(transition: Transition, n: number, { attempt }: Pick<Extraction, "attempt">): Transition {
+  return { ...transition, extractions: [...transition.extractions, { n, attempt }] };
 }
 
 /** Notes the agent's answer. A turn from which nothing was taken has the issue of a failed extraction. */

@@ -28,6 +28,8 @@ export interface Transition {
   readonly asks: readonly CallAsk[];
   /** Turns that are over and whose extraction failed. */
   readonly unextracted: readonly number[];
+  /** The further attempts of extractions that begin, each with the number of its turn. */
+  readonly extractions: readonly { readonly n: number; readonly attempt: number }[];
   /** The calls for summaries that are over. */
   readonly summaries: readonly ClosedSummary[];
   /** Messages that begin to wait, each with its number in the queue. */
@@ -70,6 +72,7 @@ export function beginTransition(state: ConversationState): Transition {
     late: [],
     asks: [],
     unextracted: [],
+    extractions: [],
     summaries: [],
     enqueued: [],
     envelopes: [],

@@ -16,6 +16,19 @@ import type { Assembly } from "./hooks.ts";
 import { isDue, isOpen, isSent, type Operation } from "./operation.ts";
 
 /** A turn, active or finished, with its content. */
+/** The hooks of a turn, by their items. Their operations have these ids. */
+export interface HooksOfTurn {
+  /** The newest context hook. */
+  readonly assembly?: number;
+  /** The newest attempt of that hook; 1 when absent. */
+  readonly attempt?: number;
+  /** The context hooks of earlier cycles that are workflows, each with the number of its attempts. */
+  readonly earlier?: readonly (readonly [item: number, attempts: number])[];
+  readonly extraction?: number;
+  /** The newest attempt of the extraction; 1 when absent. */
+  readonly extractionAttempt?: number;
+}
+
 export interface Turn {
   readonly n: number;
   readonly stem: string;
@@ -97,8 +110,8 @@ export interface Turn {
   readonly told?: Told;
   /** The memories that earlier cycles of the turn were told of. */
   readonly toldBefore?: readonly UsedMemory[];
-  /** The items of the turn's newest hooks. Their operations have these ids. `attempt`: the attempt of the context hook, from the second on. */
-  readonly hooks?: { readonly assembly?: number; readonly attempt?: number; readonly extraction?: number };
+  /** The hooks of the turn. */
+  readonly hooks?: HooksOfTurn;
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
   readonly replies: readonly Reply[];

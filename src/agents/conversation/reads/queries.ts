@@ -30,7 +30,7 @@ import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 import { readPastTurns } from "./past-turns.ts";
-import { readTrace } from "./trace-reader.ts";
+import { readTrace, type TraceOptions } from "./trace-reader.ts";
 import { newRecentTurns, TurnReader } from "./turn-reader.ts";
 import {
   answeredTurnView,
@@ -124,12 +124,12 @@ export class ConversationQueries {
   }
 
   /** Returns the part of the conversation in the trace of a turn; without an id, in that of its first turn. */
-  trace(state: ConversationState, id?: string): TracePart {
+  trace(state: ConversationState, id: string | undefined, options: TraceOptions): TracePart {
     const read = (n: number) => state.active.get(n) ?? this.store.turn(n) ?? undefined;
     const turn = id === undefined ? read(1) : this.requireTurn(state, id);
     if (turn === undefined) throw new DramatisError("NOT_FOUND", "This conversation has no turns.");
     const after = (n: number, limit: number) => this.store.turns.list(n, "asc", limit);
-    return readTrace(state, turn, { read, after });
+    return readTrace(state, turn, { read, after }, options);
   }
 
   view(state: ConversationState, turn: Turn): TurnView {

@@ -3,13 +3,16 @@
  *
  * TRACEREAD-1  The part of a turn contains the turns of its exchange: that of the user's message, and those that agents started after
  *              it. The part without a turn contains the conversation's first exchange: the work of the agent that a call reached.
+ * TRACEREAD-3  The part for a run contains the turns of the exchange that the run invited, and those that agents started after them.
+ * TRACEREAD-4  A person who may not read the runs of the turn gets the part without them, and the part says that it is partial.
  * TRACEREAD-2  It has the spans of work that is over, as they are exported, whether or not they were.
  */
 import type { Span } from "../../../model/span.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
-import { calledConversationId, operationId } from "../../../protocol/ids.ts";
+import { calledConversationId, operationId, turnId } from "../../../protocol/ids.ts";
 import { type SpanView, spanView, type TracePart } from "../../../protocol/trace.ts";
-import { hookRunMark, isRefused, runMark } from "../core/called-workflow.ts";
+import { mayReadAll, type Principal } from "../../../shared/principal.ts";
+import { hookRunMark, isRefused, runMark, userOf } from "../core/called-workflow.ts";
 import { exchangeOf } from "../core/exchange.ts";
 import { awaitsApproval, type Operation } from "../core/operation.ts";
 import { spansOf } from "../core/spans.ts";
@@ -30,25 +33,36 @@ interface Turns {
   after(n: number, limit: number): { turns: readonly TurnFacts[]; more: boolean };
 }
 
+export interface TraceOptions {
+  principal: Principal;
+  /** The part contains only the turns that this run invited, and the turns after them. */
+  invitedBy?: string | undefined;
+}
+
 /** Returns the part of the trace of `turn`. */
 export function readTrace(
   { record }: Pick<ConversationState, "record">,
   turn: Turn,
   turns: Turns,
+  { principal, invitedBy }: TraceOptions,
 ): TracePart {
   const { numbers, more } = exchangeTurns(turn, turns);
   const spans: Span[] = [];
   const opened: string[] = [];
+  const contained = new Set<string>();
+  let hidden = false;
   for (const n of numbers) {
     const found = n === turn.n ? turn : turns.read(n);
-    if (found === undefined) continue;
+    if (found === undefined || !isContained(found, invitedBy, contained)) continue;
+    contained.add(turnId(found));
     spans.push(...spansOf(record, found));
-    opened.push(
-      ...hookRuns(record, found),
-      ...found.operations.flatMap((operation) => openedBy(record, found, operation)),
-    );
+    const runs = runsOf(record, found);
+    const mayRead = mayReadAll(principal) || userOf(record, found) === principal.subject;
+    hidden ||= runs.length > 0 && !mayRead;
+    if (mayRead) opened.push(...runs);
+    opened.push(...found.operations.flatMap((operation) => calledBy(found, operation)));
   }
-  const partial = more || spans.length > MAX_TRACE_SPANS;
+  const partial = more || hidden || spans.length > MAX_TRACE_SPANS;
   return {
     traceId: traceOf(turn).traceId,
     spans: spans.slice(0, MAX_TRACE_SPANS).map(spanView),
@@ -57,27 +71,51 @@ export function readTrace(
   };
 }
 
-/** Returns the conversations and the runs that an operation opened: one for each attempt. */
-function openedBy(record: ConversationIdentity, turn: Turn, operation: Operation): string[] {
-  const { item, agent, attempt, result } = operation;
-  const attempts = Array.from({ length: attempt }, (_, index) => index + 1);
-  if (agent?.mode !== "delegate")
-    return attempts.flatMap((one) => runMark(record, turn, { ...operation, attempt: one }).runId ?? []);
-  // A refused call has opened no conversation.
-  if (awaitsApproval(operation) || isRefused(result?.error?.code)) return [];
-  const id = operationId(turn, item);
-  return attempts.map((one) => calledConversationId(id, one, agent.jurisdiction));
+/** Reports whether the part contains a turn. Turns come in their order. */
+function isContained(
+  { caller }: Turn,
+  invitedBy: string | undefined,
+  contained: ReadonlySet<string>,
+): boolean {
+  if (invitedBy === undefined) return true;
+  return caller.type === "workflow"
+    ? caller.runId === invitedBy
+    : caller.type === "agent" && contained.has(caller.turnId);
 }
 
-/** Returns the runs of a turn's hooks, in their first attempts. */
-function hookRuns(record: ConversationIdentity, turn: Turn): string[] {
+/** Returns the conversations that an operation opened: one for each attempt. */
+function calledBy(turn: Turn, operation: Operation): string[] {
+  const { item, agent, attempt, result } = operation;
+  // A refused call has opened no conversation.
+  if (agent?.mode !== "delegate" || awaitsApproval(operation) || isRefused(result?.error?.code)) return [];
+  const id = operationId(turn, item);
+  return attemptsTo(attempt).map((one) => calledConversationId(id, one, agent.jurisdiction));
+}
+
+/** Returns the runs of the hooks and the operations of a turn: one for each attempt. */
+function runsOf(record: ConversationIdentity, turn: Turn): string[] {
   const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
-  const { assembly, extraction } = turn.hooks ?? {};
-  const runOf = (hook: PinnedHook | undefined, item: number | undefined) =>
-    item === undefined ? undefined : hookRunMark(record, turn, hook, { item, attempt: 1 }).runId;
-  return [runOf(contextAssembly, assembly), runOf(memoryExtraction, extraction)].filter(
-    (id) => id !== undefined,
-  );
+  const { assembly, attempt, earlier = [], extraction, extractionAttempt } = turn.hooks ?? {};
+  const runsOfHook = (hook: PinnedHook | undefined, item: number | undefined, attempts = 1) =>
+    item === undefined
+      ? []
+      : attemptsTo(attempts).flatMap(
+          (one) => hookRunMark(record, turn, hook, { item, attempt: one }).runId ?? [],
+        );
+  return [
+    ...earlier.flatMap(([item, attempts]) => runsOfHook(contextAssembly, item, attempts)),
+    ...runsOfHook(contextAssembly, assembly, attempt),
+    ...runsOfHook(memoryExtraction, extraction, extractionAttempt),
+    ...turn.operations.flatMap((operation) =>
+      attemptsTo(operation.attempt).flatMap(
+        (one) => runMark(record, turn, { ...operation, attempt: one }).runId ?? [],
+      ),
+    ),
+  ];
+}
+
+function attemptsTo(last: number): number[] {
+  return Array.from({ length: last }, (_, index) => index + 1);
 }
 
 /** Returns the numbers of the turns of an exchange, ascending; `more` if there may be others. */

@@ -147,7 +147,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
   const { caller, exchange, input, replyTo, createdAt, completedAt } = turn;
   const answer = finalReply(turn);
   const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
-  const { assembly, attempt, extraction } = turn.hooks ?? {};
+  const { assembly, attempt, extraction, extractionAttempt } = turn.hooks ?? {};
   return {
     ...answeredTurnView(record, turn),
     conversationId: record.id,
@@ -159,7 +159,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     agentMessageIds: agentReplies(turn).map(({ item }) => messageId(turn, item)),
     replyToMessageId: replyTo ?? null,
     contextAssemblyRunId: hookRunId(record, turn, contextAssembly, [assembly, attempt]),
-    memoryExtractionRunId: hookRunId(record, turn, memoryExtraction, [extraction]),
+    memoryExtractionRunId: hookRunId(record, turn, memoryExtraction, [extraction, extractionAttempt]),
     // The clock may have been set back in between.
     latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),

@@ -159,7 +159,9 @@ export class ConversationDatabase {
     }
     for (const erasure of transition.erased ?? [])
       eraseEntry({ ...this, database: this.database, keyValue: this.keyValue }, erasure);
-    for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
+    for (const n of unextracted) this.turns.amend(n, { issues: { memoryExtractionFailed: true } });
+    for (const { n, attempt } of transition.extractions)
+      this.turns.amend(n, { hooks: { extractionAttempt: attempt } });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     this.signals.put(enqueued);
     for (const { n, signal } of enqueued) this.#noteWaiting(n, signal);

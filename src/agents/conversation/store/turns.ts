@@ -16,7 +16,7 @@ import type { TurnIssues } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ListedTurn } from "../core/decisions.ts";
 import type { StoredParts } from "../core/state.ts";
-import type { Turn } from "../core/turn.ts";
+import type { HooksOfTurn, Turn } from "../core/turn.ts";
 import { memberKey } from "./turn-members.ts";
 import { packTurn, partKey } from "./turn-packing.ts";
 import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
@@ -86,13 +86,17 @@ export class TurnTable {
     this.database.run(PUT, turn.n, turn.status, body);
   }
 
-  /** Adds issues to a turn that is over. */
-  addIssue(n: number, issues: TurnIssues): void {
+  /** Adds issues or facts of hooks to a turn that is over. */
+  amend(n: number, { issues, hooks }: { issues?: TurnIssues; hooks?: HooksOfTurn }): void {
     const [row] = this.database.all<Row>(GET, n);
     if (row === undefined) return;
     const { body, status } = this.#columns(row);
     const members = JSON.parse(body);
-    const changed = { ...members, issues: { ...members.issues, ...issues } };
+    const changed = {
+      ...members,
+      ...(issues && { issues: { ...members.issues, ...issues } }),
+      ...(hooks && { hooks: { ...members.hooks, ...hooks } }),
+    };
     if (typeof row.body !== "string") this.texts.discard(textKey(n));
     this.database.run(PUT, n, status, JSON.stringify(changed));
   }

@@ -66,14 +66,15 @@ export function spansOf(
   record: RunRecord,
   rows: Iterable<SpannedRow>,
   maxSpans: number,
-): { spans: Span[]; opened: string[]; isCut: boolean } {
+): { spans: Span[]; opened: string[]; hasInvited: boolean; isCut: boolean } {
   const spans: Span[] = [];
   const opened = new Set<string>();
   const works = new Map<number, OpenWork & { isOpen: boolean }>();
   let times: RunTimes = { retries: 0, from: record.createdAt };
+  let hasInvited = false;
   for (const { at, entries } of rows)
     for (const entry of entries) {
-      if (spans.length >= maxSpans) return { spans, opened: [...opened], isCut: true };
+      if (spans.length >= maxSpans) return { spans, opened: [...opened], hasInvited, isCut: true };
       const { type, token, node = "" } = entry;
       const data = isJsonObject(entry.data) ? entry.data : {};
       if (type === "workflow.retried") {
@@ -95,8 +96,10 @@ export function spansOf(
         const kind = part ? "part" : workOf(record, { node })?.kind;
         if (kind === "part" || kind === "workflow") opened.add(childRunId(record, token, attempt));
         // An invited agent works in the conversation that started the run. That conversation is above the run.
-        if (typeof data.conversationId === "string" && data.conversationId !== record.origin?.conversationId)
-          opened.add(data.conversationId);
+        if (typeof data.conversationId === "string") {
+          if (data.conversationId === record.origin?.conversationId) hasInvited = true;
+          else opened.add(data.conversationId);
+        }
         works.set(token, { ...known, part, attempt, isOpen: true, ...(kind === "agent" && { from: at }) });
       }
       if (type === "task.retried") works.set(token, { ...known, attempt: known.attempt + 1 });
@@ -105,7 +108,7 @@ export function spansOf(
         works.set(token, { ...known, isOpen: false });
       }
     }
-  return { spans, opened: [...opened], isCut: false };
+  return { spans, opened: [...opened], hasInvited, isCut: false };
 }
 
 /** Reports whether an entry ends the work of its token. */

@@ -14,11 +14,14 @@ const MAX_ENTRIES = 20_000;
 
 /** Returns the part of a run in its trace. */
 export function readRunTrace({ record, seq }: RunState, journal: Pick<RunJournal, "holding">): TracePart {
-  const { spans, opened, isCut } = spansOf(record, rowsOf(journal), MAX_RUN_SPANS);
+  const { id: runId, origin } = record;
+  const { spans, opened, hasInvited, isCut } = spansOf(record, rowsOf(journal), MAX_RUN_SPANS);
   return {
     traceId: traceOf(record).traceId,
     spans: spans.map(spanView),
     opened,
+    ...(hasInvited &&
+      origin && { invited: { conversationId: origin.conversationId, turnId: origin.turnId, runId } }),
     ...(isCut || seq > MAX_ENTRIES ? { partial: true } : {}),
   };
 }
