@@ -1,7 +1,8 @@
 /**
  * `npm run simulate -- --seeds N [--from S]`: simulates conversations under seeded faults. Exits with 1 if a seed fails, and
  * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. `--trees` simulates trees of calls of agents, `--memory` the
- * memory of an agent, `--runs` runs of workflows, `--flows` turns that call workflows.
+ * memory of an agent, `--runs` runs of workflows, `--flows` turns that call workflows,
+ * `--triggers` triggers.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -169,7 +170,7 @@ async function simulatePlan(pool: Pool, file: string, milliseconds: number): Pro
 }
 
 const USAGE =
-  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees | --memory | --runs | --flows] [--plan FILE [--shrink]]";
+  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees | --memory | --runs | --flows | --triggers] [--plan FILE [--shrink]]";
 
 function readOptions() {
   const values = parseOptions();
@@ -195,6 +196,7 @@ function parseOptions() {
         memory: { type: "boolean", default: false },
         runs: { type: "boolean", default: false },
         flows: { type: "boolean", default: false },
+        triggers: { type: "boolean", default: false },
         shrink: { type: "boolean", default: false },
       },
     }).values;
@@ -206,7 +208,7 @@ function parseOptions() {
 /** Returns `true` if nothing failed. */
 async function main(): Promise<boolean> {
   const { seeds, from, workers, plan, shrink, ...options } = readOptions();
-  const others = (["trees", "memory", "runs", "flows"] as const).find((type) => options[type]);
+  const others = (["trees", "memory", "runs", "flows", "triggers"] as const).find((type) => options[type]);
   const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
   try {
     const pool = new Pool(await bundle(directory), plan === undefined ? workers : 1);

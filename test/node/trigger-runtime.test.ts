@@ -34,6 +34,7 @@ class World {
   readonly keyValue = new NodeKeyValue(this.database);
   /** The keys of attempts, in order. */
   readonly attempts: string[] = [];
+  wakeUps = 0;
   /** The starts so far: the platform starts once for each key. */
   readonly started = new Map<string, Firing>();
   runtime: TriggerRuntime;
@@ -72,6 +73,7 @@ class World {
       await this.clock.advance(Math.max(0, next - this.clock.now()));
       if (job === undefined || job > this.clock.now()) continue;
       this.keyValue.delete("job");
+      this.wakeUps += 1;
       this.#guarded(() => {
         this.runtime.reconcile();
         const due = this.runtime.dueIn;
@@ -305,6 +307,18 @@ describe("G13 a trigger", () => {
     expect(world.attempts).toHaveLength(length);
     await world.runtime.update((record, now) => scheduled({ ...record, enabled: true }, now));
     expect(world.record.nextAt).toBe(START + 40 * MINUTE);
+  });
+
+  test("FIRE-9 a time that comes during an attempt waits for its end, without a busy actor", async () => {
+    const world = new World({ cron: "* * * * *" }, () => "never");
+    await world.pass(1.6);
+    // The second attempt runs until 2:01.
+    await world.runtime.update(disabled);
+    await world.runtime.update((record, now) => scheduled({ ...record, enabled: true }, now));
+    const before = world.wakeUps;
+    await world.pass(0.5);
+    expect(world.wakeUps - before).toBeLessThan(5);
+    expect(world.attempts).toEqual([at(1), at(1), at(2)]);
   });
 
   test("FIRE-2 what is due keeps its request while the trigger changes", async () => {

@@ -12,6 +12,11 @@ export class WorldClock extends VirtualClock {
     return super.now() + this.#skew;
   }
 
+  /** Milliseconds until the next timer; `undefined` if there is none. */
+  get nextIn(): number | undefined {
+    return this.nextDue === undefined ? undefined : Math.max(0, this.nextDue - super.now());
+  }
+
   /** Sets the wall time forward or back. */
   jump(ms: number): void {
     this.#skew += ms;

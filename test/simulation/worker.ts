@@ -8,9 +8,10 @@ import { simulateFaultyRun } from "./run-faults/run.ts";
 import { simulateRun } from "./runs.ts";
 import { type Batch, reportOf, shrinkTrial, tryPlan, trySeeds } from "./simulate.ts";
 import { simulateTree } from "./trees/run.ts";
+import { simulateTrigger } from "./triggers.ts";
 
 /** What is simulated beside conversations. */
-export type Others = "trees" | "memory" | "runs" | "flows";
+export type Others = "trees" | "memory" | "runs" | "flows" | "triggers";
 
 export type Job =
   | { type: "seeds"; from: number; count: number }
@@ -26,6 +27,7 @@ export type Answer =
 const OTHERS: Readonly<Record<Others, (seed: number) => Promise<string[]>>> = {
   trees: simulateTree,
   flows: (seed) => simulateFlows(seed),
+  triggers: async (seed) => (await simulateTrigger(seed)).violations,
   memory: async (seed) => (await simulateMemory(seed)).violations,
   /** A run with gates, and a run that is retried. */
   runs: async (seed) =>

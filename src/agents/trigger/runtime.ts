@@ -3,6 +3,7 @@
  * and in Node.
  *
  * FIRE-8  A commit arms the wake-up that its state calls for, in the same transaction. A start begins after the commit that notes it.
+ * FIRE-9  A time that comes during an attempt waits for the end of the attempt. Until then the wake-up fires at most once a second.
  */
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -11,7 +12,7 @@ import type { TriggerStarted } from "../../protocol/trigger-api.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
 import { ArmedWakeup, type WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { dueIn, failed, started, takeDue } from "./core/firing.ts";
-import { ATTEMPT_MS, DELIVERY_KEPT_MS } from "./core/limits.ts";
+import { ATTEMPT_MS, DELIVERY_KEPT_MS, MIN_PAUSE_MS } from "./core/limits.ts";
 import type { Firing, TriggerRecord } from "./core/record.ts";
 import { TriggerStore } from "./store/trigger-store.ts";
 
@@ -38,7 +39,8 @@ export class TriggerRuntime {
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
   get dueIn(): number | null {
     const record = this.store.find();
-    return record === undefined ? null : dueIn(record, this.ports.clock.now());
+    const due = record === undefined ? null : dueIn(record, this.ports.clock.now());
+    return due === null || this.#attempted === null ? due : Math.max(MIN_PAUSE_MS, due);
   }
 
   /** Resolves when the wake-up of the trigger is armed. */
