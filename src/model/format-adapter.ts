@@ -13,6 +13,8 @@ export interface FormatAdapter {
   buildRequest(profile: ModelProfile, context: ModelContext): JsonObject;
   /** Appends later messages to a request. The previous content stays unchanged, byte for byte. */
   extend(profile: ModelProfile, request: JsonObject, messages: readonly ContextMessage[]): JsonObject;
+  /** Sets the choice of tools in a request that another builder made. Throws `UNSUPPORTED` for a forced tool that it does not offer. */
+  choose(request: JsonObject, toolChoice: ModelContext["toolChoice"]): JsonObject;
   /** Creates a decoder for one reply. */
   decoder(): StreamDecoder;
 }

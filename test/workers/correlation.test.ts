@@ -4,6 +4,7 @@ import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import type { SpanView, TraceView } from "../../src/protocol/trace.ts";
+import { signedBytes } from "../../src/protocol/trigger-hook.ts";
 import type { SpanRecord } from "../support/provider-script.ts";
 import { postTool } from "./authoring.ts";
 import { Play, spansOf } from "./provider.ts";
@@ -352,6 +353,69 @@ test("I4 TRAIL-1 RUNSPAN-2 the parts of a wide fan-out are below the node that s
   const [flow = ""] = spans.map(({ name }) => name);
   for (const task of tasks)
     expect(pathTo(spans, task)).toEqual([flow, "run_part start", flow, "execute_task tell"]);
+});
+
+/** Delivers an empty body to the webhook of a trigger, below a span of the caller's. */
+async function deliver(starts: object) {
+  const { traceId, traceparent } = newTrace();
+  const created = await request("/api/triggers", {
+    method: "POST",
+    body: JSON.stringify({ when: { webhook: true }, starts }),
+  });
+  expect(created.status, await created.clone().text()).toBe(201);
+  const { id, hook, secret } = await created.json<{ id: string; hook: string; secret: string }>();
+  const [delivery, time] = [crypto.randomUUID(), Math.floor(Date.now() / 1_000)];
+  const hmac = { name: "HMAC", hash: "SHA-256" };
+  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), hmac, false, ["sign"]);
+  const signed = signedBytes({ id: delivery, time, body: new Uint8Array() });
+  const signature = [...new Uint8Array(await crypto.subtle.sign("HMAC", key, signed))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+  const response = await request(hook, {
+    method: "POST",
+    headers: {
+      ...{ traceparent, "dramatis-delivery": delivery },
+      "dramatis-signature": `t=${time},v1=${signature}`,
+    },
+  });
+  expect(response.status, await response.clone().text()).toBe(202);
+  const started = await response.json<{ runId: string; turnId: string }>();
+  return { ...started, traceId, correlationId: `${id}:${delivery}` };
+}
+
+test("I4 TRAIL-1 from a delivery to a webhook over a run to an agent and its tool", async () => {
+  const input = { message: working().content };
+  const { runId, traceId, correlationId } = await deliver({ workflow: inner, input });
+  const run = await ended(runId);
+  const trace = await read<TraceView>(`/api/runs/${runId}/trace`);
+  expect(trace).toMatchObject({ traceId, partial: false });
+  expect(correlationsOf(trace.spans)).toEqual([correlationId]);
+  expect(trace.spans.filter(({ parentSpanId }) => parentSpanId === CALLER)).toHaveLength(1);
+  const place = (name: string) => `00-${traceId}-${named(trace.spans, name).spanId}-01`;
+  expect(run).toMatchObject({
+    status: "completed",
+    correlationId,
+    output: { told: { correlationId, traceparent: place("execute_task tell") } },
+  });
+  expect(await toldTo(await conversationOf(runId))).toEqual({
+    correlationId,
+    told: { correlationId, traceparent: place("execute_tool correlation") },
+  });
+});
+
+test("I4 TRAIL-1 from a delivery to a webhook over a turn and its run to an agent and its tool", async () => {
+  const conversation = await createConversation(boss);
+  const { content } = new Play({
+    replies: [[{ call: "work", input: { message: working().content } }], [{ text: "All done." }]],
+  });
+  const { turnId, traceId } = await deliver({ conversationId: conversation.id, content });
+  const { status, correlationId } = await conversation.ended(turnId);
+  expect(status).toBe("completed");
+  const trace = await read<TraceView>(`${conversation.path}/turns/${turnId}/trace`);
+  expect(trace).toMatchObject({ traceId, partial: false });
+  expect(correlationsOf(trace.spans)).toEqual([correlationId]);
+  const path = pathTo(trace.spans, named(trace.spans, "execute_tool correlation"));
+  expect([path[0], path.length]).toEqual([`invoke_agent ${boss}`, 8]);
 });
 
 test("I4 TRAIL-1 from a trigger over a run to an agent and its tool", async () => {

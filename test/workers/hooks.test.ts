@@ -1,6 +1,8 @@
 /** Hooks on workerd: personas that name tasks for the context of a cycle and for the memories of a turn. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { ToolChoice } from "../../src/protocol/requests.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import type { ReplyScript } from "../support/provider-script.ts";
 import { expectProblem, post } from "./http-client.ts";
 import { createAgent, createConversation } from "./world.ts";
 
@@ -46,6 +48,48 @@ test("A36 A39 A40 TASKDEF-1 the request is the hook's, and the operations of the
   await expect
     .poll(async () => (await conversation.turn(second)).issues, { timeout: 10_000 })
     .toEqual({ memoryExtractionFailed: true });
+});
+
+describe("TOOLCHOICE-1 HOOK-2 the tool choice of a message holds in the request of its hook", () => {
+  const make = async (id: string, task: string) => {
+    const body = {
+      ...{ id, identity: { systemPrompt: "Test.", modelProfileId: "test/scripted" } },
+      tools: { toolIds: ["test/double"] },
+      memory: { contextAssembly: { task } },
+    };
+    expect((await post("/api/libraries/hooked/personas", body, AUTHOR)).status).toBe(201);
+    return createConversation(await createAgent(`hooked/${id}`));
+  };
+  const replies: ReplyScript[] = [[{ call: "double", input: { n: 21 } }], [{ text: "42." }]];
+  const named = { name: "double" };
+  const forced = { type: "function", function: named };
+
+  test.each<[string, ToolChoice | undefined, unknown[], boolean]>([
+    ["a named tool", named, [forced, "auto"], true],
+    ["any tool", "required", ["required", "auto"], true],
+    ["no tool", "none", ["none", "none"], false],
+    ["without a choice", undefined, [undefined, undefined], true],
+  ])("%s", async (_, toolChoice, expected, isCalled) => {
+    const conversation = await make(`chooses_${crypto.randomUUID().slice(0, 8)}`, "test/assemble_tools");
+    const { play, turnId } = await conversation.play(
+      { replies },
+      toolChoice === undefined ? {} : { toolChoice },
+    );
+    const { status, moves } = await conversation.ended(turnId);
+    expect(status).toBe("completed");
+    const asked = await play.requests();
+    expect(asked.map(({ body }) => body.tool_choice)).toEqual(expected);
+    expect(moves.flatMap(({ toolResult }) => toolResult?.success ?? [])).toEqual([isCalled]);
+  });
+
+  test("a forced tool that the request does not offer fails the turn, and no model is called", async () => {
+    const conversation = await make("chooses_nothing", "test/assemble");
+    const { play, turnId } = await conversation.play({ replies }, { toolChoice: named });
+    const { status, error } = await conversation.ended(turnId);
+    expect(status).toBe("failed");
+    expect(JSON.stringify(error)).toContain("not offered");
+    expect(await play.requests()).toEqual([]);
+  });
 });
 
 test("HOOKFORM-1 the designs' names are accepted, and name workflows", async () => {

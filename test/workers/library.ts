@@ -228,6 +228,26 @@ const assemble = defineTask({
   }),
 });
 
+/** A hook whose request offers the tools of the cycle. */
+const assembleTools = defineTask({
+  id: "assemble_tools",
+  input: z.looseObject({
+    user_message: z.string(),
+    tool_definitions: z.array(z.object({ name: z.string(), description: z.string(), inputSchema: z.json() })),
+  }),
+  output: z.looseObject({ messages: z.array(z.json()) }),
+  effect: "pure",
+  execute: ({ user_message, tool_definitions }) => ({
+    model: "scripted",
+    stream: true,
+    messages: [{ role: "user", content: user_message }],
+    tools: tool_definitions.map(({ name, description, inputSchema: parameters }) => ({
+      type: "function",
+      function: { name, description, parameters },
+    })),
+  }),
+});
+
 /** A hook that shows the model the last text of each recent turn, and the active turns. */
 const replayRecent = defineTask({
   id: "replay_recent",
@@ -315,7 +335,7 @@ const charge = defineAction({
 });
 
 export const testLibrary = defineLibrary("test", {
-  tasks: [assemble, replayRecent, remember, bill],
+  tasks: [assemble, assembleTools, replayRecent, remember, bill],
   actions: [charge],
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),

@@ -16,9 +16,10 @@ import type { ModelContext, ToolSpec } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
-import { checkChoice, checkNames, settings } from "../common/request.ts";
+import { checkChoice, checkNames, settings, withChoice } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { AiSdkDecoder } from "./decoder.ts";
@@ -46,6 +47,11 @@ export const aiSdkFormat: FormatAdapter = wellFormedFormat({
     const calls = new SentCalls(AI_SDK_CALLS, request);
     return calls.carriedBy(laterTurns(AI_SDK_TURNS, request, promptTurns(profile, messages, calls)));
   },
+  choose: (request, choice) =>
+    withChoice("ai-sdk", request, choice, {
+      names: objects(request.tools).map(({ name }) => name),
+      members: { toolChoice: toChoice(choice) },
+    }),
   decoder: () => new AiSdkDecoder("ai-sdk"),
 });
 
@@ -56,9 +62,11 @@ export const aiSdkAdapter: ModelFormatAdapter<{ prompt: JsonObject[] }> = modelF
 
 function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {
   if (offered.length === 0) return {};
-  const choice =
-    typeof toolChoice === "string" ? { type: toolChoice } : { type: "tool", toolName: toolChoice.name };
-  return { tools: offered.map(toTool), toolChoice: choice };
+  return { tools: offered.map(toTool), toolChoice: toChoice(toolChoice) };
+}
+
+function toChoice(toolChoice: ModelContext["toolChoice"]): JsonObject {
+  return typeof toolChoice === "string" ? { type: toolChoice } : { type: "tool", toolName: toolChoice.name };
 }
 
 function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {

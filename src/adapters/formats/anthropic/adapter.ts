@@ -17,10 +17,10 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { NO_MESSAGE } from "../common/blank.ts";
-import { filled, membersOf } from "../common/json.ts";
+import { filled, membersOf, objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
-import { checkChoice, checkNames, ownTools, settings, unsupported } from "../common/request.ts";
+import { checkChoice, checkNames, ownTools, settings, unsupported, withChoice } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, type SpeakerTurn, type TurnFormat } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { AnthropicDecoder } from "./decoder.ts";
@@ -67,6 +67,14 @@ export const anthropicFormat: FormatAdapter = wellFormedFormat({
     const calls = new SentCalls(ANTHROPIC_CALLS, request);
     const later = withoutLastBlank(anthropicTurns(profile, messages, calls));
     return calls.carriedBy(laterTurns(TURNS, request, later));
+  },
+  choose(request, toolChoice) {
+    const { disable_parallel_tool_use } = membersOf(request.tool_choice);
+    const parameters = { ...request, tool_choice: filled({ disable_parallel_tool_use }) };
+    return withChoice("anthropic", request, toolChoice, {
+      names: objects(request.tools).map(({ name }) => name),
+      members: choice({ parameters }, { toolChoice }),
+    });
   },
   decoder: () => new AnthropicDecoder("anthropic"),
 });
@@ -136,7 +144,10 @@ function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
 }
 
 /** The profile's choice applies where the context leaves the model free; its ban of parallel calls always applies. */
-function choice({ parameters = {} }: ModelProfile, { toolChoice }: ModelContext): JsonObject {
+function choice(
+  { parameters = {} }: Pick<ModelProfile, "parameters">,
+  { toolChoice }: Pick<ModelContext, "toolChoice">,
+): JsonObject {
   const given = membersOf(parameters.tool_choice);
   if (toolChoice === "auto")
     return parameters.tool_choice === null ? {} : { tool_choice: { type: "auto", ...given } };

@@ -47,7 +47,7 @@ export function checkNames(provider: ProviderId, { tools }: ModelContext, limit 
 /** Throws `UNSUPPORTED` if the tool choice demands a tool that is neither offered nor one of the provider's `own`. */
 export function checkChoice(
   provider: ProviderId,
-  { tools, toolChoice }: ModelContext,
+  { tools, toolChoice }: { tools: readonly { name: string }[]; toolChoice: ModelContext["toolChoice"] },
   own: readonly Json[] = [],
 ): void {
   if (toolChoice === "required" && tools.length + own.length === 0) {
@@ -58,4 +58,18 @@ export function checkChoice(
   if (!names.includes(toolChoice.name)) {
     throw unsupported(provider, `a forced call of "${toolChoice.name}", which is not offered`);
   }
+}
+
+/**
+ * Returns a request with the members that choose among its tools. A request without tools stays as it is. Throws `UNSUPPORTED` as
+ * `checkChoice` does. `names` are the names of the offered tools.
+ */
+export function withChoice(
+  provider: ProviderId,
+  request: JsonObject,
+  toolChoice: ModelContext["toolChoice"],
+  { names, members }: { names: readonly unknown[]; members: JsonObject },
+): JsonObject {
+  checkChoice(provider, { tools: names.map((name) => ({ name: String(name) })), toolChoice });
+  return names.length === 0 ? request : { ...request, ...members };
 }

@@ -14,6 +14,7 @@ export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
     ...format,
     buildRequest: (...args) => sound(format.buildRequest(...args)),
     extend: (...args) => sound(format.extend(...args)),
+    choose: (...args) => sound(format.choose(...args)),
   };
 }
 

@@ -14,10 +14,10 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { NO_MESSAGE } from "../common/blank.ts";
-import { filled, membersOf } from "../common/json.ts";
+import { filled, membersOf, objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
-import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
+import { checkChoice, ownTools, settings, unsupported, withChoice } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, type TurnFormat } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { GeminiDecoder } from "./decoder.ts";
@@ -53,6 +53,16 @@ export const geminiFormat: FormatAdapter = wellFormedFormat({
   extend(profile, request, messages) {
     const calls = new SentCalls(GEMINI_CALLS, request);
     return calls.carriedBy(laterTurns(TURNS, request, geminiTurns(profile, messages, calls)));
+  },
+  choose(request, toolChoice) {
+    const { toolConfig, ...rest } = request;
+    const { functionCallingConfig: _, ...others } = membersOf(toolConfig);
+    const config = { ...others, ...defined({ functionCallingConfig: choose({ toolChoice }) }) };
+    const names = objects(request.tools).flatMap((tool) =>
+      objects(tool.functionDeclarations).map(({ name }) => name),
+    );
+    const base = names.length === 0 ? request : rest;
+    return withChoice("gemini", base, toolChoice, { names, members: filled({ toolConfig: config }) });
   },
   decoder: () => new GeminiDecoder("gemini"),
 });
@@ -102,7 +112,7 @@ function mustOmitTools(
 }
 
 /** Returns the context's choice; `undefined` if it leaves the model free. */
-function choose({ toolChoice }: ModelContext): JsonObject | undefined {
+function choose({ toolChoice }: Pick<ModelContext, "toolChoice">): JsonObject | undefined {
   if (typeof toolChoice === "object") return { mode: "ANY", allowedFunctionNames: [toolChoice.name] };
   if (toolChoice === "auto") return undefined;
   return { mode: toolChoice === "none" ? "NONE" : "ANY" };

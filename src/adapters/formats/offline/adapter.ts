@@ -7,9 +7,9 @@ import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-ad
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { filled, jsonOf } from "../common/json.ts";
+import { filled, jsonOf, objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
-import { continued } from "../common/request.ts";
+import { continued, withChoice } from "../common/request.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { OfflineDecoder } from "./decoder.ts";
 
@@ -24,6 +24,11 @@ export const offlineFormat: FormatAdapter = wellFormedFormat({
     ...(output && { output: { ...output } }),
   }),
   extend: (_profile, request, messages) => continued(request, "messages", messages.map(toMessage)),
+  choose: (request, toolChoice) =>
+    withChoice("offline", request, toolChoice, {
+      names: objects(request.tools).map(({ name }) => name),
+      members: { toolChoice },
+    }),
   decoder: () => new OfflineDecoder("offline"),
 });
 

@@ -14,10 +14,18 @@ import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-ad
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { NO_MESSAGE, orOpening } from "../common/blank.ts";
-import { filled, membersOf } from "../common/json.ts";
+import { filled, membersOf, objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
-import { checkChoice, checkNames, continued, ownTools, requireList, settings } from "../common/request.ts";
+import {
+  checkChoice,
+  checkNames,
+  continued,
+  ownTools,
+  requireList,
+  settings,
+  withChoice,
+} from "../common/request.ts";
 import { joinedInstructions } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { cacheKey, TOOL_PARAMETERS } from "../openai/adapter.ts";
@@ -51,6 +59,11 @@ export const openaiResponsesFormat: FormatAdapter = wellFormedFormat({
     const later = toItems(messages, profile, calls, requireList(request, "input"));
     return calls.carriedBy(continued(request, "input", later));
   },
+  choose: (request, choice) =>
+    withChoice("openai-responses", request, choice, {
+      names: objects(request.tools).map(({ name, type }) => name ?? type),
+      members: { tool_choice: toChoice(choice) },
+    }),
   decoder: () => new ResponsesDecoder("openai-responses"),
 });
 
@@ -60,8 +73,11 @@ export const openaiResponsesAdapter: ModelFormatAdapter<{ instructions?: string;
 
 function tools({ tools: offered, toolChoice }: ModelContext, builtIn: readonly Json[]): JsonObject {
   if (offered.length + builtIn.length === 0) return {};
-  const choice = typeof toolChoice === "string" ? toolChoice : { type: "function", name: toolChoice.name };
-  return { tools: [...offered.map(toTool), ...builtIn], tool_choice: choice };
+  return { tools: [...offered.map(toTool), ...builtIn], tool_choice: toChoice(toolChoice) };
+}
+
+function toChoice(toolChoice: ModelContext["toolChoice"]): Json {
+  return typeof toolChoice === "string" ? toolChoice : { type: "function", name: toolChoice.name };
 }
 
 function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {

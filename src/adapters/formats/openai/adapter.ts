@@ -19,6 +19,7 @@ import { ChatDecoder } from "../chat/decoder.ts";
 import {
   chatCalls,
   chatMessages,
+  chatToolNames,
   toChatChoice,
   toChatTool,
   toNativeMessage,
@@ -27,7 +28,7 @@ import {
 import { isBlank, isSilent } from "../common/blank.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { fitLength, plainName, SentCalls } from "../common/names.ts";
-import { checkChoice, checkNames, continued, settings } from "../common/request.ts";
+import { checkChoice, checkNames, continued, settings, withChoice } from "../common/request.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { openaiMedia } from "./media.ts";
 import { fitsStrict, withoutLookaround } from "./schema.ts";
@@ -58,6 +59,11 @@ export const openaiFormat: FormatAdapter = wellFormedFormat({
     const calls = new SentCalls(CALLS, request);
     return calls.carriedBy(continued(request, "messages", toMessages(messages, profile, calls)));
   },
+  choose: (request, choice) =>
+    withChoice("openai", request, choice, {
+      names: chatToolNames(request),
+      members: { tool_choice: toChatChoice(choice) },
+    }),
   decoder: () => new ChatDecoder("openai", readChatChunk),
 });
 

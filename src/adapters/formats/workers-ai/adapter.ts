@@ -20,6 +20,7 @@ import {
   type ChatMessage,
   chatCalls,
   chatMessages,
+  chatToolNames,
   toChatChoice,
   toChatTool,
   toNativeMessage,
@@ -29,7 +30,7 @@ import { isSilent } from "../common/blank.ts";
 import { mediaUrl, resolveMedia } from "../common/media.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { ID_LENGTH, SentCalls } from "../common/names.ts";
-import { checkChoice, continued, settings, unsupported } from "../common/request.ts";
+import { checkChoice, continued, settings, unsupported, withChoice } from "../common/request.ts";
 import { openaiUsage } from "../common/usage.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 
@@ -58,6 +59,13 @@ export const workersAIFormat: FormatAdapter = wellFormedFormat({
   extend(profile, request, messages) {
     const calls = new SentCalls(CALLS, request);
     return calls.carriedBy(continued(request, "messages", toMessages(messages, profile, calls)));
+  },
+  choose(request, choice) {
+    const { tools: offered, tool_choice: _, ...rest } = request;
+    if (choice === "none") return rest;
+    const members = choice === "auto" ? {} : { tool_choice: toChatChoice(choice) };
+    const without = { ...rest, ...defined({ tools: offered }) };
+    return withChoice("workers-ai", without, choice, { names: chatToolNames(request), members });
   },
   decoder: () => new ChatDecoder("workers-ai", readPiece),
 });

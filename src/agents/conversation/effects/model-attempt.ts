@@ -53,6 +53,8 @@ export interface AttemptRequest {
   /** The provider's request in the place of `base`, as a context hook gave it. */
   assembled?: JsonObject;
   moves: readonly ContextMessage[];
+  /** Replaces the choice of tools in `assembled`; absent if the request keeps its own. */
+  toolChoice?: ModelContext["toolChoice"];
   /** The mark of `assembled`. */
   mark?: Mark;
 }
@@ -133,12 +135,13 @@ export async function performAttempt(
   }
 
   async function perform(
-    { base, assembled, moves }: AttemptRequest,
+    { base, assembled: given, toolChoice, moves }: AttemptRequest,
     limit: AbortSignal,
   ): Promise<AttemptResult> {
     const adapter = adapters(profile.provider);
     const reads = new MediaReads(attachments, ids, () => release());
     const messages = await withMedia(base.messages, attachments, isStreamed() ? reads : undefined);
+    const assembled = given && toolChoice !== undefined ? adapter.choose(given, toolChoice) : given;
     const first = assembled ?? adapter.buildRequest(profile, { ...base, messages });
     const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
     limit.throwIfAborted();

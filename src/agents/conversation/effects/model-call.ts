@@ -44,7 +44,9 @@ export async function performModelCall(
       const assembled = requestWithOutputLimit(turn.request, own, turn.maxOutputTokens);
       const base = { ...baseContext(record, [], turn), messages: [] };
       const moves = sentMoves(chain, profile, turn, []);
-      return { base, assembled, moves, ...defined({ mark: turn.requestMark }) };
+      const { toolChoice: asked = "auto" } = turn;
+      const toolChoice = asked !== "auto" || call.final ? base.toolChoice : undefined;
+      return { base, assembled, moves, ...defined({ toolChoice, mark: turn.requestMark }) };
     }
     const base = baseContext(record, read(history), turn, read(said));
     return { base, moves: sentMoves(chain, profile, turn, base.messages) };

@@ -5,7 +5,8 @@
  * CONTEXT-2  A later call of a cycle begins with the earlier call's messages, unchanged unless the moves exceed their
  *            budget (MOVES-1). A withdrawn answer and the problem with it follow them, and both stay.
  * TOOLCHOICE-1  The choice `none` of a message holds for each model call of its turn. A forced choice holds until the model has
- *           replied once; later calls have the choice `auto`. The call after the last move has the choice `none`.
+ *           replied once; later calls have the choice `auto`. The call after the last move has the choice `none`. The same holds for the
+ *           request of a context hook, which keeps its own choice otherwise.
  * SELFCOMPACT-5  A call for a summary begins as the request of the turn before it: instructions, tools, and the history up
  *                to the cut, as long as that fits the budget. The order to summarise follows at the end.
  */

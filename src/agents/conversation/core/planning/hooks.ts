@@ -2,7 +2,7 @@
  * Planning after the result of a hook: call the model with the request, note the memory operations, retry, or fail. Pure.
  *
  * HOOK-2  A cycle of an agent with a context hook calls no model before the hook has given the request, which is sent verbatim.
- *         Later calls of the cycle append their moves to it.
+ *         Later calls of the cycle append their moves to it. TOOLCHOICE-1 and the output limit of a message hold in it.
  * HOOK-3  A failed attempt is repeated after 100 and 200 ms, if the task may run twice. A context hook that fails for good fails
  *         its turn with `CONTEXT_ASSEMBLY_FAILED`, and no model is called.
  * HOOK-4  Extraction follows the completion of its turn, which stays completed whatever happens. The third failure of an agent
