@@ -72,3 +72,24 @@ describe("RUN-8 what was armed while the actor started", () => {
     expect([idle.asked, idle.clock.pending]).toEqual([[10_000], 0]);
   });
 });
+
+describe("RUN-6 RUN-8 storage that cannot be read when a wake-up is armed again", () => {
+  test.each([
+    ["after a failure", (wakeup: ArmedWakeup) => wakeup.adopt(Promise.reject(new Error("no alarm")))],
+    ["after a start", (wakeup: ArmedWakeup) => wakeup.doubt()],
+  ])("is read again a second later: %s", async (_, begin) => {
+    const clock = new VirtualClock();
+    const asked: number[] = [];
+    let isBroken = true;
+    const wakeup = new ArmedWakeup({ armWakeup: async (due) => void asked.push(due), clock }, () => {
+      if (isBroken) throw new Error("disk full");
+      return 9_000;
+    });
+    begin(wakeup);
+    await clock.advance(2_500);
+    expect([asked, clock.pending]).toEqual([[], 1]);
+    isBroken = false;
+    await clock.advance(1_000);
+    expect([asked, clock.pending]).toEqual([[9_000], 0]);
+  });
+});

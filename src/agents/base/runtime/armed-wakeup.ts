@@ -73,7 +73,7 @@ export class ArmedWakeup {
   /** Forgets an arming of the actor's start (RUN-8). */
   doubt(): void {
     this.#armed = null;
-    this.ports.clock.timer(ARM_RETRY_MS, () => void this.whenArmed().catch(() => undefined));
+    this.ports.clock.timer(ARM_RETRY_MS, () => void this.whenArmed().catch(() => this.#armLater()));
   }
 
   async #armedFor(milliseconds: number): Promise<void> {
@@ -86,7 +86,8 @@ export class ArmedWakeup {
     this.#isRetrying = true;
     this.ports.clock.timer(ARM_RETRY_MS, () => {
       this.#isRetrying = false;
-      this.#armedFor(this.dueIn() ?? 0).catch(() => undefined);
+      const armed = (async () => this.#armedFor(this.dueIn() ?? 0))();
+      armed.catch(() => this.#armLater());
     });
   }
 }
