@@ -79,6 +79,8 @@ export interface StartTurn {
   toolChoice?: ToolChoice;
   /** The most tokens of each reply of the model. A lower limit of the model profile replaces it. */
   maxOutputTokens?: number;
+  /** The model calls at most one tool in each reply. A reply may have several calls when absent. */
+  singleCalls?: true;
   /** Runs `async` tools as others: the sender gets one answer, with all results. */
   foreground?: true;
   /** Limits of this turn, beside those of the conversation and its agent. */

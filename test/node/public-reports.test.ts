@@ -750,12 +750,11 @@ describe("the OpenAI protocols", () => {
     expect(ignoredFields(responseSchema, accepted).sort()).toEqual([
       "client_metadata",
       "include",
-      "parallel_tool_calls",
       "reasoning",
       "store",
       "text.verbosity",
     ]);
-    expect(responseOptions(accepted)).toEqual({ maxOutputTokens: 7 });
+    expect(responseOptions(accepted)).toEqual({ maxOutputTokens: 7, singleCalls: true });
   });
 
   test("OAI-4 usage-chunk", () => {

@@ -481,6 +481,19 @@ describe("H9 the official OpenAI client: chat completions", () => {
     expect(await play.requests()).toHaveLength(1);
   });
 
+  test("SINGLECALL-1 OAI-11 `parallel_tool_calls: false` reaches the provider, and of several calls the first runs", async () => {
+    const call = (n: number) => ({ call: "double", input: { n } });
+    const play = new Play({ replies: [[call(1), call(2)], [{ text: "Two." }]] });
+    const request = { model: "handy", messages: [said(play.content)], parallel_tool_calls: false };
+    const { data, response } = await client.chat.completions.create(request).withResponse();
+    expect(data.choices[0]?.message.content).toBe("Two.");
+    expect(response.headers.get("x-dramatis-ignored")).toBeNull();
+    const [first, second] = await play.requests();
+    expect(first?.body).toMatchObject({ parallel_tool_calls: false });
+    const results = second?.body.messages.flatMap(({ role, content }) => (role === "tool" ? [content] : []));
+    expect(results).toEqual(['{"doubled":2}', expect.stringContaining("One call at a time")]);
+  });
+
   test.each([
     ["n", { n: 2 }],
     ["logprobs", { logprobs: true }],

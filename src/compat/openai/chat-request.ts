@@ -133,6 +133,7 @@ export function chatOptions({
   response_format: format,
   max_tokens: older,
   max_completion_tokens: newer,
+  parallel_tool_calls: parallel,
 }: ChatRequest): TurnOptions {
   if (older != null && newer != null && older !== newer) {
     throw invalidInput("/max_tokens", "Differs from `max_completion_tokens`. Give one of them.");
@@ -146,6 +147,7 @@ export function chatOptions({
         ? outputSpec(format.json_schema.name, format.json_schema.schema, path)
         : undefined,
     maxOutputTokens: newer ?? older,
+    parallel,
   });
 }
 

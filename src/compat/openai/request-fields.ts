@@ -26,8 +26,7 @@ export const OUTPUT_TOKENS = z
 export function ignoredFields({ shape }: { shape: z.core.$ZodShape }, body: object): string[] {
   return Object.entries(body).flatMap(([name, value]) => {
     if (value == null) return [];
-    const field = shape[name];
-    if (field === IGNORED || (name === "parallel_tool_calls" && value === false)) return [name];
+    if (shape[name] === IGNORED) return [name];
     return name === "text" && typeof value === "object" && value.verbosity != null ? ["text.verbosity"] : [];
   });
 }
@@ -67,7 +66,7 @@ export const COMMON_FIELDS = {
   parallel_tool_calls: z
     .boolean()
     .nullish()
-    .meta({ description: "`false` has no effect: an answer may have several calls." }),
+    .meta({ description: "`false`: each reply of the model has at most one call." }),
   top_logprobs: only(0),
   moderation: REFUSED,
   temperature: IGNORED,
@@ -83,7 +82,10 @@ export const COMMON_FIELDS = {
   client_metadata: IGNORED,
 };
 
-export type TurnOptions = Pick<StartTurn, "tools" | "toolChoice" | "output" | "maxOutputTokens">;
+export type TurnOptions = Pick<
+  StartTurn,
+  "tools" | "toolChoice" | "output" | "maxOutputTokens" | "singleCalls"
+>;
 
 interface FunctionFields {
   name: string;
@@ -96,15 +98,18 @@ interface OptionFields {
   choice: "auto" | "none" | "required" | { name: string } | null | undefined;
   output: OutputSpec | undefined;
   maxOutputTokens: number | null | undefined;
+  /** The field `parallel_tool_calls`. */
+  parallel: boolean | null | undefined;
 }
 
 /** Returns the options of a turn. */
-export function turnOptions({ tools, choice, output, maxOutputTokens }: OptionFields): TurnOptions {
+export function turnOptions({ tools, choice, output, maxOutputTokens, parallel }: OptionFields): TurnOptions {
   return defined({
     tools: tools == null || tools.length === 0 ? undefined : tools.map(toolSpec),
     toolChoice: typeof choice === "object" && choice !== null ? { name: choice.name } : (choice ?? undefined),
     output,
     maxOutputTokens: maxOutputTokens ?? undefined,
+    singleCalls: parallel === false ? (true as const) : undefined,
   });
 }
 

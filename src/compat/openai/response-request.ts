@@ -170,6 +170,7 @@ export function responseOptions({
   tool_choice: choice,
   text,
   max_output_tokens: maxOutputTokens,
+  parallel_tool_calls: parallel,
 }: ResponseRequest): TurnOptions {
   const format = text?.format;
   return turnOptions({
@@ -180,6 +181,7 @@ export function responseOptions({
         ? outputSpec(format.name, format.schema, "/text/format/schema")
         : undefined,
     maxOutputTokens,
+    parallel,
   });
 }
 

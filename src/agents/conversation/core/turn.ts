@@ -60,6 +60,8 @@ export interface Turn {
   readonly toolChoice?: ModelContext["toolChoice"];
   /** The most tokens of a reply of the model, if the message sets a limit. */
   readonly maxOutputTokens?: number;
+  /** As in `StartTurn`. */
+  readonly singleCalls?: true;
   /** The limits of this turn; absent = none. */
   readonly budget?: Budget;
   readonly status: "active" | "completed" | "failed";
@@ -217,6 +219,7 @@ export type TurnRequest = Pick<
   | "tools"
   | "toolChoice"
   | "maxOutputTokens"
+  | "singleCalls"
   | "foreground"
   | "budget"
 >;

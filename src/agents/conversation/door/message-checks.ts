@@ -64,8 +64,8 @@ export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   if (turn !== null) {
     // The message that the key has sent is not there to compare any more.
     if (turn.erased?.includes(0)) return turn;
-    const { input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens } = turn;
-    const sent = [input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens];
+    const { input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens, singleCalls } = turn;
+    const sent = [input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens, singleCalls];
     if (textOf(sent) === bodyText(data)) return turn;
   }
   throw keyConflict();
@@ -92,8 +92,19 @@ function bodyText({
   output,
   budget,
   maxOutputTokens,
+  singleCalls,
 }: UserMessage["data"]): string {
-  return textOf([content, replyToMessageId, to, tools, toolChoice, output, budget, maxOutputTokens]);
+  return textOf([
+    content,
+    replyToMessageId,
+    to,
+    tools,
+    toolChoice,
+    output,
+    budget,
+    maxOutputTokens,
+    singleCalls,
+  ]);
 }
 
 function textOf(members: unknown[]): string {

@@ -34,6 +34,7 @@ export const startTurnSchema = z
     ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
     maxOutputTokens: z.int().min(1).optional(),
+    singleCalls: z.literal(true).optional(),
     foreground: z.literal(true).optional(),
     traceparent: z
       .string()

@@ -3,6 +3,7 @@
 import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { requestWithOutputLimit, withOutputLimit } from "../../../model/output-limit.ts";
+import { requestWithSingleCalls, withSingleCalls } from "../../../model/single-calls.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { CompactionEffect } from "../core/effects.ts";
@@ -38,10 +39,12 @@ export async function performModelCall(
   const turn: Turn = { ...given, ...defined({ told }) };
   const chain = chainOf(record, turn.agentId);
   const own = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
-  const profile = withOutputLimit(own, turn.maxOutputTokens);
+  const limited = withOutputLimit(own, turn.maxOutputTokens);
+  const profile = turn.singleCalls ? withSingleCalls(limited) : limited;
   const request = () => {
     if (turn.request !== undefined) {
-      const assembled = requestWithOutputLimit(turn.request, own, turn.maxOutputTokens);
+      const given = requestWithOutputLimit(turn.request, own, turn.maxOutputTokens);
+      const assembled = turn.singleCalls ? requestWithSingleCalls(given, own) : given;
       const base = { ...baseContext(record, [], turn), messages: [] };
       const moves = sentMoves(chain, profile, turn, []);
       const { toolChoice: asked = "auto" } = turn;

@@ -14,6 +14,7 @@
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { readAnswer } from "../../../../shared/json-schema/answer.ts";
 import { checkBudget } from "../../../../shared/json-schema/violations.ts";
@@ -39,7 +40,7 @@ import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
 import { planSilence } from "./silence.ts";
-import { checkToolCall, overBudget, refusedCall } from "./tool-call.ts";
+import { checkToolCall, failure, overBudget, refusedCall } from "./tool-call.ts";
 import { planMentions, type RecordedAttempt } from "./turn-taking.ts";
 
 export function planModelReply(
@@ -87,13 +88,14 @@ export function planModelReply(
   const left = toolCallsLeft(state, turn);
   let ran = 0;
   const open: Pick<Operation, "input" | "agent">[] = [...state.active.values()].flatMap(openCalls);
-  for (const toolCall of toolCalls) {
+  for (const [index, toolCall] of toolCalls.entries()) {
     const id = unusedId(toolCall.id, used);
     const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);
     const isBeyond = checked.result === undefined && ran >= left;
     const refusal = isBeyond
       ? null
-      : (callRefusal(state.record, turn, checked, open, input.calls) ??
+      : (excessCall(turn, index, id) ??
+        callRefusal(state.record, turn, checked, open, input.calls) ??
         runRefusal(state.record, turn, checked, input.calls));
     const allowed = refusal === null ? checked : refusedCall(checked, refusal);
     const operation = isBeyond ? overBudget(checked) : allowed;
@@ -104,6 +106,14 @@ export function planModelReply(
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }
   return [...decisions, ...planNext(state, { ...turn, operations }, pending, turn.replies.length + 1)];
+}
+
+/** Returns the result of a call beside which no other call is allowed (SINGLECALL-1); `null` for an allowed call. */
+function excessCall({ singleCalls }: Turn, index: number, toolCallId: string): ToolResult | null {
+  if (singleCalls === undefined || index === 0) return null;
+  const message =
+    "One call at a time is allowed here, so this call did not run. Repeat it in your next reply.";
+  return failure(toolCallId, "INVALID_INPUT", message);
 }
 
 /** Reports whether a reply calls a tool of the agent that must not run twice. */
