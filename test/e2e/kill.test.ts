@@ -21,7 +21,7 @@ import {
 import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
-/** Time for a server to come back, in milliseconds: wrangler's restart of the Worker, or else START-3 of the whole server. */
+/** Time for a restart, in milliseconds: wrangler restarts the Worker, or START-3 restarts the whole server. */
 const RESTART_MS = 90_000;
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-kill-"));

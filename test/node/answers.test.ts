@@ -1,4 +1,4 @@
-/** Answers of models that were asked for data. */
+/** Models' answers to requests for data. */
 import { describe, expect, test } from "vitest";
 import { readAnswer } from "../../src/shared/json-schema/answer.ts";
 

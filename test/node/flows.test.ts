@@ -14,7 +14,7 @@ test("TREEROOM-1 SUBRUN-2 FLOWCALL-1 FLOWCALL-3 FLOWCALL-5 LEDGER-7 HELD-1 HELD-
   expect(failing).toEqual([]);
 }, 120_000);
 
-/** The defects, each with a seed shortly before the first one that finds it. */
+/** The defects, each with a seed shortly before the first seed that finds it. */
 const DEFECTS: [defect: Defect, from: number][] = [
   ["cancellations lost", 110],
   ["ends counted twice", 1],

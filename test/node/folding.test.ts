@@ -40,7 +40,7 @@ test("FOLD-1 two characters are equal exactly if Unicode's full case folding say
   expect(wrong).toEqual([]);
 });
 
-test("FOLD-1 the case of a whole text is folded as that of its characters, final sigma included", () => {
+test("FOLD-1 the case of a text is folded character by character, also for a final sigma", () => {
   const text = fc.string({ unit: fc.constantFrom(...TABLE.keys(), ...TABLE.values(), "a", " ", "\u0307") });
   fc.assert(
     fc.property(text, (given) => {
@@ -50,7 +50,7 @@ test("FOLD-1 the case of a whole text is folded as that of its characters, final
   );
 });
 
-/** Reports whether a character is assigned and no ideograph: an ideograph has no case and no marks. */
+/** Reports whether a character is assigned and not an ideograph, which has neither case nor marks. */
 const isOfScript = (character: string) =>
   /[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}]/u.test(character) &&
   !/\p{Unified_Ideograph}/u.test(character);
@@ -93,7 +93,7 @@ test.each([
   ["أ", "ا"],
   ["10²", "102"],
   ["👍", "👎"],
-])("FOLD-1 FOLD-2 FOLD-3 %j and %j are not", (one, other) => {
+])("FOLD-1 FOLD-2 FOLD-3 %j and %j differ", (one, other) => {
   expect(foldText(one)).not.toBe(foldText(other));
 });
 

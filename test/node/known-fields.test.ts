@@ -13,7 +13,7 @@ const loosely = (call: (input: never) => unknown, input: object) => () => call(i
 const identity = { systemPrompt: "You sell." };
 const tool = { name: "take", description: "Takes.", input: z.object({}), execute: () => null };
 
-describe("FIELD-1 an unknown field suggests the one that is meant", () => {
+describe("FIELD-1 an unknown field suggests the field that is meant", () => {
   test.each<[string, () => unknown, string]>([
     [
       "of a persona, deeper",
@@ -87,7 +87,7 @@ describe("FIELD-1 an unknown field suggests the one that is meant", () => {
     );
   });
 
-  test("and nothing where no field is alike", () => {
+  test("unless no field is similar", () => {
     expect(() => validate(z.strictObject({ name: z.string() }), { name: "a", zebra: 1 })).toThrow(
       /Unknown field\.$/,
     );

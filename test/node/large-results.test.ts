@@ -22,7 +22,7 @@ import { callOf } from "../support/tools.ts";
 const OWNER = { tenant: "acme", conversationId: "conv_1" };
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** An executor whose tool `giving` returns a value, and the store of its results. */
+/** An executor with a tool `giving` that returns a value, and the store of its results. */
 function world(
   value: () => unknown,
   { store = new AttachmentStore(new MemoryObjectStore()), deleted = false } = {},
@@ -73,7 +73,7 @@ function world(
 
 const ROWS = Array.from({ length: 4_000 }, (_, n) => ({ n, name: `Zoë 🦊 ${n}` }));
 
-test("LARGE-1 LARGE-2 a result that is too large is a success with a view, and the store has the whole", async () => {
+test("LARGE-1 LARGE-2 a result that is too large is a success with a view, and the store has the whole result", async () => {
   const { call, store } = world(() => ROWS);
   const { success, result } = await call();
   expect(success).toBe(true);
@@ -133,7 +133,7 @@ describe("LARGE-2 a result that cannot be stored is a success, and its view says
 });
 
 describe("LARGE-3 the pages of a result", () => {
-  test("are within their budget, and together the whole, whatever the text", async () => {
+  test("are within their budget, and together are the whole text", async () => {
     const text = JSON.stringify(ROWS);
     const { call, read } = world(() => ROWS);
     const id = storedResultId((await call()).result) ?? "";
@@ -149,7 +149,7 @@ describe("LARGE-3 the pages of a result", () => {
     expect(whole).toBe(text);
   });
 
-  test("begin with a whole character, wherever the offset is", async () => {
+  test("begin with a whole character at any offset", async () => {
     const { call, read } = world(() => "🦊".repeat(1_000));
     const id = storedResultId((await call()).result) ?? "";
     for (const offset of [1, 2, 3, 4, 5]) {

@@ -558,7 +558,7 @@ describe("providers", () => {
     expect(whole).toMatch(/rs_1.*fc_1.*rs_2.*fc_2/);
     // Stopped between the reasoning and its call: the reply has no call, and the reasoning stays out.
     expect(built([first, { role: "assistant", content: "Stopped." }])).not.toContain("rs_");
-    // A history that begins at the call: the call has its reasoning or neither goes.
+    // If the history begins at the call, the request has the call with its reasoning, or neither of them.
     expect(built([reply, result])).toMatch(/rs_2.*fc_2/);
     expect(built([first, reply, result], "gpt-4.1")).not.toMatch(/rs_|fc_/);
     expect(built([{ role: "user", content: "edited" }, reply, result])).toMatch(/rs_2.*fc_2/);

@@ -15,7 +15,7 @@ const FACTS = [
 const session = (texts: readonly string[], fields: Partial<TestMemory> = {}): TestMemory[] =>
   texts.map((text, sequence) => ({ text, session: "s", sequence, ...fields }));
 
-test("RANK-1 the semantic score decides between lexical equals, and weighs less beside a find with more of the words", () => {
+test("RANK-1 the semantic score decides between lexical equals, and weighs less if a memory has more of the words", () => {
   const memories = rankedMemories(["a red house", "a red horse", "a blue barn"]);
   const [first] = memories.search("red shed", { semantic: Float32Array.of(0.2, 0.9, 0.1) });
   expect(first?.n).toBe(1);
@@ -63,7 +63,7 @@ test("RANK-2 memories of the time that the query names come first, and none is l
   expect(memories.search("the sea in May 2022").map(({ n }) => n)).toEqual([1, 2, 0]);
 });
 
-test("RANK-6 the time of all memories lifts none, and the time of few lifts them", () => {
+test("RANK-6 a time of few memories lifts them, and a time of all memories has no effect", () => {
   const lift = (times: number[]) =>
     rankedMemories(times.map((month) => ({ text: "We went to the sea", time: Date.UTC(2022, month, 20) })))
       .search("the sea in May 2022")

@@ -119,7 +119,7 @@ describe("F1 the ways behind a node", () => {
   };
   const order = fc.array(fc.nat(50), { minLength: 1, maxLength: 20 });
 
-  test("ROUTE-2 of two loops that fire together each counts, on the way behind their fan-in, in any order", () => {
+  test("ROUTE-2 two loops that fire together both count on the way behind their fan-in, in any order", () => {
     fc.assert(
       fc.property(bounds, order, ([one, two], picks) => {
         const joins = { synchronization: { siblingGroup: "g", strategy: "all", onTimeout: "fail" } };
@@ -149,7 +149,7 @@ describe("F1 the ways behind a node", () => {
     );
   });
 
-  test("ROUTE-2 without a fan-in each token counts what its own way has followed, in any order", () => {
+  test("ROUTE-2 without a fan-in each token counts the transitions of its own way, in any order", () => {
     fc.assert(
       fc.property(bounds, order, ([one, two], picks) => {
         const run = new PlayedRun({
@@ -162,7 +162,7 @@ describe("F1 the ways behind a node", () => {
             { from: "again", to: "out", priority: 1 },
           ],
         });
-        // A way is a row of both loops, in any order, with at most `one` and `two` of them.
+        // A way is a sequence of both loops in any order, with at most `one` and `two` of each.
         const ways = (left: number, right: number): [one: number, two: number] => {
           const [a, b] = left > 0 ? ways(left - 1, right) : [-1, 0];
           const [c, d] = right > 0 ? ways(left, right - 1) : [0, -1];

@@ -219,7 +219,7 @@ describe("RUNRETRY-2 a retried token", () => {
     expect(run.state.status).toBe("completed");
   });
 
-  test("has the input of its first attempt, whatever others have written since, in any order", () => {
+  test("has the input of its first attempt, also after other tokens have written, in any order", () => {
     const reads = { inputMapping: { n: "state.n" }, outputMapping: { "state.n": "result" } };
     const flow = {
       contextSchema: { type: "object", properties: { n: { default: 0 } } },

@@ -110,7 +110,7 @@ test("RUNROOM-1 starts wait for room, others go on meanwhile, and what ends is s
   expect(run.sent.flat()).toHaveLength(100);
 });
 
-test("RUNROOM-1 the time of an agent counts from its start, however long and often it waits for room", () => {
+test("RUNROOM-1 the time of an agent begins with its start, and waits for room do not count", () => {
   const rooms = fc.array(fc.record({ envelopes: fc.nat(8), after: fc.nat(2 * AGENT_NODE_MS) }), {
     maxLength: 12,
   });

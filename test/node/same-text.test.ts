@@ -1,4 +1,4 @@
-/** Texts that are equal, written in other forms: stored once, and found in each form. */
+/** Equal texts in different forms: stored once, and found in each form. */
 import { describe, expect, test } from "vitest";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import type { MemoryInput, MemoryScope, MemoryWriter } from "../../src/protocol/memory.ts";
@@ -13,7 +13,7 @@ const FORMS: [string, string][] = [
   ["Ada sent 👍\ufe0f for the plan", "ada sent 👍 for the plan"],
 ];
 
-/** A writer as the tool `remember` is, in a turn of a conversation. */
+/** A writer like the tool `remember` in a turn of a conversation. */
 const tool = (turn: number, scope: MemoryScope = "user", userId = "ada"): MemoryWriter => ({
   reader: { scope, userId, conversationId: `conv_${turn}` },
   author: { kind: "tool", conversationId: `conv_${turn}`, turnId: `turn_${turn}` },
@@ -65,7 +65,7 @@ describe("SAMETEXT-1 an equal text of one subject adds its source", () => {
     expect(await stored(world)).toEqual([{ content: "Ada likes tea.", sources: ["turn_1", "turn_2"] }]);
   });
 
-  test("users keep their own, and so do conversations in their scope", async () => {
+  test("users keep their own memories, and so do conversations in their scope", async () => {
     const world = new MemoryWorld();
     const apart = [tool(3, "conversation"), tool(4, "conversation")];
     for (const writer of [tool(1), tool(2, "user", "bob"), ...apart, ...apart])
@@ -78,7 +78,7 @@ describe("SAMETEXT-1 an equal text of one subject adds its source", () => {
     ]);
   });
 
-  test("a conversation adds no source to what it may only read", async () => {
+  test("a conversation adds no source to a memory that it may only read", async () => {
     const world = new MemoryWorld();
     const [shared] = await world.corpus.write(WRITER, [{ content: "We close at six." }]);
     const { subject: _, ...anybody } = tool(1, "agent");
@@ -87,7 +87,7 @@ describe("SAMETEXT-1 an equal text of one subject adds its source", () => {
     expect(await stored(world)).toEqual([{ content: "We close at six.", sources: [] }]);
   });
 
-  test("what an author confirms outlives its sources", async () => {
+  test("a memory that an author confirms outlives its sources", async () => {
     const world = new MemoryWorld();
     const [learned] = await world.corpus.write(tool(1), [{ content: "Ada likes tea." }]);
     await world.corpus.write({ ...WRITER, subject: { userId: "ada" } }, [{ content: "ada likes tea" }]);
@@ -101,16 +101,19 @@ describe("SAMETEXT-1 an equal text of one subject adds its source", () => {
     ["a time", { time: "2025-01-01T00:00:00Z" }],
     ["metadata", { metadata: { page: 3 } }],
     ["a type", { type: "preference" }],
-  ])("an author's text with %s of its own is another memory, and once more the same", async (_, more) => {
-    const world = new MemoryWorld();
-    const [plain] = await world.corpus.write(WRITER, [{ content: "Tea is good." }]);
-    const [other] = await world.corpus.write(WRITER, [{ content: "Tea is good.", ...more }]);
-    const [again] = await world.corpus.write(WRITER, [{ content: "Tea is good.", ...more }]);
-    expect(other?.id).not.toBe(plain?.id);
-    expect(again).toEqual(other);
-  });
+  ])(
+    "an author's text with %s of its own is another memory, and repeating it returns that memory",
+    async (_, more) => {
+      const world = new MemoryWorld();
+      const [plain] = await world.corpus.write(WRITER, [{ content: "Tea is good." }]);
+      const [other] = await world.corpus.write(WRITER, [{ content: "Tea is good.", ...more }]);
+      const [again] = await world.corpus.write(WRITER, [{ content: "Tea is good.", ...more }]);
+      expect(other?.id).not.toBe(plain?.id);
+      expect(again).toEqual(other);
+    },
+  );
 
-  test("what is archived, ended or erased is written anew", async () => {
+  test("an archived, ended or erased text is written again", async () => {
     const world = new MemoryWorld();
     const content = "Tea is good.";
     const write = async () => (await world.corpus.write(WRITER, [{ content }]))[0]?.id ?? "";

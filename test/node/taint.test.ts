@@ -103,7 +103,7 @@ const PICTURE: Message[0] = [
   { type: "image", url: "https://pictures.test/a.png" },
 ];
 
-/** The sources of a turn that nobody vouches for, each with its first turn. */
+/** The untrusted sources of a turn, each with its first turn. */
 const SOURCES: Record<string, (conversation: SteeredConversation) => Promise<[Message[0], Call[]]>> = {
   "a tool's result": async () => ["Go.", [READ]],
   "the text of a failed tool": async () => ["Go.", [["broken", { text: POISON }]]],
@@ -132,7 +132,7 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
     },
   );
 
-  test("by nothing in a plain conversation, whatever the tools of memory return", async () => {
+  test("but not in a plain conversation, for any results of the tools of memory", async () => {
     const conversation = await start();
     conversation.memories = [MEMORY as Memory];
     for (let n = 0; n < 3; n++) expect(await remembers(conversation)).toBe(false);
@@ -183,7 +183,7 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
     expect(await remembers(conversation)).toBe(true);
   });
 
-  test("by what another agent has said before, and what it was asked by a person does not taint", async () => {
+  test("by earlier words of another agent, but not by a person's question to it", async () => {
     const conversation = await start();
     await conversation.join({ type: "agent", id: "bob" });
     expect(await remembers(conversation, "Remember it.", { to: "tester" })).toBe(false);
@@ -227,7 +227,7 @@ describe("MARK-2 a reply", () => {
     expect(marks).toEqual([true, true, true, true, false, false]);
   });
 
-  test("which a user replies to brings its mark back, and a message of a user brings none", async () => {
+  test("brings its mark back if a user replies to it, and a message of a user has no mark", async () => {
     const conversation = await start({ recentTurnsLimit: 1 });
     await turnOf(conversation, "Read it.", { calls: [READ] });
     const marked = lastAnswer(conversation);
@@ -325,7 +325,7 @@ describe("hooks", () => {
   } as unknown as Turn;
   const record = recordOf(PLAIN_CHAIN);
 
-  test("RECALL-8 get the mark of what they are given", () => {
+  test("RECALL-8 get the mark of their input", () => {
     const page: ContextMessage = { role: "tool", content: "{}", metadata: { origin: "tool:read" } };
     expect(assemblyInput(record, turn, []).mark).toEqual([]);
     expect(assemblyInput(record, turn, [page]).mark).toEqual(["tool"]);
@@ -434,7 +434,7 @@ describe("RECALL-8 in random conversations", () => {
     );
   }, 60_000);
 
-  /** Runs a turn in which the model remembers at each request, and repeats in its answer whatever sources it saw. */
+  /** Runs a turn. The model remembers at each request, and repeats in its answer all sources that it saw. */
   async function play(conversation: SteeredConversation, kind: (typeof kinds)[number], secret: () => string) {
     conversation.memories =
       kind === "note" ? [{ ...MEMORY, content: secret(), tainted: true } as Memory] : [];
@@ -465,7 +465,7 @@ describe("RECALL-8 in random conversations", () => {
     return id;
   }
 
-  /** Returns what a request says, without the calls of its agent, whose inputs this test has made up. */
+  /** Returns the texts of a request. It leaves out calls of its agent, because this test has made up their inputs. */
   function textsIn({ messages }: OpenRequest): unknown[] {
     return messages.map(({ content }) => content);
   }

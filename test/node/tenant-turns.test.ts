@@ -6,13 +6,13 @@ import { Random } from "../simulation/random.ts";
 
 const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Runs timers until none is left. */
+/** Runs all timers. */
 async function play(clock: WorldClock): Promise<void> {
   await breathe();
   while (await clock.runNext()) await breathe();
 }
 
-test("I2 TAKETURNS-1 pieces of one tenant begin in their order and apart, and those of others do not wait for them", async () => {
+test("I2 TAKETURNS-1 pieces of one tenant begin in order and apart, and pieces of other tenants do not wait for them", async () => {
   const clock = new WorldClock();
   const turns = new TenantTurns();
   const begun: [tenant: string, n: number, at: number][] = [];
@@ -37,7 +37,7 @@ test("TAKETURNS-2 while no timer fires, one piece of a tenant begins", async () 
   expect(begun).toBe(1);
 });
 
-test("TAKETURNS-3 actors that die in the line or behind their turn hold up the others for a bounded time", async () => {
+test("TAKETURNS-3 actors that die in the line or right after their turn hold up the others for a bounded time", async () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = new Random(seed);
     const clock = new WorldClock();

@@ -63,7 +63,7 @@ function played(
   });
 }
 
-/** The runs below the first one that have begun and not ended, and those of them that work while none below them does. */
+/** `open`: the runs below the first run that have begun and not ended. `working`: the open runs that neither rest nor wait for an open run below. */
 function below(tree: PlayedTree): { open: RunState[]; working: RunState[] } {
   const states = [...tree.runs.values()].map(({ state }) => state);
   const open = states.filter((state) => state.record.parent !== undefined && !isOver(state));
@@ -87,7 +87,7 @@ async function mostOf(tree: PlayedTree): Promise<{ working: number; open: number
 }
 
 describe("I2 the room of a tree", () => {
-  test("TREEROOM-1 TREEROOM-2 TREEROOM-3 random trees end with at most their room at work, whatever dies meanwhile", async () => {
+  test("TREEROOM-1 TREEROOM-2 TREEROOM-3 random trees end within their room, also if actors die", async () => {
     const failing: object[] = [];
     let queued = 0;
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -112,7 +112,7 @@ describe("I2 the room of a tree", () => {
     expect(queued).toBeGreaterThan(SEEDS);
   });
 
-  test("TREEROOM-2 starts that find no room stay ready, need no wake-up, and begin as others end", async () => {
+  test("TREEROOM-2 starts without room stay ready, need no wake-up, and begin as other runs end", async () => {
     const tree = played(fanOut(10, fanOut(1, "task")), { runs: 3 });
     const { root } = tree;
     expect(tree.sent.filter((type) => type === "run.start")).toHaveLength(3);
@@ -154,7 +154,7 @@ describe("I2 the room of a tree", () => {
     expect(tree.sent).toContain("run.rest");
   });
 
-  test("TREEROOM-4 a report of a rest that is older than another one changes nothing", () => {
+  test("TREEROOM-4 an out-of-date report of a rest is ignored", () => {
     const tree = played(fanOut(1, fanOut(1, "task")), { runs: 1 });
     const [token = -1] = [...tree.root.tokens.keys()];
     const report = (seq: number, isResting: boolean) =>
@@ -166,7 +166,7 @@ describe("I2 the room of a tree", () => {
     expect(givenBy(tree.root)).toBe(0);
   });
 
-  test("TREEROOM-1 SUBRUN-2 a cancellation ends the starts that wait, and what has begun", async () => {
+  test("TREEROOM-1 SUBRUN-2 a cancellation ends waiting starts and working runs", async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = new Random(seed);
       const tree = played(fanOut(12, fanOut(5, fanOut(1, "task"))), { runs: 4, random });
@@ -220,7 +220,7 @@ describe("I2 the room of a tree", () => {
     expect(await most(1)).toBeLessThanOrEqual(100 + 20);
   });
 
-  test("TREEROOM-1 TREEROOM-2 shares never exceed the room, and tokens that come later find theirs", () => {
+  test("TREEROOM-1 TREEROOM-2 shares never exceed the room, and later tokens get shares", () => {
     for (let room = 1; room <= 20; room++)
       for (let tokens = 1; tokens <= 25; tokens++) {
         let free = room;

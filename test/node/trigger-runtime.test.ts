@@ -256,7 +256,7 @@ describe("G13 a trigger", () => {
     },
   );
 
-  test("FIRE-1 answers to earlier times, in any order and number, change nothing of the present one", () => {
+  test("FIRE-1 answers to earlier times, in any order and number, do not affect the present time", () => {
     const NO = { code: "UNAVAILABLE", message: "No.", retriable: true };
     const outcomes = {
       started: (record: TriggerRecord, key: string, now: number) => started(record, key, { runId: key }, now),
@@ -273,7 +273,7 @@ describe("G13 a trigger", () => {
     fc.assert(
       fc.property(fc.array(answer, { minLength: 1, maxLength: 40 }), (answers) => {
         let [record, now] = [scheduled(recordOf(EVERY_FIVE), START), START];
-        // The first key is that of a delivery.
+        // The first key belongs to a delivery.
         const keys = ["delivery"];
         for (const { outcome, age, after } of answers) {
           now += after;

@@ -1,4 +1,4 @@
-/** Changes of memories, jobs, failures and restarts in any order: the store of vectors has the right ones at the end. */
+/** Changes of memories, jobs, failures and restarts in any order: the store has the right vectors at the end. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { IndexedMemories, someMemory } from "../support/indexed-memories.ts";
@@ -15,7 +15,7 @@ type Step =
   | { do: "advance"; ms: number }
   | { do: "mood"; mood: LateVectors["mood"]; lateMs: number };
 
-/** Numbers of few memories, so that the same go and come back. Some are the first and the last of a row of the index. */
+/** Numbers of few memories, so that steps remove and add the same memories again. Some numbers begin or end a row of the index. */
 const number = fc.constantFrom(1, 2, 63, 64, 127, 128, 200);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -111,7 +111,7 @@ class World {
 }
 
 test.each([100, 300])(
-  "MEMVECTORS-1 MEMVECTORS-2 MEMVECTORS-4 a vector number that goes and comes back is in the store at the end, with %i dimensions",
+  "MEMVECTORS-1 MEMVECTORS-2 MEMVECTORS-4 a vector number that is removed and added again is in the store at the end, with %i dimensions",
   async (dimensions) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60, size: "max" }), async (steps) => {

@@ -98,7 +98,7 @@ describe("I3 a call of a workflow", () => {
   });
 });
 
-/** Plays until the run waits for its gate, a day later. Returns the world with what its envelopes need. */
+/** Plays until the run waits for its gate, a day later. Returns the world, and functions that play on and send envelopes. */
 async function waiting() {
   const world = new FlowWorld(planOf([{ kind: "gate", ms: 3 * DAY }]));
   const acts: (() => Promise<void>)[] = [];
@@ -141,7 +141,7 @@ function idOf(world: FlowWorld): string {
 
 const place = (kind: string, id: string) => ({ kind, tenant: TENANT, id });
 
-test("FLOWCALL-6 an end from another run, and a wait of another run, change nothing", async () => {
+test("FLOWCALL-6 an end or a wait from another run is ignored", async () => {
   const { world, operation, run, play, send } = await waiting();
   await play(async () => {
     const to = world.root.address;
@@ -159,7 +159,7 @@ test("FLOWCALL-6 an end from another run, and a wait of another run, change noth
   expect(turnsOf(world)[0]?.operations[0]).toMatchObject({ result: DONE });
 });
 
-test("HOLD-2 an older message about a wait changes nothing", async () => {
+test("HOLD-2 an older message about a wait is ignored", async () => {
   const { world, operation, run, play, send } = await waiting();
   let state: RunState | undefined;
   await play(async () => {
@@ -182,7 +182,7 @@ test("HOLD-2 an older message about a wait changes nothing", async () => {
   expect(change?.state.tokens.get(token.id)?.phase).toMatchObject({ hold: { seq: 6, isHeld: false } });
 });
 
-test("FLOWCALL-1 FLOWCALL-3 a cancellation that overtakes its start refuses the start, and a start that comes again starts nothing", async () => {
+test("FLOWCALL-1 FLOWCALL-3 a cancellation that overtakes its start refuses the start, and a repeated start starts no other run", async () => {
   const { world, operation, play, send } = await waiting();
   await play(async () => {
     const address = { operationId: operation(), attempt: 2 };

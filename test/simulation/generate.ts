@@ -256,7 +256,7 @@ function messagePlan(random: Random): MessagePlan {
   });
 }
 
-/** The simulated model reads its place in a turn of several cycles from their answers, and an empty answer is not sent back. */
+/** The simulated model finds its place in a turn of several cycles by their answers, and an empty answer is not sent back. */
 function withCycles({ replies, ...message }: MessagePlan): MessagePlan {
   const hasCycles = replies.some(({ calls }) => calls.some(({ tool }) => BACKGROUND.has(tool)));
   const wordy = (reply: ReplyPlan) => ({ ...reply, length: Math.max(1, reply.length) });

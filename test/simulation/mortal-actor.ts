@@ -33,7 +33,7 @@ export interface MortalWorld {
 export interface MortalLife {
   alive: boolean;
   readonly mailbox: Mailbox;
-  /** The handlers of its jobs, beside that of the mailbox. */
+  /** The handlers of its jobs, without the job of the mailbox. */
   readonly jobs: Readonly<Record<string, () => number | null>>;
   /** Resumes what a crash interrupted. */
   wake(): Promise<void>;
@@ -184,7 +184,7 @@ function clockOf(life: MortalLife, clock: Clock): Clock {
       try {
         callback();
       } catch (error) {
-        // A crash that it struck; anything else is a defect.
+        // An error of an actor that still lives is a defect.
         if (life.alive) throw error;
       }
     });
@@ -204,7 +204,7 @@ function crossed(keyValue: KeyValue, cross: <Value>(operation: () => Value) => V
   };
 }
 
-/** Reports whether an error is that of a crash. */
+/** Reports whether an error comes from a crash. */
 export function isDeath(error: unknown): boolean {
   return error instanceof Error && (error.name === "Death" || error.message === "dead");
 }

@@ -10,7 +10,7 @@ import { type Batch, reportOf, shrinkTrial, tryPlan, trySeeds } from "./simulate
 import { simulateTree } from "./trees/run.ts";
 import { simulateTrigger } from "./triggers.ts";
 
-/** What is simulated beside conversations. */
+/** The simulations beside the simulation of conversations. */
 export type Others = "trees" | "memory" | "runs" | "flows" | "triggers";
 
 export type Job =

@@ -67,7 +67,7 @@ export class SteeredConversation {
   readonly crew: Map<string, string | Error>;
   /** How often each was asked for. */
   readonly asked: string[] = [];
-  /** What was written to memory, in order. */
+  /** The memories that were written, in order. */
   readonly written: { content: string; tainted: boolean }[] = [];
   /** The memories that every search finds. */
   memories: Memory[] = [];

@@ -36,7 +36,7 @@ function person(subject: string, ...roles: Principal["roles"]): Principal {
   return { subject, tenant: "test", roles: roles.length === 0 ? ["member"] : roles };
 }
 
-/** Each rule with the people whom it admits. The others get `PERMISSION_DENIED` if they read the conversation, otherwise `NOT_FOUND`. */
+/** Each rule with the people whom it admits. Other people get `PERMISSION_DENIED` if they read the conversation, otherwise `NOT_FOUND`. */
 const RULES: [name: string, need: ApprovalNeed, admitted: Name[]][] = [
   ["always", "always", ["ada", "participant", "operator", "admin"]],
   ["participant", { by: "participant" }, ["ada", "participant", "operator", "admin"]],
@@ -137,7 +137,7 @@ async function withBen(agent: string): Promise<TestConversation> {
   return conversation;
 }
 
-/** Begins a turn whose call waits for a person. */
+/** Begins a turn with a call that waits for a person. */
 async function asked(name: string) {
   const conversation = await withBen(agents.get(name) ?? "");
   const client = await conversation.connect();
@@ -192,7 +192,7 @@ describe("a call of a tool", () => {
     },
   );
 
-  test("WHO-1 ACCESS-3 I1 the refusal names the rule; a person whom the rule admits reads nothing else", async () => {
+  test("WHO-1 ACCESS-3 I1 the refusal names the rule; a person whom the rule admits reads only the request", async () => {
     const { conversation, turnId, operationId } = await asked("users");
     const answer = { method: "POST", body: JSON.stringify({ approved: true }) };
     const path = `${conversation.path}/operations/${operationId}/approval`;
@@ -307,7 +307,7 @@ describe("a call of a delegate of a delegate", () => {
 });
 
 describe("a gate of a run", () => {
-  /** Posts a workflow whose only node asks a person; returns its reference. */
+  /** Posts a workflow with a single node, which asks a person. Returns its reference. */
   async function flow(approval: ApprovalNeed, timeoutMs?: number): Promise<string> {
     const id = `asks_${crypto.randomUUID().slice(0, 8)}`;
     const rule = typeof approval === "object" ? { approval } : {};
@@ -375,7 +375,7 @@ describe("a gate of a run", () => {
     },
   );
 
-  test("RUNDOOR-4 I1 a person whom the rule admits gets the status of the run, and reads nothing of it", async () => {
+  test("RUNDOOR-4 I1 a person whom the rule admits gets the status of the run without its contents", async () => {
     const { id, gate } = await waiting(await flow({ by: { users: ["carol"] } }));
     for (const path of ["", "/journal", "/workflow", "/events"])
       await call("GET", `/${id}${path}`, 404, undefined, PEOPLE.named);

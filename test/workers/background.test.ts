@@ -36,7 +36,7 @@ const turnIn = ({ turns }: LiveConversation, turnId: string) => turns.find(({ id
 const operationsIn = (state: LiveConversation, turnId: string) =>
   turnIn(state, turnId)?.items.flatMap((item) => (item.type === "tool" ? [item.operation] : [])) ?? [];
 
-test("A16 A17 A18 A19 B10 ASYNC-2 a client sees the turn wait, its progress, and a message for each result; other turns go on meanwhile", async () => {
+test("A16 A17 A18 A19 B10 ASYNC-2 a client sees the turn wait, its progress, and a message for each result; other turns continue", async () => {
   const conversation = await createConversation(busy);
   const client = await conversation.connect();
   const { play, turnId } = await conversation.play(work("research", ["a", "b"], "A is there.", "B, too."));

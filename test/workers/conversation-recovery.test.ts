@@ -776,7 +776,7 @@ describe("what survives", () => {
     expect(await texts()).toEqual({ count: 4, size: 4 * (size + 2) });
   });
 
-  test("LARGE-1 LARGE-2 The results of a turn that outgrow what it may hold are stored, and no call fails for its size", async () => {
+  test("LARGE-1 LARGE-2 Results that exceed the room of a turn are stored, and no call fails because of its size", async () => {
     const { conversation, play, turnId } = await scene(
       () => ({
         replies: [

@@ -84,7 +84,7 @@ async function startRun(body: object): Promise<{ id: string; traceId: string }> 
   return { id: (await response.json<RunView>()).id, traceId };
 }
 
-/** Returns the names of the spans above a span, from the first one on. */
+/** Returns the names of a span and of the spans above it, from the top. */
 function pathTo(spans: readonly SpanView[], { name, parentSpanId }: SpanView): string[] {
   const parent = spans.find(({ spanId }) => spanId === parentSpanId);
   return parent === undefined ? [name] : [...pathTo(spans, parent), name];

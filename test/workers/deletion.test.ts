@@ -111,7 +111,7 @@ describe("G8 what follows a deletion", () => {
 });
 
 describe("G8 a deleted agent", () => {
-  test("A23 DELETE-4 LIFE-5 DELETE-5 DELETE-6 is not there any more, and each of its conversations goes on or fails", async () => {
+  test("A23 DELETE-4 LIFE-5 DELETE-5 DELETE-6 is gone, and each of its conversations continues or fails", async () => {
     const [first, other] = [await createAgent("test/plain"), await createAgent("test/plain")];
     const own = await secretConversation(first);
     const begun = await createConversation(first);
@@ -134,7 +134,7 @@ describe("G8 a deleted agent", () => {
       body: JSON.stringify({ id: first, persona: "test/plain" }),
     });
     expect(again.status).toBe(409);
-    // Its only agent is gone: it fails, says why, and stays readable.
+    // A conversation without another agent fails, gives the reason, and stays readable.
     await expect.poll(async () => (await own.view()).status).toBe("failed");
     await own.evict();
     const refused = await request(`${own.path}/turns`, {
@@ -152,7 +152,7 @@ describe("G8 a deleted agent", () => {
       type: "conversation.ended",
       data: { status: "failed", reason: `Its agent "${first}" was deleted.` },
     });
-    // Another agent takes part: it answers in the place of the first.
+    // If another agent takes part, it answers instead of the first.
     await expect
       .poll(async () => (await begun.view()).participants)
       .not.toContainEqual({ type: "agent", id: first });

@@ -107,7 +107,7 @@ const persona = (id: string, { contextAssembly, memoryExtraction, recalls }: Hoo
   });
 };
 
-/** The members that a context hook gets, and no others. */
+/** Exactly the members that a context hook gets. */
 const closedInput = z.strictObject({
   conversation_id: z.string(),
   turn_id: z.string(),
@@ -124,7 +124,10 @@ const closedInput = z.strictObject({
   memories: z.array(z.json()).optional(),
 });
 
-/** The persona `closed` recalls, and its hook takes only what the hook gives. The personas `assembly_HOW` and `extraction_HOW` have the workflow of the same id as their hook. */
+/**
+ * The persona `closed` recalls, and its hook takes only the known members. The personas `assembly_HOW` and `extraction_HOW` have the workflow of the
+ * same id as their hook.
+ */
 export const hookLibrary = defineLibrary("hookflows", {
   personas: [
     persona("closed", { contextAssembly: assembly("works", "closed", closedInput), recalls: true }),

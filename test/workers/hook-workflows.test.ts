@@ -109,7 +109,7 @@ describe("scenario 09: a context hook that is a workflow", () => {
     expect(turn.contextAssemblyRunId).toBe(id);
   });
 
-  test("HOOKIN-1 a closed input schema takes all that the hook gives, memories included", async () => {
+  test("HOOKIN-1 a closed input schema takes each member that the hook gives, also memories", async () => {
     const agent = await createAgent("hookflows/closed");
     expect(
       (await postTo(`/api/agents/${agent}/memories`, { content: "The bike is blue." }, ADA)).status,

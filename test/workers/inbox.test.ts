@@ -39,7 +39,7 @@ beforeAll(async () => {
   }
 });
 
-/** Begins a turn of Ada whose call waits for a person. Ben takes part. */
+/** Begins a turn of Ada with a call that waits for a person. Ben takes part. */
 async function asked(tool: string) {
   const conversation = await createConversation(agents[tool] ?? "");
   const join = { method: "POST", body: JSON.stringify({ type: "user", id: "ben" }) };
@@ -82,7 +82,7 @@ async function list(
 const idsOf = async (principal: Principal, query = "limit=200") =>
   (await list(principal, query)).approvals.map(({ operationId }) => operationId);
 
-/** Returns the people whose inbox has a request. */
+/** Returns the people who see a request in their inbox. */
 async function listedFor(operationId: string): Promise<string[]> {
   const found: string[] = [];
   for (const [name, principal] of Object.entries(EVERYONE))

@@ -1,4 +1,4 @@
-/** Conversations over long times. Ids of later tests would lie in the past, so this file has a runtime of its own. */
+/** Conversations over long times. This file needs its own runtime, because it moves the clock forward and later ids would be in the past. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createAgent, createConversation } from "./world.ts";
 

@@ -130,7 +130,7 @@ test("E9 E14 SPAWN-7 a model call, a tool, the stop of the tool and the stop of 
   const conversation = await createConversation(chief);
   const client = await conversation.connect();
   const child = new Play({ replies: [[{ text: "Half" }, { gate: "work" }]] });
-  // Of the four, `run_llm` calls the model, and `run_tool` runs the tool.
+  // `run_llm` calls the model, and `run_tool` runs the tool.
   const { play, turnId } = await conversation.play((key) => ({
     replies: [[spawn("narrow", child), { call: "patient", input: { key } }], [{ text: "Never." }]],
   }));
@@ -244,7 +244,7 @@ test("E25 SPAWN-4 SPAWN-7 the fourth sub-agent at a time is refused; when one ha
   await conversation.ended(next.turnId);
 });
 
-test("E25 SPAWN-7 its time over, a sub-agent is stopped, and so is its request to the provider", async () => {
+test("E25 SPAWN-7 a sub-agent is stopped when its time is over, and so is its request to the provider", async () => {
   const conversation = await createConversation(chief);
   const child = new Play({ replies: [[{ text: "Half" }, { gate: "work" }]] });
   const { play, turnId } = await conversation.play({

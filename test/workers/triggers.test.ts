@@ -255,7 +255,7 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     expect(await deliver(other, "")).toMatchObject({ status: 422, body: { code: "INVALID_INPUT" } });
   });
 
-  test("RECALL-8 brings text that nobody vouches for: a memory from it is tainted, and one from a trigger's own content is not", async () => {
+  test("RECALL-8 brings untrusted text: a memory from it is tainted, and one from a trigger's own content is not", async () => {
     const memory = { scope: "user" as const, extract: true };
     const agent = await createAgent({ identity: { systemPrompt: "Be brief." }, memory });
     const conversation = await createConversation(agent);

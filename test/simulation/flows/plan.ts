@@ -1,4 +1,4 @@
-/** Plans of turns that run workflows: what the runs do, for how long people let them wait, and when somebody stops a turn. A seed gives one plan. */
+/** Plans of turns that run workflows: the work of the runs, the delays of people, and the times of stops. Each seed gives a plan. */
 import { Random } from "../random.ts";
 
 /** A workflow: its steps follow each other. */
@@ -8,9 +8,9 @@ export interface FlowPlan {
 }
 
 export type FlowStep =
-  /** A person answers after so long; without `ms`, nobody does, and the gate fails after `limit`. */
+  /** A person answers after `ms`. Without `ms`, the gate fails after `limit`. */
   | { kind: "gate"; ms?: number; limit?: number }
-  /** An agent that calls a tool so often, each time for so long. With `asks`, a person approves the first call after that time. */
+  /** An agent with `calls` calls of a tool, each of which takes `ms`. A person approves the first call after `asks`, if present. */
   | { kind: "agent"; calls: number; ms: number; timeoutMs?: number; asks?: number }
   /** A task of so many milliseconds. */
   | { kind: "task"; ms: number }

@@ -1,4 +1,4 @@
-/** Runs one seed of the workflow tools, and checks its properties once all is at rest. Each property returns its violations in words. */
+/** Runs a seed of the workflow tools, and checks its properties after all work has ended. Each property returns its violations in words. */
 
 import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { isOver, type RunState } from "../../../src/agents/coordinator/core/state.ts";
@@ -10,14 +10,14 @@ import type { RunActor } from "./actors.ts";
 import { DAY, type FlowCall, type FlowPlan, type FlowsPlan, flowsOf, planFlows } from "./plan.ts";
 import { type Defect, FlowWorld, TOKENS } from "./world.ts";
 
-/** Plays a plan. Returns what is wrong; an empty list if nothing is. */
+/** Plays a plan. Returns its violations. */
 export async function playFlows(
   plan: FlowsPlan,
   defect?: Defect,
 ): Promise<{ world: FlowWorld; violations: string[] }> {
   const world = new FlowWorld(plan, defect);
   const log = console.error;
-  // Crashes are reported there, and defects.
+  // The code under test reports crashes and defects there.
   console.error = (...reported: unknown[]) => {
     const error = reported.find((one) => one instanceof Error);
     if (!isDeath(error)) world.log.push(`reported: ${error?.stack ?? reported.join(" ")}`);
@@ -32,7 +32,7 @@ export async function playFlows(
   }
 }
 
-/** Returns what is wrong with a seed. */
+/** Returns the violations of a seed. */
 export async function simulateFlows(seed: number, defect?: Defect): Promise<string[]> {
   const { world, violations } = await playFlows(planFlows(seed), defect);
   for (const actor of [...world.conversations.values(), ...world.runs.values()]) actor.database.close();
@@ -95,10 +95,10 @@ const TOKEN_ENDS: ReadonlySet<RunEntryType> = new Set(["token.completed", "token
 const RUN_ENDS: ReadonlySet<RunEntryType> = new Set([
   ...(["workflow.completed", "workflow.failed", "workflow.cancelled", "workflow.timed_out"] as const),
 ]);
-/** Milliseconds between the look of a start at the run above and its commit, at most. */
+/** Maximum time between the check of the run above by a start and its commit, in milliseconds. */
 const START_MS = 100;
 
-/** Each start has one end, no run starts anything after its end, and no tree holds room at rest. */
+/** Each start has one end, no run starts work after its end, and no tree holds room at rest. */
 function starts({ runs: actors }: FlowWorld, runs: readonly RunState[]): string[] {
   return runs.flatMap((run) => {
     const { id, parent, createdAt } = run.record;
@@ -111,7 +111,7 @@ function starts({ runs: actors }: FlowWorld, runs: readonly RunState[]): string[
     return [
       ...[...new Set(started)]
         .filter((token) => ends.filter((one) => one === token).length !== 1)
-        .map((token) => `the start of token ${token} of ${id} has not one end`),
+        .map((token) => `the start of token ${token} of ${id} does not have exactly one end`),
       ...(entries.slice(last + 1).some(({ type }) => type === "task.dispatched" || RUN_ENDS.has(type))
         ? [`${id} goes on after its end`]
         : []),
@@ -131,7 +131,7 @@ function entriesOf(actor: RunActor | undefined): RunEntry[] {
   }
 }
 
-/** Each run of a call is that of one attempt. No attempt has two. */
+/** Each run of a call belongs to one attempt. No attempt has two runs. */
 function owners(turns: readonly Turn[], runs: readonly RunState[]): string[] {
   const known = new Set(
     turns.flatMap((turn) =>
@@ -145,10 +145,10 @@ function owners(turns: readonly Turn[], runs: readonly RunState[]): string[] {
   );
 }
 
-/** Milliseconds in which a cancellation arrives on a network without faults. */
+/** A cancellation arrives within this time on a network without faults. Milliseconds. */
 const ARRIVAL_MS = 1_000;
 
-/** Without faults no run goes on for a call that waits no longer. */
+/** Without faults, a run ends when its call waits no longer. */
 function survivors({ plan, runs }: FlowWorld, turns: readonly Turn[]): string[] {
   if (plan.crashes > 0 || plan.badDeliveries > 0 || plan.resets.length > 0) return [];
   return turns.flatMap((turn) =>
@@ -164,8 +164,8 @@ function survivors({ plan, runs }: FlowWorld, turns: readonly Turn[]): string[] 
 }
 
 /**
- * The conversation has spent what the providers counted in all runs below it: never less, and no more if nothing was estimated. The agents of a
- * run that was stopped may report too late.
+ * The conversation has spent the tokens that the providers counted in all runs below it. It may have spent more if tokens were estimated, and less
+ * if a stopped run had agents that reported too late.
  */
 function ledger({ plan, root, requests, crashed }: FlowWorld, turns: readonly Turn[]): string[] {
   const { spent } = root.awake().runtime.state;
@@ -180,14 +180,14 @@ function ledger({ plan, root, requests, crashed }: FlowWorld, turns: readonly Tu
     : [`the conversation has spent ${spent.tokens} tokens, and the providers counted ${counted}`];
 }
 
-/** Milliseconds of what the network and the models take in a run, at most. */
+/** Maximum time of the network and the models in a run, in milliseconds. */
 const MARGIN_MS = 10_000;
 
-/** The outcome of a flow: the longest time without a person, and that since the last one answered. */
+/** The outcome of a flow: its longest time between two answers of people, and the time since the last answer. */
 interface Course {
   longest: number;
   since: number;
-  /** It fails for a reason of its own; `maybe` if that is too close to say. */
+  /** The flow fails for a reason of its own; `maybe` if the times are too close to decide. */
   fails: boolean | "maybe";
 }
 
@@ -223,7 +223,7 @@ function courseOf({ steps }: FlowPlan, before = 0): Course {
   return course;
 }
 
-/** Returns the time that all runs of a flow take, one after the other. */
+/** Returns the time of all runs of a flow, one after another. */
 function totalOf({ steps }: FlowPlan): number {
   return steps.reduce((sum, step) => {
     if (step.kind === "flow") return sum + (step.width ?? 1) * totalOf(step.flow);
@@ -233,7 +233,7 @@ function totalOf({ steps }: FlowPlan): number {
   }, 0);
 }
 
-/** If nothing fails and nobody stops anything, each call ends as its flow and its time limit say. */
+/** Without faults and stops, each call ends as its flow and its time limit require. */
 function outcomes({ plan }: FlowWorld, turns: readonly Turn[]): string[] {
   if (plan.crashes > 0 || plan.badDeliveries > 0 || plan.stops.length > 0 || plan.resets.length > 0)
     return [];
@@ -253,7 +253,7 @@ function outcomes({ plan }: FlowWorld, turns: readonly Turn[]): string[] {
   );
 }
 
-/** Returns the result of a call, or the code of its error; `undefined` if it is too close to say. */
+/** Returns the result of a call, or the code of its error; `undefined` if the times are too close to decide. */
 function expectedOf({ flow, timeoutMs = DAY }: FlowCall): string | undefined {
   // Runs that wait for room or for each other take longer than one branch.
   const isWide = flowsOf(flow).some(({ steps }) =>

@@ -58,7 +58,7 @@ export class FlowWorld {
   readonly conversations = new Map<string, ConversationActor>();
   readonly runs = new Map<string, RunActor>();
   readonly log: string[] = [];
-  /** Requests to models that were answered, and those that were not. */
+  /** Counts of the answered and the lost requests to models. */
   readonly requests = { answered: 0, lost: 0 };
   crashed = 0;
   /** Runs that ended while starts below them waited for room. */
@@ -116,7 +116,7 @@ export class FlowWorld {
     return actor;
   }
 
-  /** Runs the plan until nothing is left to do. */
+  /** Runs the plan to its end. */
   async play(): Promise<void> {
     const { turns, stops, resets, crashes, badDeliveries } = this.plan;
     const { runtime } = this.root.awake();
@@ -355,20 +355,20 @@ export class FlowWorld {
     };
   }
 
-  /** Signatures take no virtual time: the clock stands still meanwhile. */
+  /** The virtual clock stops while a signature is made. */
   async #signed<Value>(work: Promise<Value>): Promise<Value> {
     this.#signing.add(work);
     return work.finally(() => this.#signing.delete(work));
   }
 
-  /** Crashes are planned, and so are the refusals of an act. Anything else is a violation. */
+  /** Ignores planned crashes and refusals of an act. Logs other errors as violations. */
   swallow(error: unknown, refusals: readonly ErrorCode[] = []): void {
     const isRefusal = error instanceof DramatisError && refusals.includes(error.code);
     if (!isRefusal && !isDeath(error))
       this.log.push(`${this.clock.now()} ${error instanceof Error ? error.stack : error}`);
   }
 
-  /** A user repeats what the actor has not taken. */
+  /** A user repeats an act that the actor has not taken. */
   #act(act: (runtime: ReturnType<ConversationActor["awake"]>["runtime"]) => Promise<unknown>): void {
     const acted = (async () => act(this.root.awake().runtime))();
     acted.catch((error: unknown) => {

@@ -139,7 +139,7 @@ function sorted(value: Json): Json {
   return Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** Returns the tokens with attempts that have different inputs. The question of a gate is made anew. */
+/** Returns the tokens with attempts that have different inputs. Leaves out gates, which make their question again. */
 export function changedInputs(entries: readonly RunEntry[]): string[] {
   const gates = new Set(entries.flatMap(({ type, token }) => (type === "gate.opened" ? [token] : [])));
   const inputs = new Map<number, string>();

@@ -1,6 +1,6 @@
 /**
- * A run with the runs of its parts and its sub-workflows, whose cores a test plays in a random order: it ends the work of nodes, delivers envelopes, and lets the
- * actors of runs die, which then load what they have stored.
+ * A run with the runs of its parts and its sub-workflows. A test plays their cores in a random order: it ends the work of nodes, delivers
+ * envelopes, and lets the actors of runs die. A new actor loads the stored state.
  */
 import { newRun } from "../../../src/agents/coordinator/core/begin.ts";
 import { childRunOf, partResultOf } from "../../../src/agents/coordinator/core/child-run.ts";
@@ -138,7 +138,7 @@ export class PlayedTree {
             () =>
               this.take(id, { type: "gate.answered", token, answer: {}, by: "ada" }),
         );
-      // A token that waits for room goes on with the end of a run, not by itself.
+      // The end of another run resumes a token that waits for room.
       const isBehind = tokens.some(pendingIn(state));
       const works = [...tasks, ...gates];
       return isBehind ? [...works, () => this.take(id, { type: "run.advance" })] : works;
