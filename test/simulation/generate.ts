@@ -340,7 +340,9 @@ function aimed({ seed, conversations, faults }: Plan, random: Random): Plan {
     // A result comes late if its actor dies while the tool runs.
     if (ports.includes("tool.result"))
       crashes.push({ conversation, port: "tool.request", nth: 1, kind: "crash", when: "after" });
-    return ports.length === 0 ? plan : withCalls(plan, ports, random.fork(`conversation ${conversation}`));
+    if (ports.length === 0) return plan;
+    const called = withCalls(plan, ports, random.fork(`conversation ${conversation}`));
+    return plan.hooks?.assembly === undefined ? called : withTextOnly(called);
   });
   const first = faults.map((fault): Fault => {
     if (!AIMED.some((port) => port === fault.port)) return fault;
@@ -358,10 +360,11 @@ function withCalls(
   random: Random,
 ): ConversationPlan {
   const { budget, maxMoves } = plan;
-  // A stop may end a call before somebody answers.
-  const clients = ports.includes("approval")
-    ? plan.clients.map(({ acts: _, ...left }) => left)
-    : plan.clients;
+  // A stop may end a call before its report, and before somebody answers.
+  const clients =
+    ports.includes("approval") || random.chance(0.5)
+      ? plan.clients.map(({ acts: _, ...left }) => left)
+      : plan.clients;
   const [client = clientPlan(random.fork("client")), ...others] = clients;
   const [message = messagePlan(random.fork("message")), ...later] = client.messages;
   const [first = "approval", ...next] = ports.filter((port) => port !== "approval" || ports.length === 1);
