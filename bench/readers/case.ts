@@ -34,7 +34,7 @@ interface Growth {
   closed: number;
 }
 
-/** Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements and send none). */
+/** Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements, but do not send them). */
 export async function runReaders(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
     args: [...args],

@@ -6,23 +6,23 @@ import type { AttachmentStore, Owner } from "./attachment-store.ts";
 import { type KeptResult, RESULT_TYPE } from "./large-result.ts";
 
 export interface ResultKeeperPorts {
-  /** `null` where attachments are not stored. */
+  /** `null` if attachments are not stored. */
   store: AttachmentStore | null;
   /** The limit of attachments. */
   maxBytes: number;
   clock: Pick<Clock, "timer">;
 }
 
-/** A result that is to be stored. */
+/** A result before its storage. */
 export interface WholeResult {
   /** The id of its attachment. */
   id: string;
   name: string;
   /** Bytes of its JSON. */
   size: number;
-  /** Returns its JSON. What it throws, `keep` throws. */
+  /** Returns its JSON. `keep` rethrows its errors. */
   read(): Uint8Array | Promise<Uint8Array>;
-  /** Reports whether the conversation was deleted. Its attachments may have been removed before this result came. */
+  /** Reports whether the conversation was deleted. Its attachments may have been removed before this result was stored. */
   isDeleted(): boolean | Promise<boolean>;
 }
 

@@ -129,7 +129,7 @@ export interface AgentCallBody extends CallAddress, CallTrail {
 export interface AgentResultBody extends CallAddress {
   /** Absent in a later report: calls below, which ended after this one, have used up more. */
   outcome?: AgentOutcome;
-  /** The excerpt of an answer whose text is shortened. */
+  /** The excerpt of a shortened answer. */
   large?: ResultExcerpt;
   /** What the call has used up, with all calls that it has made, and not reported before. */
   spent: Amounts;

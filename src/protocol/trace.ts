@@ -26,7 +26,7 @@ export interface TracePart {
   spans: SpanView[];
   /** The ids of the conversations and the runs that its calls opened. */
   opened: string[];
-  /** The turns that the nodes of a run started in the conversation that started the run. Absent if there are none. */
+  /** The turns that the nodes of a run started in the conversation that started the run. Absent without such turns. */
   invited?: InvitedTurns;
   /** Some of its spans are left out. */
   partial?: boolean;

@@ -12,7 +12,7 @@ export class WorldClock extends VirtualClock {
     return super.now() + this.#skew;
   }
 
-  /** Milliseconds until the next timer; `undefined` if there is none. */
+  /** Milliseconds until the next timer; `undefined` without a timer. */
   get nextIn(): number | undefined {
     return this.nextDue === undefined ? undefined : Math.max(0, this.nextDue - super.now());
   }

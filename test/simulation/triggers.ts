@@ -1,6 +1,6 @@
 /**
- * Random triggers in a world that fails: the real trigger, store and start, with crashes and errors at each port, outages of the platform,
- * a wall clock that jumps forward, and people who change the trigger. A coordinator keeps the runs, once for each id.
+ * Random triggers in a world that fails: the real trigger, store and start, with crashes and errors at each port. The platform has outages, the
+ * wall clock jumps forward, and people change the trigger. A coordinator keeps one run for each id.
  */
 import { nextTime, parseCron } from "../../src/agents/trigger/core/cron.ts";
 import { disabled, scheduled } from "../../src/agents/trigger/core/firing.ts";
@@ -34,10 +34,10 @@ export interface SimulatedTrigger {
 const MINUTE = 60_000;
 const CRONS = ["* * * * *", "*/5 * * * *", "7 * * * *"] as const;
 const LAST_POINT = 500;
-/** Minutes with faults, and minutes after them in which nothing fails. */
+/** Minutes with faults, then minutes without faults. */
 const WILD_MINUTES = 240;
 const CALM_MINUTES = 150;
-/** Jobs in one second, beyond which the trigger is busy for nothing. */
+/** With this many jobs in one second, the trigger is busy without work. */
 const MAX_RINGS = 5;
 /** Delay before the platform repeats a wake-up that failed. */
 const AGAIN_MS = 5_000;
@@ -53,7 +53,7 @@ class Simulated {
   readonly #keyValue = new NodeKeyValue(this.#database);
   readonly #crossings: Crossings;
   readonly #violations: string[] = [];
-  /** The request of each key, and the keys with a run, or with a failure that is final. */
+  /** The request of each key, the keys with a run, and the keys with a final failure. */
   readonly #requests = new Map<string, string>();
   readonly #runs = new Set<string>();
   readonly #failed = new Set<string>();
@@ -71,7 +71,7 @@ class Simulated {
   #rings = 0;
   /** Resolves when the start under way reaches the coordinator. */
   #hashing = Promise.resolve();
-  /** Somebody has disabled the trigger since the last look. */
+  /** A person has disabled the trigger since the last check. */
   #isDropped = false;
 
   constructor(private readonly random: Random) {
@@ -184,12 +184,12 @@ class Simulated {
     };
     const actors = { coordinator: async () => coordinator, conversation };
     const started = start({ actors, mayAct: () => true }, firing);
-    // A life that has died hears of no failure.
+    // A dead life learns of no failure.
     started.catch(reached);
     return started;
   }
 
-  /** The clock of the newest life. A timer that dies with it does nothing. */
+  /** The clock of the newest life. Its timers die with it. */
   #mortal(): Clock {
     const life = this.#life;
     const timer = (milliseconds: number, callback: () => void) =>
@@ -246,7 +246,7 @@ class Simulated {
     this.kill();
   }
 
-  /** Changes the trigger as somebody who repeats what failed. */
+  /** Changes the trigger, and repeats the change if it fails. */
   async #change(change: (record: TriggerRecord, now: number) => TriggerRecord): Promise<void> {
     for (let tries = 0; tries < 20; tries++) {
       this.#revive();
@@ -312,7 +312,7 @@ class Simulated {
     }
   }
 
-  /** Looks whether a time that was due has gone without a run, a final failure, a day of attempts or a person who wanted that. */
+  /** Checks that no due time disappears without a run, a final failure, a day of attempts or a person's change. */
   #look(): void {
     const { due } = this.#stored;
     const before = this.#due;
@@ -330,13 +330,13 @@ class Simulated {
       this.#violations.push(`${toIso(due.scheduledAt)} comes after ${key}.`);
   }
 
-  /** Every time since a calm began must have its run, and the next one must be armed. */
+  /** Checks that each time since `since` has its run, and that the next time is armed. */
   #judge(since: number): void {
     const { when, due, nextAt, lastError } = this.#stored;
     if (!("cron" in when)) return;
     const cron = parseCron(when.cron);
     const times: number[] = [];
-    // What was due when the calm began comes first, and the times until then are one.
+    // Older due times come first, and they share one run.
     for (
       let at = nextTime(cron, since + 10 * MINUTE);
       at !== undefined && at < this.#clock.now();

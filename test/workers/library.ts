@@ -228,7 +228,7 @@ const assemble = defineTask({
   }),
 });
 
-/** A hook whose request offers the tools of the cycle. */
+/** A hook with a request that offers the tools of the cycle. */
 const assembleTools = defineTask({
   id: "assemble_tools",
   input: z.looseObject({

@@ -6,8 +6,8 @@
  *             call is unknown, and the run is cancelled.
  * FLOWCALL-5  The end of a run brings the amounts that the run and all work below it have used. They count once, also if the call already has
  *             another result.
- * FLOWCALL-7  An output for which an envelope or the turn has no room is a success (LARGE-1). The call of a hook fails, because the hook needs
- *           the whole output.
+ * FLOWCALL-7  An output that does not fit into an envelope or the turn is a success (LARGE-1). The call of a hook fails, because the hook needs
+ *             the whole output.
  * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
  */
 import { type Amounts, NOTHING } from "../../model/spending.ts";

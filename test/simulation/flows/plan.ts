@@ -12,9 +12,9 @@ export type FlowStep =
   | { kind: "gate"; ms?: number; limit?: number }
   /** An agent with `calls` calls of a tool, each of which takes `ms`. A person approves the first call after `asks`, if present. */
   | { kind: "agent"; calls: number; ms: number; timeoutMs?: number; asks?: number }
-  /** A task of so many milliseconds. */
+  /** A task that takes `ms`. */
   | { kind: "task"; ms: number }
-  /** A sub-workflow, in as many runs at once as `width` says, or one. */
+  /** A sub-workflow, in `width` runs at once. Default: 1. */
   | { kind: "flow"; flow: FlowPlan; width?: number };
 
 export interface FlowCall {
@@ -33,7 +33,7 @@ export interface TurnPlan {
 
 export interface FlowsPlan {
   seed: number;
-  /** Runs that may work below the run of a call at once, and branches above which a fan-out is spread over runs; by default as deployed. */
+  /** The runs that may work below the run of a call at once, and the branches above which a fan-out is spread. Default: the deployed values. */
   room?: number;
   spread?: number;
   turns: TurnPlan[];
@@ -136,7 +136,7 @@ function crowdOf(random: Random, id: () => number): FlowPlan {
   return { id: id(), steps: [{ kind: "flow", flow: { id: id(), steps: [step] }, width: random.int(2, 3) }] };
 }
 
-/** Returns a flow with those below it. */
+/** Returns a flow and all flows below it. */
 export function flowsOf(flow: FlowPlan): FlowPlan[] {
   return [flow, ...flow.steps.flatMap((step) => (step.kind === "flow" ? flowsOf(step.flow) : []))];
 }

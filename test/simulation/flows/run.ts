@@ -113,7 +113,7 @@ function starts({ runs: actors }: FlowWorld, runs: readonly RunState[]): string[
         .filter((token) => ends.filter((one) => one === token).length !== 1)
         .map((token) => `the start of token ${token} of ${id} does not have exactly one end`),
       ...(entries.slice(last + 1).some(({ type }) => type === "task.dispatched" || RUN_ENDS.has(type))
-        ? [`${id} goes on after its end`]
+        ? [`${id} continues after its end`]
         : []),
       ...([...run.tokens.values()].some((token) => heldBy(token) > 0) ? [`${id} holds room at rest`] : []),
       ...(late > START_MS ? [`${id} began ${late} ms after the end of the run above`] : []),

@@ -1,8 +1,8 @@
 /**
  * The marks of the parts of a turn. Pure.
  *
- * RECALL-8  A memory that a turn, a hook or an extraction writes is tainted if and only if its request has untrusted content. Untrusted
- *           are results and errors of tools, of clients and of other agents, words of other agents, attachments, an imported history,
+ * RECALL-8  A memory that a turn, a hook or an extraction writes is tainted if and only if its request has untrusted content. Results and errors
+ *           of tools, of clients and of other agents, and words of other agents are untrusted. So are attachments, an imported history,
  *           messages that their sender calls untrusted, bodies of webhooks, and tainted memories. The tools of memory add no mark of their own.
  */
 import { builtIn } from "../../../library/built-in.ts";

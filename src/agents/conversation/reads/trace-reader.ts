@@ -3,7 +3,7 @@
  *
  * TRACEREAD-1  The part of a turn contains the turns of its exchange: that of the user's message, and those that agents started after
  *              it. The part without a turn contains the conversation's first exchange: the work of the agent that a call reached.
- * TRACEREAD-3  The part for a run contains the turns of the exchange that the run invited, and those that agents started after them.
+ * TRACEREAD-3  The part for a run contains the turns of the exchange that the run invited, and the turns that agents started after them.
  * TRACEREAD-4  A person who may not read the runs of the turn gets the part without them, and the part says that it is partial.
  * TRACEREAD-2  It has the spans of work that is over, as they are exported, whether or not they were.
  */

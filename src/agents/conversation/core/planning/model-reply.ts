@@ -108,7 +108,7 @@ export function planModelReply(
   return [...decisions, ...planNext(state, { ...turn, operations }, pending, turn.replies.length + 1)];
 }
 
-/** Returns the result of a call beside which no other call is allowed (SINGLECALL-1); `null` for an allowed call. */
+/** Returns the refusal of a further call if the turn allows a single call (SINGLECALL-1); `null` for an allowed call. */
 function excessCall({ singleCalls }: Turn, index: number, toolCallId: string): ToolResult | null {
   if (singleCalls === undefined || index === 0) return null;
   const message =
