@@ -10,6 +10,9 @@ export interface ApprovalActions {
 
 export const Approvals = createContext<ApprovalActions | null>(null);
 
+/** The note beside the buttons of a request that the user may not answer. */
+export const NOT_YOU = "You may not.";
+
 /** Reports whether an error says that the user may not answer a request. */
 export function isExcluded(error: unknown): boolean {
   return error instanceof DramatisClientError && error.code === "PERMISSION_DENIED";

@@ -33,6 +33,7 @@ import { defined } from "../shared/defined.ts";
 import type { Json } from "../shared/json.ts";
 import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
+import type { Role } from "../shared/roles.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
 import { type MemoriesClient, memoriesClient } from "./memories.ts";
@@ -206,6 +207,14 @@ export interface DramatisClient {
      */
     retry(id: string, options?: RetryRun & RequestOptions): Promise<RunView>;
   };
+  /**
+   * Returns the subject, the tenant and the roles of your requests.
+   *
+   * @example
+   * const me = await client.me();
+   * const mine = pendingApprovals(state).filter(({ approval = {} }) => mayAnswer(approval, me, true));
+   */
+  me(options?: RequestOptions): Promise<{ subject: string; tenant: string; roles: Role[] }>;
   approvals: {
     /** Lists the calls of tools and the gates that wait for you. `since` is a time in ISO 8601. */
     list(options?: WaitingRequest): Promise<{ approvals: WaitingApproval[]; nextCursor?: string }>;
@@ -363,6 +372,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       retry: (id, { signal, ...options } = {}) =>
         post(pathOf("runs", id, "retry"), options, defined({ signal })),
     },
+    me: (init) => get(pathOf("me"), init),
     approvals: {
       list: ({ kind, agent, conversation, run, since, ...page } = {}) =>
         list("approvals", page, { kind, agent, conversation, run, since }),

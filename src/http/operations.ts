@@ -18,6 +18,7 @@ import { healthOperations } from "./routes/health.ts";
 import { hookOperations } from "./routes/hooks.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
+import { meOperations, meRoutes } from "./routes/me.ts";
 import { memoryRoutes } from "./routes/memories.ts";
 import { memoryOperations } from "./routes/memory-operations.ts";
 import { participantOperations, participantRoutes } from "./routes/participants.ts";
@@ -51,6 +52,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...responseOperations,
   ...deadLetterOperations,
   ...healthOperations,
+  ...meOperations,
   ...descriptionOperations,
 ];
 
@@ -75,5 +77,6 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   chatCompletionRoutes(app);
   responseRoutes(app);
   deadLetterRoutes(app);
+  meRoutes(app);
   descriptionRoutes(app, OPERATIONS);
 }

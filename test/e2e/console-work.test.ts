@@ -359,6 +359,36 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await tool.getByRole("figure", { name: "Input as the model wrote it" }).waitFor();
   });
 
+  it("WHO-1 WHO-3 disables the buttons of a call that the user may not answer, and says who may", async () => {
+    const post = (path: string, body: object) =>
+      fetch(new URL(path, world.server.url), {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const tool = {
+      ...{ id: "pay", name: "pay", description: "Pays.", target: { task: "work/transfer" } },
+      ...{ inputSchema: { type: "object", properties: {} }, approval: { notRequester: true } },
+      inputMapping: { url: "'/bank/none'", item: "'1 €'" },
+    };
+    expect((await post("/api/libraries/payers/tools", tool)).status).toBe(201);
+    const persona = {
+      identity: { systemPrompt: "You pay.", modelProfileId: "work/priced" },
+      tools: { toolIds: ["payers/pay"] },
+    };
+    expect((await post("/api/agents", { id: "payer", persona })).status).toBe(201);
+    const { page } = await visit({}, "payer");
+    await say(page, "!tool pay {}");
+    const card = page.getByRole("group", { name: /^Approve this call\? pay/ });
+    await card.getByText("Only participants, except the requester, may answer. You may not.").waitFor();
+    for (const name of ["Approve", "Deny"]) {
+      const button = card.getByRole("button", { name });
+      expect(await button.getAttribute("aria-disabled")).toBe("true");
+      await button.press("Enter");
+    }
+    expect(await card.getByRole("alert").count()).toBe(0);
+  });
+
   it.each(["transfer", "ask_porter"])(
     "APPROVE-4 tells who answers a call of %s second that another answer was first",
     async (tool) => {

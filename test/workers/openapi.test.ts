@@ -508,6 +508,7 @@ describe("API-1 answers fit the document", () => {
 
   test("of the runtime", async () => {
     await ask("getHealth", "/health");
+    await ask("getMe", "/api/me");
     await ask("getDescription", "/openapi.json");
   });
 

@@ -185,6 +185,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listDeadLetters: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
   redeliver: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   getHealth: same(MAY),
+  getMe: same(MAY),
   getDescription: same(MAY),
 };
 

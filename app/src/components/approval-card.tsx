@@ -4,8 +4,9 @@
  */
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { DramatisClientError, type OperationState, whoMayAnswer } from "../../../src/client/index.ts";
-import { type ApprovalActions, isExcluded } from "../approvals.ts";
+import { type ApprovalActions, isExcluded, NOT_YOU } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
+import { useExcluded } from "../hooks/use-excluded.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
@@ -29,7 +30,8 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>(undefined);
   const rule = approval?.rule;
-  const isDisabled = sending !== null || isExcluded(error);
+  const excluded = useExcluded(approval ?? {});
+  const isDisabled = sending !== null || excluded || isExcluded(error);
 
   useLayoutEffect(() => {
     const element = card.current;
@@ -84,7 +86,11 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
           </span>
         )}
       </p>
-      {rule !== undefined && <p className="text-xs text-muted">{whoMayAnswer(rule)}</p>}
+      {rule !== undefined && (
+        <p className="text-xs text-muted">
+          {whoMayAnswer(rule)} {excluded && NOT_YOU}
+        </p>
+      )}
       {target !== undefined && (
         <p>
           Runs <span className="font-mono text-[0.8125rem]">{target}</span>

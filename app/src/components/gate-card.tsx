@@ -5,8 +5,9 @@
 import { type FormEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { DramatisClientError, type GateView, whoMayAnswer } from "../../../src/client/index.ts";
 import type { Json, JsonObject } from "../../../src/shared/json.ts";
-import { isExcluded } from "../approvals.ts";
+import { isExcluded, NOT_YOU } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
+import { useExcluded } from "../hooks/use-excluded.ts";
 import { answerOf, errorsAt, FORM, fieldsOf, type GateErrors, type GateTexts } from "../runs/gate-form.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { GateFieldView } from "./gate-field.tsx";
@@ -53,7 +54,8 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
   const [errors, setErrors] = useState(NO_ERRORS);
   const [failure, setFailure] = useState<{ error: unknown; verdict: Verdict } | undefined>(undefined);
   const isRefused = isExcluded(failure?.error);
-  const isDisabled = sending !== null || isRefused;
+  const excluded = useExcluded(gate);
+  const isDisabled = sending !== null || excluded || isRefused;
   const fields = fieldsOf(gate);
   const verdicts: Verdict[] = kind === "human.input" ? ["send"] : ["approve", "deny"];
 
@@ -118,7 +120,11 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
       <h3 id={title} tabIndex={-1} data-question className="font-medium whitespace-pre-wrap wrap-anywhere">
         {prompt === "" ? "An answer is needed." : prompt}
       </h3>
-      {rule !== undefined && <p className="text-xs text-muted">{whoMayAnswer(rule)}</p>}
+      {rule !== undefined && (
+        <p className="text-xs text-muted">
+          {whoMayAnswer(rule)} {excluded && NOT_YOU}
+        </p>
+      )}
       {Object.keys(input).length > 0 && <JsonView label="Input" value={input} exact />}
       {fields.map((field) => (
         <GateFieldView
