@@ -5,7 +5,7 @@ import { spanView, type TracePart } from "../../../protocol/trace.ts";
 import { spansOf } from "../core/spans.ts";
 import type { RunState } from "../core/state.ts";
 import { traceOf } from "../core/trace.ts";
-import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journal.ts";
+import type { RunJournal, RunJournalRow } from "../store/run-journal.ts";
 
 /** Spans of one run in a trace. */
 const MAX_RUN_SPANS = 1_000;
@@ -13,7 +13,7 @@ const MAX_RUN_SPANS = 1_000;
 const MAX_ENTRIES = 20_000;
 
 /** Returns the part of a run in its trace. */
-export function readRunTrace({ record, seq }: RunState, journal: Pick<RunJournal, "holding">): TracePart {
+export function readRunTrace({ record, seq }: RunState, journal: Pick<RunJournal, "from">): TracePart {
   const { id: runId, origin } = record;
   const { spans, opened, hasInvited, isCut } = spansOf(record, rowsOf(journal), MAX_RUN_SPANS);
   return {
@@ -26,11 +26,9 @@ export function readRunTrace({ record, seq }: RunState, journal: Pick<RunJournal
   };
 }
 
-function* rowsOf(journal: Pick<RunJournal, "holding">): Generator<RunJournalRow> {
-  for (let next = 1; next <= MAX_ENTRIES; ) {
-    const row = journal.holding(next);
-    if (row === undefined) return;
+function* rowsOf(journal: Pick<RunJournal, "from">): Generator<RunJournalRow> {
+  for (const row of journal.from(1)) {
+    if (row.seq > MAX_ENTRIES) return;
     yield row;
-    next = lastSeq(row) + 1;
   }
 }

@@ -204,24 +204,23 @@ const optionsSchema = pageOptionsSchema((cursor) => /^[0-9]{1,15}$/.test(cursor)
  * Returns a page of the journal, ascending. It ends before the entry with which it would have more than `MAX_PART` characters. Throws
  * `INVALID_INPUT`.
  */
-export function journalPage(journal: RunJournal, options: PageOptions = {}): Page<RunEntryView> {
+export function journalPage(
+  journal: Pick<RunJournal, "from">,
+  options: PageOptions = {},
+): Page<RunEntryView> {
   const { limit, cursor } = validate(optionsSchema, options, "/options");
   const items: RunEntryView[] = [];
   let length = 0;
-  let next = cursor === undefined ? 1 : Number(cursor) + 1;
-  for (;;) {
-    // One commit at a time: a hundred of them may have more than the memory of an actor.
-    const row = journal.holding(next);
-    if (row === undefined) return { items };
-    for (const [index, entry] of row.entries.entries()) {
-      const seq = row.seq + index;
-      if (seq < next) continue;
-      const view: RunEntryView = { seq, time: toIso(row.at), ...entry };
+  const first = cursor === undefined ? 1 : Number(cursor) + 1;
+  for (const { seq: start, at, entries } of journal.from(first))
+    for (const [index, entry] of entries.entries()) {
+      const seq = start + index;
+      if (seq < first) continue;
+      const view: RunEntryView = { seq, time: toIso(at), ...entry };
       length += JSON.stringify(view).length;
       if (items.length === limit || (items.length > 0 && length > MAX_PART))
         return { items, nextCursor: String(seq - 1) };
       items.push(view);
-      next = seq + 1;
     }
-  }
+  return { items };
 }

@@ -2,6 +2,7 @@
  * The table `run_journal`: one packed row a commit.
  *
  * RUNJOURNAL-1  Entry numbers are gapless: the first number of a row is one more than the last of the row before it.
+ * RUNJOURNAL-2  One statement reads any number of rows. Only one row at a time is in memory.
  */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -24,6 +25,8 @@ const NEWEST = "SELECT seq, at, body FROM run_journal ORDER BY seq DESC LIMIT 1"
 const ONE = "SELECT seq, at, body FROM run_journal WHERE seq = ?";
 /** The row with an entry is the last one that begins at or before it. */
 const HOLDING = "SELECT seq, at, body FROM run_journal WHERE seq <= ? ORDER BY seq DESC LIMIT 1";
+const FROM = `SELECT seq, at, body FROM run_journal
+  WHERE seq >= (SELECT MAX(seq) FROM run_journal WHERE seq <= ?) ORDER BY seq`;
 
 type Row = { seq: number; at: number; body: PackedText };
 type PackedEntry = [type: RunEntryType, token?: number | null, node?: string | null, data?: Json];
@@ -57,6 +60,11 @@ export class RunJournal {
     const [stored] = this.database.all<Row>(HOLDING, seq);
     const row = stored && this.#unpack(stored).row;
     return row !== undefined && lastSeq(row) >= seq ? row : undefined;
+  }
+
+  /** Yields the row with an entry, or the newest row if there is none, and the rows after it. */
+  *from(seq: number): Generator<RunJournalRow> {
+    for (const stored of this.database.each<Row>(FROM, seq)) yield this.#unpack(stored).row;
   }
 
   #unpack({ seq, at, body }: Row): { row: RunJournalRow; head: Head } {
