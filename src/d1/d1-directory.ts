@@ -17,24 +17,28 @@ import { jurisdictionOf } from "../shared/location.ts";
 import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { toIso } from "../shared/time.ts";
+import {
+  approvalRow,
+  keyOf,
+  LIST_APPROVALS,
+  PUT_APPROVAL_PLACE,
+  PUT_APPROVALS,
+  PUT_APPROVERS,
+  REMOVE_APPROVALS,
+  REMOVE_APPROVERS,
+} from "./approval-statements.ts";
 import type { ConversationUsage, Directory, PublishedRun, RunFilter } from "./directory.ts";
 import { D1Queries } from "./queries.ts";
 import {
   LIST_AGENTS,
-  LIST_APPROVALS,
   LIST_CONVERSATIONS,
   LIST_CONVERSATIONS_OF_USER,
   listRuns,
   PUT_AGENT,
-  PUT_APPROVAL_PLACE,
-  PUT_APPROVALS,
-  PUT_APPROVERS,
   PUT_CONVERSATION,
   PUT_RUN,
   PUT_USAGE,
   PUT_USERS,
-  REMOVE_APPROVALS,
-  REMOVE_APPROVERS,
   REMOVE_USERS,
   SUM_USAGE,
 } from "./statements.ts";
@@ -74,20 +78,6 @@ type RunRow = {
 };
 
 type UsageRow = Omit<AgentUsage, "agentId" | "cost"> & { nanoDollars: number };
-
-type ApprovalRow = { created_at: number; id: string; request: string };
-
-/** Returns a request as the statements take it. */
-function approvalRow({ approval, approvers }: ListedApproval) {
-  const { operationId: id, kind, requestedAt, expiresAt, rule, requester } = approval;
-  return {
-    ...{ id, kind, approvers, request: approval },
-    createdAt: Date.parse(requestedAt),
-    agentId: kind === "tool" ? approval.agentId : null,
-    excluded: rule?.notRequester === true ? (requester ?? null) : null,
-    expiresAt: expiresAt === undefined ? null : Date.parse(expiresAt),
-  };
-}
 
 /** Cheap to create. */
 export class D1Directory implements Directory {
@@ -141,34 +131,38 @@ export class D1Directory implements Directory {
     seq: number,
     waiting: readonly ListedApproval[],
   ): Promise<void> {
-    const items = JSON.stringify(waiting.map(approvalRow));
-    const key = [tenant, place, seq] as const;
+    const values = [tenant, place, seq, JSON.stringify(waiting.map(approvalRow))] as const;
     await this.#queries.write(
-      [PUT_APPROVAL_PLACE, ...key],
-      [REMOVE_APPROVERS, ...key],
-      [REMOVE_APPROVALS, ...key],
-      [PUT_APPROVALS, ...key, items],
-      [PUT_APPROVERS, ...key, items],
+      [PUT_APPROVAL_PLACE, tenant, place, seq],
+      [REMOVE_APPROVERS, ...values],
+      [REMOVE_APPROVALS, ...values],
+      [PUT_APPROVALS, ...values],
+      [PUT_APPROVERS, ...values],
     );
   }
 
   async approvals(
     principal: Principal,
-    { kind, agent, conversation, run, since, now, ...options }: ApprovalsRequest & { now: number },
+    { kind, agent, conversation, run, since = 0, now, ...options }: ApprovalsRequest & { now: number },
   ): Promise<Page<WaitingApproval>> {
     const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
-    const range = [tenant, after.createdAt, after.id, limit + 1] as const;
-    const filters = [kind, agent, conversation, run, since].map((value) => value ?? null);
-    const caller = [JSON.stringify(namesOf(principal)), subject, now] as const;
-    const rows = await this.#queries.read<ApprovalRow>(
-      LIST_APPROVALS[order],
-      ...range,
-      ...caller,
-      ...filters,
+    const place = conversation ?? run;
+    const listed = kind ?? (conversation !== undefined ? "tool" : run !== undefined ? "gate" : undefined);
+    const index = place !== undefined ? "place" : agent !== undefined ? "agent" : "all";
+    const rows = await this.#queries.read<{ request: string }>(
+      LIST_APPROVALS[index][order],
+      ...[tenant, keyOf(after), limit + 1, JSON.stringify(namesOf(principal)), subject, now, since],
+      ...[listed, place ?? agent, agent, conversation, run].map((value) => value ?? null),
     );
     // SAFETY: only putApprovals writes this column, from a value of this type.
-    return pageOf(rows, limit, ({ request }) => JSON.parse(request) as WaitingApproval, cursorOf);
+    const requests = rows.map(({ request }) => JSON.parse(request) as WaitingApproval);
+    return pageOf(
+      requests,
+      limit,
+      (request) => request,
+      ({ operationId: id, requestedAt }) => encodeCursor({ createdAt: Date.parse(requestedAt), id }),
+    );
   }
 
   async usage(tenant: string, agentId: string): Promise<AgentUsage> {

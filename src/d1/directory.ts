@@ -9,6 +9,9 @@
  *        a status.
  * DIR-6  A request for approval is listed for the people who may answer it, and for no other person. An older state of its place never replaces a
  *        newer state.
+ * DIR-7  A put of a place's requests writes the rows that change, whatever the place has.
+ * DIR-8  A page of requests reads about as many rows as it has, for each caller, with and without a filter. In addition it reads a request that
+ *        expired, until twice its time limit is over. It reads the caller's own request that others must answer, if a role of the caller may answer.
  * DIR-4  An older state of a run never replaces a newer one, in whatever order they are put.
  */
 

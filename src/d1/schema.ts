@@ -7,7 +7,8 @@
  *           optional columns, and removes nothing that the release before uses.
  *
  * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the
- * lists of one starter, of one status and of one workflow, and triggers one for those that act as one subject.
+ * lists of one starter, of one status and of one workflow, and triggers one for those that act as one subject. Requests for approval are
+ * listed by the names of their approvers (approval-statements.ts).
  */
 
 export interface Migration {
@@ -182,26 +183,26 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
       `CREATE TABLE approvals (
         tenant TEXT NOT NULL,
-        created_at INTEGER NOT NULL,
-        id TEXT NOT NULL,
+        key TEXT NOT NULL,
         place TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        agent_id TEXT,
         excluded TEXT,
         expires_at INTEGER,
         request TEXT NOT NULL,
-        PRIMARY KEY (tenant, created_at, id)
+        PRIMARY KEY (tenant, key)
       ) STRICT, WITHOUT ROWID`,
       "CREATE INDEX approvals_by_place ON approvals (tenant, place)",
       `CREATE TABLE approvers (
         tenant TEXT NOT NULL,
         name TEXT NOT NULL,
-        created_at INTEGER NOT NULL,
-        id TEXT NOT NULL,
+        lane TEXT NOT NULL,
+        key TEXT NOT NULL,
         place TEXT NOT NULL,
-        PRIMARY KEY (tenant, name, created_at, id)
+        agent_id TEXT,
+        PRIMARY KEY (tenant, name, lane, key)
       ) STRICT, WITHOUT ROWID`,
-      "CREATE INDEX approvers_by_place ON approvers (tenant, place)",
+      "CREATE INDEX approvers_by_place ON approvers (tenant, place, name, lane, key)",
+      `CREATE INDEX approvers_by_agent ON approvers (tenant, agent_id, name, lane, key)
+        WHERE agent_id IS NOT NULL`,
     ],
   },
 ];

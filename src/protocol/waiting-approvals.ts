@@ -65,19 +65,21 @@ export type ApprovalsRequest = PageOptions & ApprovalFilter;
 
 /** Returns the people who may answer, by the names that `namesOf` returns. `readers` and operators may read the conversation or the run. */
 export function approversOf({ rule = {}, requester }: AnsweredBy, readers: readonly string[]): string[] {
-  const { by = "participant" } = rule;
+  const { by = "participant", notRequester } = rule;
   const operators = "role:operator";
+  const named = (users: readonly string[]) =>
+    users.filter((user) => notRequester !== true || user !== requester).map((user) => `user:${user}`);
   switch (by) {
     case "requester":
       if (requester === undefined) return [];
       return [readers.includes(requester) ? `user:${requester}` : `operator:${requester}`];
     case "participant":
-      return [...readers.map((user) => `user:${user}`), operators];
+      return [...named(readers), operators];
     case "operator":
       return [operators];
     default: {
       const { roles = [], users = [] } = by;
-      return [...users.map((user) => `user:${user}`), ...roles.map((role) => `role:${role}`)];
+      return [...named(users), ...roles.map((role) => `role:${role}`)];
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The rows that D1 reads for an action. */
+/** The rows that D1 reads and writes for an action. */
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
 
@@ -13,5 +13,20 @@ export async function rowsRead(action: () => Promise<unknown>): Promise<number> 
     return total;
   } finally {
     all.mockRestore();
+  }
+}
+
+/** Runs an action that writes. Returns the rows that it writes, entries of indexes included, and its statements. */
+export async function rowsWritten(
+  action: () => Promise<unknown>,
+): Promise<{ rows: number; statements: number }> {
+  const batch = vi.spyOn(Object.getPrototypeOf(env.DB) as D1Database, "batch");
+  try {
+    await action();
+    const results = (await Promise.all(batch.mock.results.map(({ value }) => value))).flat();
+    const rows = results.reduce((total, { meta }) => total + meta.rows_written, 0);
+    return { rows, statements: results.length };
+  } finally {
+    batch.mockRestore();
   }
 }
