@@ -59,11 +59,11 @@ SELECT ?1, name.value, item.value ->> 'lane', item.value ->> 'key', ?2, item.val
 FROM ${APPROVERS} WHERE ${IS_NEWEST}`;
 
 /**
- * Returns the list of requests in both orders. It reads the index of `scope`, of which `?9` is the value.
+ * Returns the list of requests in both orders. The list reads the index of `scope`. `?9` is the place or the agent in that index.
  *
- * `?1` is the tenant, `?2` the key to continue after, `?3` the number of rows, `?4` a JSON list of the caller's names, `?5` the subject, `?6` the
- * time and `?7` the time since which requests count. Filters follow, `null` if absent: `?8` the kind, `?10` the agent, `?11` the conversation and
- * `?12` the run.
+ * `?1` is the tenant, `?2` the key to continue after and `?3` the number of rows. `?4` is a JSON list of the caller's names and `?5` the subject.
+ * `?6` is the time. Requests count since the time `?7`. Filters follow, `null` if absent: `?8` the kind, `?10` the agent, `?11` the conversation
+ * and `?12` the run.
  */
 function listApprovals(scope: "" | "place" | "agent_id", index: string) {
   const rows = `approvers ${index} WHERE tenant = ?1${scope && ` AND ${scope} = ?9`}`;

@@ -201,6 +201,20 @@ describe("a page of the inbox", () => {
         }
   });
 
+  test("DIR-8 reads no request that another participant must answer", async () => {
+    const tenant = crypto.randomUUID();
+    const asked: Asked = { rule: { notRequester: true }, requester: "ada", readers: ["ada", "ben"] };
+    await store(
+      tenant,
+      Array.from({ length: 100 }, (_, n) => requestOf(n, asked)),
+    );
+    const page = (subject: string) => () =>
+      directory.approvals(person(tenant, subject), { limit: 5, now: START });
+    expect((await page("ben")()).items).toHaveLength(5);
+    expect((await page("ada")()).items).toEqual([]);
+    expect(await rowsRead(page("ada"))).toBeLessThanOrEqual(10);
+  });
+
   test("DIR-8 reads no request that expired long ago", async () => {
     const tenant = crypto.randomUUID();
     const day = 24 * 60 * MINUTE;

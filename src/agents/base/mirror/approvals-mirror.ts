@@ -3,6 +3,7 @@
  *
  * INBOX-1  A request is answered at its actor. The directory only lists it: while the directory is down, requests wait and are answered, and the
  *          list is complete afterwards (PUB-1).
+ * INBOX-2  The listed requests of an actor fit into a value of D1. A list has at least the first request.
  */
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -16,6 +17,8 @@ const MAX_LISTED = 100;
 /** Bytes of an input, and of all inputs of one actor, as JSON. Larger inputs are left out. */
 const MAX_INPUT_BYTES = 64 * 1024;
 const MAX_INPUTS_BYTES = 512 * 1024;
+/** Bytes of the listed requests of one actor, as JSON. A value of D1 has at most 2,000,000 bytes. */
+const MAX_LIST_BYTES = 1_500_000;
 
 export interface ApprovalsMirrorPorts {
   clock: Pick<Clock, "now">;
@@ -39,12 +42,18 @@ export function approvalsMirror({ clock, wakeup, directory, waiting: read }: App
 }
 
 function bounded(waiting: readonly ListedApproval[]): ListedApproval[] {
-  let left = MAX_INPUTS_BYTES;
-  return waiting.slice(0, MAX_LISTED).map(({ approval, approvers }) => {
+  const listed: ListedApproval[] = [];
+  let inputs = 0;
+  let bytes = 0;
+  for (const { approval, approvers } of waiting.slice(0, MAX_LISTED)) {
     const { input, ...rest } = approval;
-    const bytes = utf8Length(JSON.stringify(input ?? {}));
-    if (input === undefined || bytes > Math.min(left, MAX_INPUT_BYTES)) return { approval: rest, approvers };
-    left -= bytes;
-    return { approval, approvers };
-  });
+    const size = utf8Length(JSON.stringify(input ?? {}));
+    const isLarge = size > Math.min(MAX_INPUTS_BYTES - inputs, MAX_INPUT_BYTES);
+    const item = { approval: isLarge ? rest : approval, approvers };
+    bytes += utf8Length(JSON.stringify(item));
+    if (bytes > MAX_LIST_BYTES && listed.length > 0) break;
+    if (!isLarge) inputs += size;
+    listed.push(item);
+  }
+  return listed;
 }

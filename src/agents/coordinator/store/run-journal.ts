@@ -62,7 +62,7 @@ export class RunJournal {
     return row !== undefined && lastSeq(row) >= seq ? row : undefined;
   }
 
-  /** Yields the row with an entry, or the newest row if there is none, and the rows after it. */
+  /** Yields the row with an entry and the rows after it. For a later entry it yields the newest row. */
   *from(seq: number): Generator<RunJournalRow> {
     for (const stored of this.database.each<Row>(FROM, seq)) yield this.#unpack(stored).row;
   }
