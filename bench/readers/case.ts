@@ -13,6 +13,7 @@ import { BENCH_DIR } from "../harness/paths.ts";
 import { rssOf } from "../harness/process-figures.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { type Server, serve } from "../harness/workerd.ts";
+import { runCycles } from "./cycles.ts";
 import { type IdleClient, openIdle } from "./idle-client.ts";
 import { startModel } from "./model.ts";
 
@@ -34,7 +35,10 @@ interface Growth {
   closed: number;
 }
 
-/** Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements, but do not send them). */
+/**
+ * Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements, but do not send them), `--cycles N` (opens and closes the
+ * clients N times instead, on Dramatis and on a Durable Object without it).
+ */
 export async function runReaders(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
     args: [...args],
@@ -42,9 +46,12 @@ export async function runReaders(directory: string, args: readonly string[]): Pr
       sockets: { type: "string", default: "40" },
       streams: { type: "string", default: "170" },
       acks: { type: "boolean", default: false },
+      cycles: { type: "string", default: "0" },
     },
   });
   const counts = { sockets: Number(values.sockets), streams: Number(values.streams), acks: values.acks };
+  const cycles = Number(values.cycles);
+  if (cycles > 0) return runCycles(directory, { ...counts, cycles });
   const bundle = await buildBundle(join(directory, "bundle"), join(BENCH_DIR, "readers", "wrangler.jsonc"));
   const model = await startModel();
   const site = join(directory, "site");

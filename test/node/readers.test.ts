@@ -1,8 +1,11 @@
 /** Readers that do not read: what they hold, when they are cut off, and that nothing is lost to them. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { Client, ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
 import { createOutflows, Outflow, stallMs } from "../../src/agents/base/sockets/outflow.ts";
+import { NEW_FLOW, SocketReader } from "../../src/agents/base/sockets/socket-reader.ts";
 import { Stall } from "../../src/agents/base/sockets/stall.ts";
 import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
 import { MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
@@ -28,6 +31,9 @@ import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const ADA: Principal = { tenant: "test", subject: "ada", roles: ["member"] };
 const KIB = 1024;
+const LONG_ANSWER = JSON.stringify("x".repeat(20 * KIB - 2));
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
 
 /** A WebSocket that takes everything and delivers nothing by itself. */
 class Socket {
@@ -66,12 +72,12 @@ class Socket {
 
 /** A conversation whose model says some texts, one every 100 ms, and ends its answer if there are any. */
 function conversation(texts: readonly string[] = [], counter = new CostCounter()) {
+  const outflows = createOutflows();
   const clock = new VirtualClock();
   const listeners: ((frames: readonly Frame[]) => void)[] = [];
   const database = new NodeSqlDatabase();
   const { db, kv } = countingDatabase(database, new NodeKeyValue(database), counter);
   const sockets: Socket[] = [];
-  const outflows = createOutflows();
   const runtime = new ConversationRuntime({
     database: { ...db, isInTransaction: () => database.isInTransaction() },
     keyValue: kv,
@@ -763,7 +769,7 @@ test("SUB-2 the look after a reader ends when nothing waits for it any more, and
   const clock = new VirtualClock();
   const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
   const [advance, cut] = [vi.fn(), vi.fn()];
-  const stall = new Stall({}, { outflow, clock }, { held: () => 50 * KIB, advance, cut });
+  const stall = new Stall({ outflow, clock }, { held: () => 50 * KIB, advance, cut });
   for (const end of [() => stall.watch(false), () => stall.end(true)]) {
     stall.watch(true);
     stall.watch(true);
@@ -786,6 +792,53 @@ test("OUTFLOW-1 a reader holds at most its window, or a single longer frame", ()
   const admits = (held: number, length: number) => outflow.admits(reader, held, length, 0);
   expect([admits(60 * KIB, 40 * KIB), admits(60 * KIB, 40 * KIB + 1)]).toEqual([true, false]);
   expect([admits(0, 900 * KIB), admits(1, 900 * KIB), admits(900 * KIB, 1)]).toEqual([true, false, false]);
+});
+
+describe("G25 OUTFLOW-3 readers that have gone", () => {
+  const options = { principal: ADA, encoding: "sse" } as const;
+
+  test("hold nothing after their connections have closed", async () => {
+    const world = conversation();
+    const { confirmed, unconfirmed } = world.outflows;
+    await world.say(200 * KIB);
+    const before = world.clock.pending;
+    for (let cycle = 0; cycle < 3; cycle++) {
+      const sockets = Array.from({ length: 125 }, (_, n) => world.connect(n % 2 === 0, 0));
+      const streams = Array.from({ length: MAX_READERS }, () => world.readers.stream({ from: 0 }, options));
+      expect(confirmed.total + unconfirmed.total).toBeGreaterThan(10 * 1024 * KIB);
+      for (const socket of sockets) {
+        socket.close(1006);
+        world.readers.sockets.closed(socket.client);
+      }
+      for (const stream of streams) await stream.cancel();
+      expect([confirmed.total, unconfirmed.total, world.clock.pending]).toEqual([0, 0, before]);
+    }
+  });
+
+  test("without a word are held by nothing, although their lengths still count", async () => {
+    const clock = new VirtualClock();
+    const { unconfirmed } = createOutflows();
+    const cursor = {
+      isBehind: false,
+      isOver: false,
+      seq: 0,
+      offer: () => undefined,
+      catchUp: () => undefined,
+    };
+    const left = Array.from({ length: 250 }, () => {
+      const socket = new Socket();
+      const ports = { outflow: unconfirmed, clock, keep: () => undefined };
+      new SocketReader(socket, cursor, ports, { ...NEW_FLOW, acks: false }, false).answer(LONG_ANSWER);
+      return new WeakRef(socket);
+    });
+    const { total } = unconfirmed;
+    expect(total).toBe(250 * 4 * KIB);
+    await vi.waitFor(() => {
+      collectGarbage();
+      expect(left.filter((reader) => reader.deref() !== undefined)).toHaveLength(0);
+    });
+    expect(unconfirmed.total).toBe(total);
+  });
 });
 
 describe("G25 OUTFLOW-2 all readers of an isolate", () => {

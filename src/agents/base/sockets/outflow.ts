@@ -6,6 +6,7 @@
  * OUTFLOW-2  All readers together hold at most `total`, and beside it the first `GUARANTEED` of each: the small traffic of a
  *        reader never waits for others. Half of the total is for readers that hold no more than that, so a few that hold
  *        much do not keep the others from their first long frame.
+ * OUTFLOW-3  A reader that has gone without a word leaves its length for a while, and nothing else: neither its socket nor its actor.
  */
 
 interface Limits {

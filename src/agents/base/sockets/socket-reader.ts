@@ -92,7 +92,7 @@ export class SocketReader<Published> {
     // After a wake the length is unknown. So a mark follows the next frame, and a full window has no room for answers.
     const restored = { length: acks ? MARK_LENGTH : WAKE_LENGTH, answers: MAX_ANSWERS };
     this.#unmarked = isRestored ? restored : NOTHING;
-    this.#stall = new Stall(socket, ports, {
+    this.#stall = new Stall(ports, {
       held: () => this.#underWay,
       since: () => (acks ? ports.clock.now() : this.#lately.since),
       // Nothing shows that such a client does not read, and so little harms nobody.
@@ -112,12 +112,10 @@ export class SocketReader<Published> {
   /** Sends the answer to a frame of the client, or closes the socket of a client that does not read its answers. */
   answer(text: string): void {
     if (this.#isClosed) return;
-    const { outflow, clock } = this.ports;
     const { length } = text;
     const isAdmitted = this.#flow.acks
-      ? outflow.admits(this.socket, this.#underWay, length, clock.now()) ||
-        this.#answers + length <= MAX_ANSWERS
-      : !outflow.exceedsWindow(this.#used, length);
+      ? this.#stall.fits(length) || this.#answers + length <= MAX_ANSWERS
+      : !this.ports.outflow.exceedsWindow(this.#used, length);
     if (isAdmitted) this.#sendCounted(text, length);
     else this.#cut("The client does not read its answers.");
   }

@@ -29,19 +29,25 @@ export class Stall {
   #progressAt = 0;
   #stopTimer: (() => void) | undefined;
 
-  /** `key` stands for the reader in the outflow. */
+  /** Stands for the reader in the outflow, without a reference to it (OUTFLOW-3). */
+  readonly #key = {};
+
   constructor(
-    private readonly key: object,
     private readonly ports: StallPorts,
     private readonly reader: Reader,
   ) {}
 
   /** Reports whether the reader may get a frame of this length now. */
   admits(length: number): boolean {
-    const { outflow, clock } = this.ports;
-    const isAdmitted = outflow.admits(this.key, this.reader.held(), length, clock.now());
+    const isAdmitted = this.fits(length);
     this.#refused = isAdmitted ? 0 : length;
     return isAdmitted;
+  }
+
+  /** As `admits`, for a frame that is not sent again. */
+  fits(length: number): boolean {
+    const { outflow, clock } = this.ports;
+    return outflow.admits(this.#key, this.reader.held(), length, clock.now());
   }
 
   /** Reports whether there is room for the frame that was refused. Until then it need not be read again. */
@@ -52,7 +58,7 @@ export class Stall {
   /** Records that the reader holds more or less than before. */
   note(): void {
     const { outflow, clock } = this.ports;
-    outflow.note(this.key, this.reader.held(), this.reader.since?.() ?? clock.now());
+    outflow.note(this.#key, this.reader.held(), this.reader.since?.() ?? clock.now());
   }
 
   /** Records that the reader has taken something. */
@@ -72,7 +78,7 @@ export class Stall {
   /** Ends the look after the reader. What it holds counts on for a while unless it `isGone`. */
   end(isGone: boolean): void {
     this.#stop();
-    if (isGone) this.ports.outflow.note(this.key, 0, 0);
+    if (isGone) this.ports.outflow.note(this.#key, 0, 0);
   }
 
   #look(): void {

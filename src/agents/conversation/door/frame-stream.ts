@@ -57,7 +57,7 @@ class FrameSource implements StreamedReader {
   ) {
     this.expiresAt = options.principal.expiresAt;
     this.#sink = new ByteSink({ clock: options.clock, leave: () => this.#leave() });
-    this.#stall = new Stall(this, options, {
+    this.#stall = new Stall(options, {
       held: () => Math.max(0, HIGH_WATER_MARK - this.#sink.room),
       advance: () => this.#sink.attempt(() => this.#advance()),
       cut: () => {
