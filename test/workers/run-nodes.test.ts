@@ -250,6 +250,22 @@ describe("A51 A28 AGENTNODE-1 AGENTNODE-2 a node with an agent", () => {
     expect(run).toMatchObject({ status: "completed", output: { said: "It is right." } });
   });
 
+  test("AGENTNODE-5 an answer that its envelope shortens arrives whole, and the beginning of an answer above 1 MiB", async () => {
+    const agent = await createAgent({
+      identity: { systemPrompt: "You write.", modelProfileId: "test/scripted" },
+    });
+    const said = async (times: number) => {
+      const play = new Play({ replies: [[{ text: "Zoë 🦊 ", times }]] });
+      const { output, status } = await ended((await start(asking(agent), { items: [play.content] })).id);
+      expect(status).toBe("completed");
+      return String(output?.said);
+    };
+    expect(await said(40_000)).toBe("Zoë 🦊 ".repeat(40_000));
+    const long = await said(120_000);
+    expect(long.length).toBeLessThanOrEqual(128 * 1024);
+    expect(long.startsWith("Zoë 🦊 Zoë")).toBe(true);
+  });
+
   test("RUNROOM-1 many are asked with more than the outbox of the run has room for, and all answer", async () => {
     const agent = await createAgent({
       identity: { systemPrompt: "You check.", modelProfileId: "test/scripted" },

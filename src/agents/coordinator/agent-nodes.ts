@@ -3,22 +3,27 @@
  *
  * AGENTNODE-2  An answer counts only if it comes from the conversation that the attempt has opened, or that has started the run. A request for approval waits in that
  *              conversation, which the principal who started the run may read and answer.
+ * AGENTNODE-5  A node gets the whole answer of its agent up to 1 MiB of JSON, and the beginning of a longer answer. The limit of an invited agent
+ *              is its envelope.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import {
   AGENT_ASK,
   AGENT_CALL,
   AGENT_RESULT,
   type AgentOutcome,
+  type AgentResultBody,
   agentAskSchema,
   agentCallSchema,
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
-import type { Envelope } from "../../protocol/envelope.ts";
+import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
+import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
+import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { RunCallAddress } from "../../protocol/run-call.ts";
 import { AGENT_INVITE, agentInviteSchema } from "../../protocol/run-invitation.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
@@ -31,8 +36,9 @@ import type { RunRuntime } from "./run-runtime.ts";
 
 /** Registers the handlers of answers. Each stages its change in the transaction of the receipt. */
 export function takeAgentAnswers(
-  mailbox: Pick<Mailbox, "receives" | "outcomes">,
+  mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
   runtime: Pick<RunRuntime, "begin" | "endSignals" | "state">,
+  sender: (address: ActorAddress) => Promise<WholeResultApi>,
 ): void {
   const stage = (signals: readonly RunSignal[], afterCommit: DeliveryOutcome["afterCommit"]) => {
     if (signals.length === 0) return;
@@ -40,13 +46,17 @@ export function takeAgentAnswers(
     unit.stage(signals);
     afterCommit(() => unit.release());
   };
-  mailbox.receives(
+  mailbox.receivesAfter(
     AGENT_RESULT,
     agentResultSchema,
-    ({ outcome, spent, ...address }, { envelope, afterCommit }) => {
-      checkSender(address, envelope, runtime.state.record);
+    async (result, envelope) => {
+      checkSender(result, envelope, runtime.state.record);
+      return wholeText(result, () => sender(envelope.from));
+    },
+    ({ outcome, spent, ...address }, { afterCommit }, whole) => {
+      const seen = whole === undefined ? outcome : { text: whole };
       // A later report has no outcome: it brings what calls below have used up.
-      const ends = outcome === undefined ? [] : runtime.endSignals(address, outcomeOf(outcome));
+      const ends = seen === undefined ? [] : runtime.endSignals(address, outcomeOf(seen));
       stage([...usedSignals(spent), ...ends], afterCommit);
       return null;
     },
@@ -65,6 +75,17 @@ export function takeAgentAnswers(
       const address = validate(schema, envelope.body);
       stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
     });
+}
+
+/** Returns the text of an answer that its envelope shortens, if a node has room for it (AGENTNODE-5); `undefined` for other results. */
+async function wholeText(
+  { large, operationId, attempt }: AgentResultBody,
+  sender: () => Promise<WholeResultApi>,
+): Promise<string | undefined> {
+  if (large === undefined || large.bytes > MAX_OUTPUT_BYTES) return undefined;
+  const found = await (await sender()).wholeResult({ operationId, attempt });
+  if (!found.ok && !found.error.retriable) return undefined;
+  return z.string().parse(JSON.parse(new TextDecoder().decode(unwrap(found))));
 }
 
 function outcomeOf(outcome: AgentOutcome): NodeOutcome {

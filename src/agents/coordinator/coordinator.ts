@@ -241,7 +241,9 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           receive: (client, message) => this.#sockets.receive(client, message),
         }),
       );
-      takeAgentAnswers(this.mailbox, this.#runtime);
+      takeAgentAnswers(this.mailbox, this.#runtime, (address) =>
+        durableActor<WholeResultApi>(env as object, address),
+      );
       takeChildRuns(this.mailbox, {
         clock: systemClock,
         ids: systemIds,

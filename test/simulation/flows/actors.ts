@@ -84,7 +84,7 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
         this.#count(state);
       },
     });
-    takeAgentAnswers(life.mailbox, runtime);
+    takeAgentAnswers(life.mailbox, runtime, () => Promise.reject(new Error("Answers are short.")));
     takeChildRuns(life.mailbox, {
       ...{ clock, ids, keyValue, runtime },
       run: async (_tenant, id) => {
