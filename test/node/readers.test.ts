@@ -815,6 +815,22 @@ describe("G25 OUTFLOW-3 readers that have gone", () => {
     }
   });
 
+  test("hold nothing after their connections have closed in a later life of the actor", async () => {
+    const world = conversation();
+    await world.say(200 * KIB);
+    const sockets = Array.from({ length: 20 }, (_, n) => world.connect(n % 2 === 0, 0));
+    const { confirmed, unconfirmed } = world.outflows;
+    for (let life = 0; life < 2; life++) {
+      world.hibernate();
+      expect(unconfirmed.total).toBeGreaterThan(180 * KIB * 10);
+    }
+    for (const socket of sockets) {
+      socket.close(1006);
+      world.readers.sockets.closed(socket.client);
+    }
+    expect([confirmed.total, unconfirmed.total]).toEqual([0, 0]);
+  });
+
   test("without a word are held by nothing, although their lengths still count", async () => {
     const clock = new VirtualClock();
     const { unconfirmed } = createOutflows();

@@ -7,7 +7,9 @@
  *        reader never waits for others. Half of the total is for readers that hold no more than that, so a few that hold
  *        much do not keep the others from their first long frame.
  * OUTFLOW-3  A reader that has gone without a word leaves its length for a while, and nothing else: neither its socket nor its actor.
+ *            The end of a connection frees what it was charged, also what an earlier life of its actor sent.
  */
+import { defined } from "../../../shared/defined.ts";
 
 interface Limits {
   /** Length that one reader may hold; at most half of the total. */
@@ -24,8 +26,8 @@ export const GUARANTEED = 16 * 1024;
 const COUNTED_MS = 60_000;
 
 export class Outflow {
-  /** The length that each reader is charged, and the time until which it counts. */
-  readonly #charges = new Map<object, { length: number; until: number }>();
+  /** The length that each reader is charged, the time until which it counts, and the connection of the reader. */
+  readonly #charges = new Map<object, { length: number; until: number; connection?: string }>();
   #total = 0;
 
   constructor(private readonly limits: Limits) {}
@@ -54,14 +56,25 @@ export class Outflow {
     return this.limits.window - held;
   }
 
-  /** Records what a reader holds since a time. */
-  note(reader: object, length: number, since: number): void {
+  /** Records what a reader holds since a time. `connection` names the connection of all lives of the reader. */
+  note(reader: object, length: number, since: number, connection?: string): void {
     this.#discharge(reader);
     const charge = chargeOf(length);
     if (charge === 0) return;
     const { countedMs = () => COUNTED_MS } = this.limits;
-    this.#charges.set(reader, { length: charge, until: since + countedMs(length) });
+    this.#charges.set(reader, {
+      length: charge,
+      until: since + countedMs(length),
+      ...defined({ connection }),
+    });
     this.#total += charge;
+  }
+
+  /** Frees what a reader was charged, in all lives of its connection. */
+  free(reader: object, connection?: string): void {
+    this.#discharge(reader);
+    if (connection === undefined) return;
+    for (const [other, charge] of this.#charges) if (charge.connection === connection) this.#discharge(other);
   }
 
   #hasRoom(reader: object, held: number, length: number): boolean {

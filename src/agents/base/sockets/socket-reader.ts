@@ -37,6 +37,8 @@ const OVER_CLOSE = 1000;
 
 /** The facts of a reader that outlive the actor's memory. */
 export interface Flow {
+  /** Stands for the connection in the outflow; absent from an older release. */
+  id?: string;
   acks: boolean;
   /** The marks that are not acknowledged, the oldest first. */
   marks: readonly string[];
@@ -86,13 +88,14 @@ export class SocketReader<Published> {
     flow: Flow,
     isRestored: boolean,
   ) {
-    const { acks, marks } = flow;
+    const { id, acks, marks } = flow;
     this.#flow = flow;
     this.#marked = marks.map(() => ({ length: MARK_LENGTH, answers: 0 }));
     // After a wake the length is unknown. So a mark follows the next frame, and a full window has no room for answers.
     const restored = { length: acks ? MARK_LENGTH : WAKE_LENGTH, answers: MAX_ANSWERS };
     this.#unmarked = isRestored ? restored : NOTHING;
     this.#stall = new Stall(ports, {
+      ...defined({ connection: id }),
       held: () => this.#underWay,
       since: () => (acks ? ports.clock.now() : this.#lately.since),
       // Nothing shows that such a client does not read, and so little harms nobody.

@@ -29,7 +29,7 @@ export class SocketReaders<Published> {
 
   /** Begins to send frames to a new connection. */
   open(client: Client, principal: Principal, cursor: ReaderCursor<Published>, acks: boolean): void {
-    this.#add(client, principal, cursor, { ...NEW_FLOW, acks }, false).advance();
+    this.#add(client, principal, cursor, { ...NEW_FLOW, id: crypto.randomUUID(), acks }, false).advance();
   }
 
   /**

@@ -15,6 +15,8 @@ interface Reader {
   held(): number;
   /** Returns the time since which the reader holds this; by default now. */
   since?(): number;
+  /** The id of a connection that outlives the actor's memory. */
+  connection?: string;
   /** Length that the reader may hold for any time. */
   spared?: number;
   /** Gives the reader what it may have now. */
@@ -58,7 +60,8 @@ export class Stall {
   /** Records that the reader holds more or less than before. */
   note(): void {
     const { outflow, clock } = this.ports;
-    outflow.note(this.#key, this.reader.held(), this.reader.since?.() ?? clock.now());
+    const { connection } = this.reader;
+    outflow.note(this.#key, this.reader.held(), this.reader.since?.() ?? clock.now(), connection);
   }
 
   /** Records that the reader has taken something. */
@@ -78,7 +81,7 @@ export class Stall {
   /** Ends the look after the reader. What it holds counts on for a while unless it `isGone`. */
   end(isGone: boolean): void {
     this.#stop();
-    if (isGone) this.ports.outflow.note(this.#key, 0, 0);
+    if (isGone) this.ports.outflow.free(this.#key, this.reader.connection);
   }
 
   #look(): void {
