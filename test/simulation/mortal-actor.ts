@@ -206,5 +206,7 @@ function crossed(keyValue: KeyValue, cross: <Value>(operation: () => Value) => V
 
 /** Reports whether an error comes from a crash. */
 export function isDeath(error: unknown): boolean {
-  return error instanceof Error && (error.name === "Death" || error.message === "dead");
+  if (!(error instanceof Error)) return false;
+  // A core names the death within its planning as the cause of its own error.
+  return error.name === "Death" || error.message === "dead" || isDeath(error.cause);
 }
