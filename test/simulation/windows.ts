@@ -93,7 +93,8 @@ function isSent({ role, text, calls }: Said): boolean {
 }
 
 /** Of a turn that does not fit alone, its message is shown, and its last moves. */
-function amissInTurn(actual: readonly Said[], [first, ...moves]: readonly Shown[], room: number) {
+function amissInTurn(actual: readonly Said[], [first, ...all]: readonly Shown[], room: number) {
+  const moves = all.filter(({ said }) => isSent(said));
   const [head, ...left] = actual;
   if (!isDeepStrictEqual(head, first?.said)) return "it does not begin with the newest message";
   const start = moves.findIndex((_, index) =>
