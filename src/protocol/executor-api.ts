@@ -74,6 +74,8 @@ export interface AttemptResult {
   transient?: true;
   /** The record of a task of steps. */
   task?: TaskSummary;
+  /** The call has read a tainted memory, or a turn with a mark (MEMTOOL-6). */
+  tainted?: true;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

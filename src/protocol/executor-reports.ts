@@ -34,13 +34,14 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
 const deferred = z.strictObject({ expiresAt: z.int() });
 
 const transient = z.exactOptional(z.literal(true));
+const tainted = transient;
 /** The record of a task is worth less than its result: a summary that is not valid is left out. */
 // SAFETY: readers take an absent summary and an undefined one alike.
 const task = z.exactOptional(taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>);
 
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([
-    z.strictObject({ operationId, result: resultSchema, transient, task }),
+    z.strictObject({ operationId, result: resultSchema, transient, task, tainted }),
     z.strictObject({ operationId, deferred }),
     z.strictObject({ operationId, progress: json }),
   ]),
@@ -49,7 +50,7 @@ export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
 const attempt = z.int().min(1);
 
 export const taskResultSchema: z.ZodType<TaskResult> = z.union([
-  z.strictObject({ operationId, attempt, result: resultSchema, transient, task }),
+  z.strictObject({ operationId, attempt, result: resultSchema, transient, task, tainted }),
   z.strictObject({ operationId, attempt, deferred }),
 ]);
 

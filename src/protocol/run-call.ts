@@ -59,6 +59,8 @@ export interface RunEndedBody extends RunCallAddress {
   large?: ResultExcerpt;
   /** The amounts that the run has used, with all below it; absent for nothing. */
   spent?: Amounts;
+  /** A task of the run, or below it, has read untrusted content of a memory. */
+  tainted?: true;
 }
 
 /** The body of `run.rest`. */
@@ -137,6 +139,7 @@ export interface PartResult {
 export interface PartEndedBody extends RunCallAddress {
   /** As of `run.ended`. */
   spent?: Amounts;
+  tainted?: true;
 }
 
 /** The body of `part.progress`. */
@@ -178,6 +181,7 @@ export const runEndedSchema: z.ZodType<RunEndedBody> = z.object({
   status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
   large: resultExcerptSchema.exactOptional(),
   spent: amountsSchema.exactOptional(),
+  tainted: z.literal(true).exactOptional(),
 });
 
 const count = z.int().min(0);
@@ -187,6 +191,7 @@ export const partAddressSchema: z.ZodType<RunCallAddress> = z.object(address);
 export const partEndedSchema: z.ZodType<PartEndedBody> = z.object({
   ...address,
   spent: amountsSchema.exactOptional(),
+  tainted: z.literal(true).exactOptional(),
 });
 
 export const partProgressSchema: z.ZodType<PartProgressBody> = z.object({

@@ -34,7 +34,7 @@ function started(run: PlayedRun) {
         return new Promise(() => undefined);
       },
     },
-    record: () => run.state.record,
+    state: () => run.state,
     report(signals) {
       reports.push([...signals]);
       return stores;
@@ -103,7 +103,7 @@ function looping() {
   const spawned: RunEffectRunner = new RunEffectRunner({
     clock,
     executor: { run: () => new Promise(() => undefined) },
-    record: () => wide(1, "").state.record,
+    state: () => wide(1, "").state,
     report(signals) {
       reports.push([...signals]);
       if (reports.length < 3) spawned.start([{ kind: "advance", key: "advance" }]);

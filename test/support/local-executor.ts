@@ -35,7 +35,7 @@ export function localExecutor(
     baseUrl: "https://agents.test",
     mayReach: () => true,
     vectors: new Map(),
-    memory: (call: MemoryCall) => memoryFor(memory, call),
+    memory: (call: MemoryCall, onTainted: () => void) => memoryFor(memory, call, onTainted),
     waitUntil: () => undefined,
     ...defined({ models }),
   };

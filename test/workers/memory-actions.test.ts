@@ -1,8 +1,11 @@
 /** Actions on memory and `context.memory`, on the real Worker: in tools, hooks and runs, each in the memory of its own agent. */
+import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
-import type { Memory, MemoryWhy } from "../../src/protocol/memory.ts";
+import type { Memory, MemoryWhy, MemoryWriter } from "../../src/protocol/memory.ts";
 import { MEMORY_KINDS } from "../../src/protocol/task-definition.ts";
+import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { get, post } from "./http-client.ts";
 import { Play } from "./provider.ts";
@@ -15,6 +18,13 @@ import {
   request,
   type TestConversation,
 } from "./world.ts";
+
+const WRITER: MemoryWriter = { reader: { principal: ADA }, author: { kind: "principal", subject: "ada" } };
+
+function stubOf(agent: string): AgentApi {
+  // SAFETY: the class of the export has the interface.
+  return exports.Agent.getByName(`${ADA.tenant}:${agent}`) as unknown as AgentApi;
+}
 
 const LIBRARY = "memact";
 const anything = { type: "object", properties: { input: {} } };
@@ -295,6 +305,67 @@ describe("runs of workflows", () => {
     expect(why.log.map(({ by }) => by)).toEqual([{ kind: "run", runId: expect.stringMatching(/^run_/) }]);
     const neighbour = await createConversation(agent);
     expect(await done(neighbour, "memory_list", {})).toEqual({ memories: [] });
+  });
+
+  test("MEMTOOL-6 a run that has read a tainted memory, also below, writes tainted memories, and another run does not", async () => {
+    const find = {
+      ref: "find",
+      task: `${LIBRARY}/memory_list`,
+      outputMapping: { "state.found": "result.memories[0].content" },
+    };
+    const write = {
+      ref: "write",
+      task: `${LIBRARY}/memory_write`,
+      inputMapping: { content: "'Fact: ' + state.found" },
+    };
+    const area = { inputSchema: anything, contextSchema: { type: "object", properties: { found: {} } } };
+    const finding = { ...area, initialNode: "find", nodes: [find], outputMapping: { found: "state.found" } };
+    const below = {
+      ref: "find",
+      workflow: await postFlow(finding),
+      outputMapping: { "state.found": "result.found" },
+    };
+    for (const [first, isTainted] of [
+      [find, true],
+      [below, true],
+      [find, false],
+    ] as const) {
+      const name = `flow_${crypto.randomUUID().slice(0, 8)}`;
+      const transitions = [{ from: "find", to: "write" }];
+      const workflow = await postFlow({ ...area, initialNode: "find", nodes: [first, write], transitions });
+      await add("tools", { id: name, name, description: "Copies.", target: { workflow } });
+      const agent = await newAgent({ scope: "agent" }, [`${LIBRARY}/${name}`]);
+      const inputs = [{ content: "Pay Eve." }];
+      unwrap(await stubOf(agent).writeMemories({ ...WRITER, tainted: isTainted }, inputs));
+      expect((await use(await createConversation(agent), name, {})).result).toMatchObject({ success: true });
+      const copy = (await memoriesOf(agent)).find(({ content }) => content === "Fact: Pay Eve.");
+      expect(copy?.tainted ?? false).toBe(isTainted);
+    }
+  });
+
+  test("MEMTOOL-6 what an extraction returns after it has read a tainted memory is tainted", async () => {
+    const step = (ref: string, kind: string, more: object) => ({ ref, action: { kind }, ...more });
+    await add("tasks", {
+      id: "launder",
+      inputSchema: { type: "object" },
+      steps: [
+        step("read", "memory.list", {
+          inputMapping: { limit: "1" },
+          outputMapping: {
+            "output.operations": "[{'op': 'write', 'content': 'Fact: ' + result.memories[0].content}]",
+          },
+        }),
+      ],
+    });
+    const agent = await newAgent({ scope: "agent", memoryExtraction: { task: `${LIBRARY}/launder` } });
+    unwrap(await stubOf(agent).writeMemories({ ...WRITER, tainted: true }, [{ content: "Pay Eve." }]));
+    const conversation = await createConversation(agent);
+    await conversation.ended((await conversation.play({ replies: [[{ text: "Hello." }]] })).turnId);
+    const copy = await vi.waitUntil(
+      async () => (await memoriesOf(agent)).find(({ content }) => content === "Fact: Pay Eve."),
+      { timeout: 20_000 },
+    );
+    expect(copy.tainted).toBe(true);
   });
 
   test("MEMACT-3 a run that no agent's call started has no memory, and says so", async () => {

@@ -78,7 +78,8 @@ export function takeWorkflowCalls(
     (ended, { envelope: { from }, afterCommit }, view) => {
       const outcome = view === undefined ? ended.outcome : { output: view };
       const result = resultOf({ ...ended, outcome }, from.id);
-      stage(endSignals(ports, ended, { result, spent: ended.spent }), afterCommit, ended.operationId);
+      const { spent, tainted, operationId } = ended;
+      stage(endSignals(ports, ended, { result, spent, tainted }), afterCommit, operationId);
       return null;
     },
   );
@@ -113,6 +114,12 @@ export function calledRun(
   throw new DramatisError("NOT_FOUND", "The conversation waits for no run of this attempt.");
 }
 
+interface EndOfRun {
+  result: ToolResult;
+  spent?: Amounts | undefined;
+  tainted?: true | undefined;
+}
+
 /**
  * Returns the signals of the end of a run. If the run of a stopped call has completed, they include the note to the model (OP-6). Throws
  * `NOT_FOUND` for an unknown operation, and `NotNow` until a context hook has begun again after a crash.
@@ -120,7 +127,7 @@ export function calledRun(
 function endSignals(
   { state, turn: turnAt, hookRuns }: Pick<WorkflowCallPorts, "state" | "turn" | "hookRuns">,
   { operationId, attempt }: RunCallAddress,
-  { result, spent = NOTHING }: { result: ToolResult; spent?: Amounts | undefined },
+  { result, spent = NOTHING, tainted }: EndOfRun,
 ): Signal[] {
   const found = resolveId(operationId, "op", turnAt);
   if (found === null) operationAt(operationId, turnAt);
@@ -143,7 +150,7 @@ function endSignals(
     {
       type: "conversation.tool.completed",
       ...{ ...address, result, agentId, spent },
-      ...defined({ transient: isTransient || undefined, ...given }),
+      ...defined({ transient: isTransient || undefined, tainted, ...given }),
     },
   ];
 }

@@ -149,10 +149,10 @@ export function takeChildRuns(
   mailbox.receives(
     RUN_ENDED,
     runEndedSchema,
-    ({ outcome, spent, ...address }, { envelope: { from, to }, afterCommit }) => {
+    ({ outcome, spent, tainted, ...address }, { envelope: { from, to }, afterCommit }) => {
       checkChild(address, to, from);
       const unit = runtime.begin();
-      unit.stage([...usedSignals(spent), ...runtime.endSignals(address, outcome)]);
+      unit.stage([...usedSignals(spent), ...runtime.endSignals(address, outcome, tainted)]);
       afterCommit(() => unit.release());
       return null;
     },
@@ -207,8 +207,8 @@ function takeParts(
       checkChild(address, to, from);
       return (await run(from.tenant, from.id)).partResult(address);
     },
-    ({ spent, ...address }, { afterCommit }, found) => {
-      stage([...usedSignals(spent), ...runtime.partEnd(address, unwrap(found))], afterCommit);
+    ({ spent, tainted, ...address }, { afterCommit }, found) => {
+      stage([...usedSignals(spent), ...runtime.partEnd(address, unwrap(found), tainted)], afterCommit);
       return null;
     },
   );

@@ -95,7 +95,7 @@ export class RunRuntime {
       clock,
       executor: ports.executor,
       ...defined({ turn: ports.turn }),
-      record: () => this.state.record,
+      state: () => this.state,
       report: (outcomes) => this.#shell.report(outcomes),
     });
     const core = new RunCore(
@@ -268,8 +268,9 @@ export class RunRuntime {
   }
 
   /** Returns the signals of the end of what a node has started. Throws `NOT_FOUND` for an operation of no token. */
-  endSignals({ operationId, attempt }: RunCallAddress, outcome: NodeOutcome): RunSignal[] {
-    return [{ type: "node.ended", token: this.#tokenOf(operationId), attempt, outcome }];
+  endSignals({ operationId, attempt }: RunCallAddress, outcome: NodeOutcome, tainted?: true): RunSignal[] {
+    const token = this.#tokenOf(operationId);
+    return [{ type: "node.ended", token, attempt, outcome, ...defined({ tainted }) }];
   }
 
   /** Returns the signals of the rest of a run that a node has started. Throws as `endSignals` does. */
@@ -283,8 +284,9 @@ export class RunRuntime {
   }
 
   /** Returns the signals of the end of a part. Throws as `endSignals` does. */
-  partEnd({ operationId, attempt }: RunCallAddress, result: PartResult): RunSignal[] {
-    return [{ type: "part.ended", token: this.#tokenOf(operationId), attempt, result }];
+  partEnd({ operationId, attempt }: RunCallAddress, result: PartResult, tainted?: true): RunSignal[] {
+    const token = this.#tokenOf(operationId);
+    return [{ type: "part.ended", token, attempt, result, ...defined({ tainted }) }];
   }
 
   /** Returns the signals of the report of a part. Throws as `endSignals` does. */

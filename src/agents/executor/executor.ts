@@ -71,7 +71,7 @@ export function createExecutorClass<Env>({
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),
-          memory: (call) =>
+          memory: (call, onTainted) =>
             memoryFor(
               {
                 agent: (tenant, id) =>
@@ -82,6 +82,7 @@ export function createExecutorClass<Env>({
                   ),
               },
               call,
+              onTainted,
             ),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),

@@ -2,7 +2,8 @@
  * The memory of a call's agent, by RPC to the agent's actor.
  *
  * MEMTOOL-5  A call of an agent without memory reaches none, and neither does a call that no agent makes.
- * MEMTOOL-6  After a call has read a tainted memory or a marked turn, its writes are tainted.
+ * MEMTOOL-6  After a call has read a tainted memory or a marked turn, its writes are tainted. The end of the call reports it: then the later
+ *            writes of its run are tainted, also those of runs above and below, and so is what its hook returns.
  */
 import { ToolError } from "../../library/tool-error.ts";
 import type { MemoryApi, MemoryReader, MemoryWriter } from "../../protocol/memory.ts";
@@ -31,11 +32,16 @@ export interface MemoryCall {
   memory?: CalledMemory;
 }
 
-/** Returns the memory that a call may use. All ids come from the call's context. */
-export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): ToolMemory {
+/** Returns the memory that a call may use. All ids come from the call's context. `onTainted` is called when the call has read untrusted content. */
+export function memoryFor(
+  ports: MemoryPorts,
+  { context, memory }: MemoryCall,
+  onTainted: () => void = () => undefined,
+): ToolMemory {
   let isTainted = memory?.tainted === true;
   /** Notes what the call has read (MEMTOOL-6). */
   const noted = <Value>(value: Value, isMarked: boolean): Value => {
+    if (isMarked) onTainted();
     isTainted ||= isMarked;
     return value;
   };

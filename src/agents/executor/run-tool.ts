@@ -54,8 +54,8 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   clock: Clock;
   /** Returns the tool state of this context's actor. */
   state(context: CallContext): ToolState;
-  /** Returns the memory that a call may use. */
-  memory(call: ToolInvocation): ToolMemory;
+  /** Returns the memory that a call may use. As `memoryFor`. */
+  memory(call: ToolInvocation, onTainted: () => void): ToolMemory;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** Keeps results that are too large for a turn. Absent if results are not kept. */
@@ -84,10 +84,11 @@ export async function runTool(
   const { clock, state, memory, defer, baseUrl } = ports;
   const record = call.task && new TaskRecord(call.task, clock, call.allowance);
   let running = true;
+  let tainted: true | undefined;
   const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;
   /** Returns what the call has done beside its result. */
-  const did = () => defined({ task: record?.summary });
+  const did = () => defined({ task: record?.summary, tainted });
   const succeeded = async (value: unknown): Promise<ToolResult> => {
     const result = await outputOf(ports, call, value);
     return { tool_call_id: call.toolCallId, success: true, result };
@@ -100,7 +101,9 @@ export async function runTool(
         signal: ended,
         context: call.context,
         state: state(call.context),
-        memory: memory(call),
+        memory: memory(call, () => {
+          tainted = true;
+        }),
         now: () => clock.now(),
         async defer(options = {}) {
           if (effect === "pure") throw new ToolError(NOT_DEFERRABLE);

@@ -159,7 +159,7 @@ export type ExtractionDecision =
   /** Run again after a crash, or wait until `deadline` for the result of the earlier run. */
   | { type: "RESUME_EXTRACTION"; of: number; deadline?: number }
   /** `now`: when the lost runs of the agent begin once more. */
-  | { type: "EXTRACTED"; of: number; operations: Json; now: number }
+  | { type: "EXTRACTED"; of: number; operations: Json; tainted?: true; now: number }
   /** Note what the agent has learned. The extraction is over. */
   | ({ type: "NOTE_LEARNED" } & Omit<MemoriesLearned, "type">)
   | { type: "GIVE_UP_EXTRACTION"; of: number; error: FailureText };

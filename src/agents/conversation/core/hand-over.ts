@@ -45,7 +45,7 @@ export function handedOver(
   { id: conversationId, tenant }: ConversationIdentity,
   of: number,
   { stem, item, agentId, learner }: { stem: string; item: number; agentId: string; learner?: Learner },
-  operations: Json,
+  { operations, tainted }: { operations: Json; tainted?: true },
 ): NewEnvelope[] {
   if (learner === undefined || !Array.isArray(operations) || operations.length === 0) return [];
   const turn = { n: of, stem };
@@ -56,6 +56,7 @@ export function handedOver(
     source: { conversationId, turnId: turnId(turn) },
     time: toIso(time),
     used: [...used],
+    ...defined({ tainted: tainted ?? rest.tainted }),
     // SAFETY: planning has checked the operations.
     operations: operations as unknown as MemoryOperation[],
   };

@@ -202,7 +202,7 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
           ? []
           : [{ type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "completed" } } as const]),
       ]);
-      const envelopes = handedOver(record, of, run, decision.operations);
+      const envelopes = handedOver(record, of, run, decision);
       const handed = withFailures({ ...ended, envelopes: [...ended.envelopes, ...envelopes] }, agentId, 0);
       return beginAgain(handed, agentId, decision.now);
     }

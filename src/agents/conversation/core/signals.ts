@@ -98,6 +98,8 @@ export interface ToolCompleted {
   task?: TaskSummary;
   /** The amounts that the run of a workflow has used. */
   spent?: Amounts;
+  /** As in `AttemptResult`. */
+  tainted?: true;
   /** The agent of the turn; present where the Executor reports to the actor that has called it. */
   agentId?: string;
   /** The executor was lost while it ran. */

@@ -104,12 +104,12 @@ export class ToolBatch {
     const { n: turn } = this.input.turn;
     const address = { turn, item, attempt };
     if ("deferred" in end) return { type: "conversation.tool.deferred", ...address, ...end.deferred };
-    const { result, transient, task } = end;
+    const { result, transient, task, tainted } = end;
     return {
       type: "conversation.tool.completed",
       ...address,
       result,
-      ...defined({ transient, task, lost }),
+      ...defined({ transient, task, tainted, lost }),
     };
   }
 }

@@ -1,5 +1,6 @@
 /** The exchange between a run and the runs that it starts. Pure. */
 import type { ChildRun, PartResult, RunCallAddress } from "../../../protocol/run-call.ts";
+import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import { Draft } from "./draft.ts";
@@ -18,18 +19,28 @@ export function childRunOf(state: RunState, id: number, attempt: number): ChildR
   const { record } = state;
   const token = state.tokens.get(id);
   if (token?.phase.kind !== "working" || token.phase.attempt !== attempt) throw notWanted();
-  const { projectId, startedBy, parent, path = [], origin, width } = record;
+  const { projectId, startedBy, parent, path = [], width } = record;
   const shared = {
     ...{ projectId, startedBy, rootRunId: parent?.rootRunId ?? record.id },
     ...nodeTrail(record, token),
     room: sharedRoom(roomOf(record), token.phase.room ?? 1),
-    ...defined({ origin, width, path: path.length === 0 ? undefined : [...path] }),
+    ...defined({ origin: originOf(state), width, path: path.length === 0 ? undefined : [...path] }),
   };
   if (token.part === true) return { ...shared, workflow: record.workflow, ...startOf(state, token) };
   const { workflows } = record.workflow;
   const workflow = Object.hasOwn(workflows, token.node) ? workflows[token.node] : undefined;
   if (workflow === undefined) throw notWanted();
   return { ...shared, workflow, input: token.phase.input };
+}
+
+/** Returns the call that the tasks of a run work for. Its writes to memory are tainted once the run is (MEMTOOL-6). */
+export function originOf({
+  record: { origin },
+  tainted,
+}: Pick<RunState, "record" | "tainted">): RunOrigin | undefined {
+  return origin?.memory === undefined || tainted !== true
+    ? origin
+    : { ...origin, memory: { ...origin.memory, tainted } };
 }
 
 function startOf(state: RunState, token: Token): Pick<ChildRun, "part" | "input"> {

@@ -56,6 +56,7 @@ export class Draft {
   spent: Amounts;
   recoveries: number;
   retried: RunState["retried"];
+  tainted: true | undefined;
   /** Tokens that wait for a sub-workflow, an agent or a part. */
   openCalls: number;
   /** Tokens that wait for a part. */
@@ -104,6 +105,7 @@ export class Draft {
     this.spent = before.spent ?? NOTHING;
     this.recoveries = before.recoveries ?? 0;
     this.retried = before.retried;
+    this.tainted = before.tainted;
     this.#made = before.made;
     this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
     this.openParts = [...before.tokens.values()].filter(({ part }) => part === true).length;
@@ -374,7 +376,13 @@ export class Draft {
       root: this.root,
       tokens: this.tokens,
       fanOuts: this.fanOuts,
-      ...defined({ error: this.error, output: this.output, time: this.time, retried: this.retried }),
+      ...defined({
+        error: this.error,
+        output: this.output,
+        time: this.time,
+        retried: this.retried,
+        tainted: this.tainted,
+      }),
       ...(isNothing(spent) ? {} : { spent }),
       ...(this.recoveries > 0 && { recoveries: this.recoveries }),
       ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),

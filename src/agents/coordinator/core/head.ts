@@ -19,9 +19,11 @@ export interface Head {
   n?: [retries: number, from: number];
   /** Tokens, billionths of a dollar, calls of models and calls of tools that were used; none when absent. */
   u?: [tokens: number, nanoDollars: number, modelCalls: number, toolCalls: number];
+  /** The run is tainted. */
+  m?: true;
 }
 
-export function headOf({ status, made, error, time, recoveries, retried, spent }: RunState): Head {
+export function headOf({ status, made, error, time, recoveries, retried, spent, tainted }: RunState): Head {
   return {
     ...defined({
       s: status === "running" ? undefined : status,
@@ -31,6 +33,7 @@ export function headOf({ status, made, error, time, recoveries, retried, spent }
       r: recoveries || undefined,
       n: retried && [retried.retries, retried.from],
       u: spent && [spent.tokens, spent.nanoDollars, spent.modelCalls, spent.toolCalls],
+      m: tainted,
     }),
     t: made.tokens,
   };

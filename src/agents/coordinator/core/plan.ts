@@ -121,8 +121,10 @@ function report(draft: Draft, signal: PartEnded | PartProgress): void {
   if (token?.part !== true || token.phase.kind !== "working" || token.phase.attempt !== signal.attempt)
     return;
   draft.recoveries = 0;
-  if (signal.type === "part.ended") takePart(draft, token, signal.result);
-  else {
+  if (signal.type === "part.ended") {
+    draft.tainted ??= signal.tainted;
+    takePart(draft, token, signal.result);
+  } else {
     takeProgress(draft, token, signal);
     if (token.scope !== null) consider(draft, token.scope.fanOut);
   }
@@ -137,11 +139,12 @@ function noteRest(draft: Draft, { token: id, attempt, rest }: RunRested): void {
   draft.note({ type: "run.rested", token: id, node: token.node, data: { isAtRest: rest.isAtRest } });
 }
 
-function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }: NodeEnded): void {
+function endNode(draft: Draft, { token: id, attempt, outcome, transient, task, tainted }: NodeEnded): void {
   const token = draft.tokens.get(id);
   const phase = token?.phase;
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
   const { node } = token;
+  draft.tainted ??= tainted;
   // The end of a part brings its result by a signal of its own.
   if (token.part === true && "output" in outcome) return;
   draft.recoveries = 0;

@@ -254,9 +254,12 @@ function reasonOf({ error }: RunState): string {
   return cut(error?.message ?? "Nobody waits for it any more.", 2_000);
 }
 
-function endOf({ record, status, output = {}, error, spent }: RunState, caller: RunCaller): RunEnvelope {
+function endOf(
+  { record, status, output = {}, error, spent, tainted }: RunState,
+  caller: RunCaller,
+): RunEnvelope {
   if (record.part !== undefined && error === undefined)
-    return toCaller<PartEndedBody>(record, caller, PART_ENDED, defined({ spent }));
+    return toCaller<PartEndedBody>(record, caller, PART_ENDED, defined({ spent, tainted }));
   const text = error === undefined ? JSON.stringify(output) : "";
   const isTooLarge = utf8Length(text) > MAX_CHILD_OUTPUT_BYTES;
   const tooLarge = {
@@ -272,6 +275,6 @@ function endOf({ record, status, output = {}, error, spent }: RunState, caller: 
     outcome,
     ...(isTooLarge && caller.kind === "conversation" ? { large: excerptOf(text) } : {}),
     ...(status === "failed" || status === "cancelled" || status === "timed_out" ? { status } : {}),
-    ...defined({ spent }),
+    ...defined({ spent, tainted }),
   });
 }

@@ -66,6 +66,8 @@ export interface PartEnded {
   readonly token: number;
   readonly attempt: number;
   readonly result: PartResult;
+  /** As of `node.ended`. */
+  readonly tainted?: true;
 }
 
 export interface PartProgress {
@@ -94,6 +96,8 @@ export interface NodeEnded {
   /** The attempt failed for a reason that may pass. */
   readonly transient?: true;
   readonly task?: TaskSummary;
+  /** It has read untrusted content of a memory (MEMTOOL-6). */
+  readonly tainted?: true;
 }
 
 /** Returns the error of a node whose envelope was not delivered, or of which nobody knows whether it was. */

@@ -32,6 +32,8 @@ export interface RunState {
   readonly time?: RunTime;
   /** The amounts that the run has used, with its sub-workflows and agents; nothing when absent. */
   readonly spent?: Amounts;
+  /** A task of the run, or of a run below it, has read untrusted content of a memory (MEMTOOL-6). */
+  readonly tainted?: true;
   /** Present once the run failed, was cancelled, or its time was over. */
   readonly error?: RunError;
   /** The output of the run. Present once it completed. */

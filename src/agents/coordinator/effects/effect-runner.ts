@@ -11,15 +11,16 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { TaskExecutor, ToolErrorCode, ToolInvocation } from "../../../protocol/executor-api.ts";
 import { parseItemId } from "../../../protocol/ids.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
+import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
+import { originOf } from "../core/child-run.ts";
 import type { RunEffect, TaskEffect } from "../core/effects.ts";
 import { operationOf } from "../core/operations.ts";
 import { OUTCOME_UNKNOWN } from "../core/plan.ts";
-import type { RunRecord } from "../core/record.ts";
 import type { NodeEnded, RunSignal } from "../core/signals.ts";
-import type { NodeOutcome } from "../core/state.ts";
+import type { NodeOutcome, RunState } from "../core/state.ts";
 import { nodeTrail } from "../core/trace.ts";
 
 export interface RunEffectPorts {
@@ -27,7 +28,7 @@ export interface RunEffectPorts {
   executor: TaskExecutor;
   /** Resolves when it is the run's turn. If absent, the run never waits for a turn. */
   turn?(): Promise<void>;
-  record(): RunRecord;
+  state(): RunState;
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
   report(outcomes: readonly RunSignal[]): boolean;
 }
@@ -82,16 +83,16 @@ export class RunEffectRunner {
   }
 
   #runTasks(effects: readonly TaskEffect[], startAt: number): void {
-    const { clock, executor, record } = this.ports;
+    const { clock, executor, state } = this.ports;
     const keys = new Map(
-      effects.map(({ token, key }) => [operationOf(record(), token.id, token.again), key]),
+      effects.map(({ token, key }) => [operationOf(state().record, token.id, token.again), key]),
     );
     const batch = new CallBatch({
       onEnds: (ends) => this.#commit(ends, keys),
       onProgress: () => undefined,
     });
     for (const effect of effects)
-      void this.#running.run(effect.key, (signal) => batch.follow(callOf(record(), effect), signal));
+      void this.#running.run(effect.key, (signal) => batch.follow(callOf(state(), effect), signal));
     void batch.run(executor, clock, startAt);
   }
 
@@ -124,7 +125,8 @@ function batches(effects: readonly TaskEffect[]): TaskEffect[][] {
   return all;
 }
 
-function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
+function callOf(state: RunState, { token, work }: TaskEffect): BatchCall {
+  const { record } = state;
   const { id: runId, tenant, projectId, workflow } = record;
   const task = workflow.tasks[token.node];
   return {
@@ -137,13 +139,13 @@ function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
       ...calledTask(token.node, task),
       input: work.input,
       context: { tenant, projectId, runId, node: token.node, ...nodeTrail(record, token) },
-      ...memoryOf(record),
+      ...memoryOf(originOf(state)),
     }),
   };
 }
 
 /** Returns the rights of a run's tasks in the memory of the agent whose call started it, as a member (MEMACT-3). */
-function memoryOf({ origin }: RunRecord): Pick<ToolInvocation, "memory"> {
+function memoryOf(origin: RunOrigin | undefined): Pick<ToolInvocation, "memory"> {
   if (origin?.memory === undefined) return {};
   const { agentId, conversationId, turnId } = origin;
   return { memory: { ...origin.memory, turn: { agentId, conversationId, turnId } } };
@@ -163,12 +165,12 @@ const signals = new WeakMap<CallEnd, NodeEnded>();
 export function endedBy(ended: CallEnd): NodeEnded[] {
   const { operationId: id, attempt, end, lost } = ended;
   if ("deferred" in end) return [];
-  const { result, transient, task } = end;
+  const { result, transient, task, tainted } = end;
   const token = parseItemId(id)?.n ?? -1;
   const outcome = outcomeOf(result, lost === true);
   const signal: NodeEnded = signals.get(ended) ?? {
     ...{ type: "node.ended", token, attempt, outcome },
-    ...defined({ transient, task }),
+    ...defined({ transient, task, tainted }),
   };
   signals.set(ended, signal);
   return [signal];

@@ -106,6 +106,7 @@ export class RunDatabase {
         recoveries: head.r,
         retried: head.n && { retries: head.n[0], from: head.n[1] },
         spent: spentIn(head),
+        tainted: head.m,
         output: result as JsonObject | undefined,
       }),
     };

@@ -160,13 +160,14 @@ export function planExtraction(
   ended: Omit<ToolCompleted, "type">,
   input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
-  const { turn: of, item, attempt, result } = ended;
+  const { turn: of, item, attempt, result, tainted } = ended;
   const { now } = input;
   const run = extractionOf(state, of);
   if (run?.item !== item || run.attempt !== attempt) return [];
   const charge = chargeEnd(state, "memoryExtraction", { ...run, turn: of }, ended, input);
   const read = readOperations(result);
-  if ("operations" in read) return [...charge, { type: "EXTRACTED", of, operations: read.operations, now }];
+  if ("operations" in read)
+    return [...charge, { type: "EXTRACTED", of, ...read, ...defined({ tainted }), now }];
   const { error } = read;
   const notBefore = nextAttempt(chainOf(state.record, run.agentId).memoryExtraction, run, now);
   if (notBefore === undefined) return [...charge, { type: "GIVE_UP_EXTRACTION", of, error }];
