@@ -15,6 +15,7 @@ import { type RunEnvelope, runEnvelopes } from "../../src/agents/coordinator/cor
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import type { Room } from "../../src/agents/coordinator/core/start-room.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
+import { isAtRest } from "../../src/agents/coordinator/core/tree-room.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
@@ -136,4 +137,18 @@ test("RUNROOM-1 a start that is longer than an envelope fails its node", () => {
   const run = new Sender(1, {}, { agent: "helper" }, ["a".repeat(800_000)]);
   expect(run.state).toMatchObject({ status: "failed", error: { code: "TOO_LARGE" } });
   expect(run.sent).toEqual([]);
+});
+
+test("TREEROOM-4 I2 a run rests only while each of its agents waits for a person", () => {
+  const { state } = new Sender(2, {});
+  const tokens = [...state.tokens.keys()].filter(
+    (token) => state.tokens.get(token)?.phase.kind === "working",
+  );
+  expect(tokens).toHaveLength(2);
+  const after = (run: RunState, token: number, seq: number, isHeld: boolean) =>
+    plan(run, [{ type: "work.held", token, attempt: 1, seq, isHeld }], 1)?.state ?? run;
+  const [first = 0, second = 0] = tokens;
+  const one = after(state, first, 1, true);
+  const both = after(one, second, 1, true);
+  expect([state, one, both, after(both, first, 2, false)].map(isAtRest)).toEqual([false, false, true, false]);
 });

@@ -6,8 +6,8 @@
  * TREEROOM-2  Free room is divided equally between the tokens that may still start a run, at least 1 each. A token without room stays ready,
  *             and begins when a run below ends or rests. Its actor does not poll.
  * TREEROOM-3  Each share is at least 1. So a run without working runs below it can always start a run, and a chain of any depth ends.
- * TREEROOM-4  A run rests while it waits for people, agents and resting runs only. It tells the run above when that changes. A resting run holds
- *             no room of the run above, and can continue without room.
+ * TREEROOM-4  A run rests while it waits for people and resting runs only, also through its agents. It tells the run above when that changes. A
+ *             resting run holds no room of the run above, and can continue without room.
  * TREEROOM-5  A run with more active tokens than its share begins no further fan-out while one of its tasks runs. Afterwards it begins one at a
  *             time.
  */
@@ -100,7 +100,9 @@ export function isAtRest(state: RunState): boolean {
   if (isOver(state) || state.tokens.size === 0) return false;
   for (const token of state.tokens.values()) {
     if (isActive(state.record, token)) return false;
-    if (token.phase.kind === "working" && token.phase.room !== undefined && heldBy(token) > 0) return false;
+    if (token.phase.kind !== "working") continue;
+    if (workOf(state.record, token)?.kind === "agent" && token.phase.hold?.isHeld !== true) return false;
+    if (token.phase.room !== undefined && heldBy(token) > 0) return false;
   }
   return true;
 }
