@@ -35,6 +35,8 @@ export interface RunEffectPorts {
 
 /** Calls of one batch. */
 const MAX_BATCH_CALLS = 100;
+/** A batch of so many calls takes the run's turn. A chain of nodes does not wait for turns. */
+const PACED_CALLS = 10;
 /** Length of the inputs of one batch, as JSON in UTF-16 units. */
 const MAX_BATCH_LENGTH = 4 * 1024 * 1024;
 
@@ -93,7 +95,9 @@ export class RunEffectRunner {
     });
     for (const effect of effects)
       void this.#running.run(effect.key, (signal) => batch.follow(callOf(state(), effect), signal));
-    void batch.run(executor, clock, startAt);
+    const turn = effects.length < PACED_CALLS ? undefined : this.ports.turn?.();
+    const run = () => batch.run(executor, clock, startAt);
+    void (turn === undefined ? run() : turn.then(run));
   }
 
   /** Commits the ends of tasks, whose effects have these keys by operation. Reports as `RunEffectPorts.report`. */
