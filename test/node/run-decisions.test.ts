@@ -2,6 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MAX_TOKENS } from "../../src/agents/coordinator/core/limits.ts";
+import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+import { openGate } from "../../src/agents/coordinator/core/run-time.ts";
+import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import { merged } from "../../src/agents/coordinator/core/values.ts";
 import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
 import type { MergeStrategy } from "../../src/protocol/workflow-definition.ts";
@@ -517,4 +520,27 @@ describe("what ends a run", () => {
     } as never);
     expect(waiting.take({ type: "run.recover" })).toBeNull();
   });
+});
+
+test("HOLD-1 RUNTIME-1 a run that asks for more time is held until a person answers", () => {
+  const run = new PlayedRun({ initialNode: "work", nodes: [task("work")], timeoutMs: 1_000 });
+  const { record } = run.state;
+  const parent = { runId: "run_0", rootRunId: "run_0", operationId: `op_${"0".repeat(26)}`, attempt: 1 };
+  run.state = { ...run.state, record: { ...record, parent } };
+  const reported = (signal: RunSignal) => {
+    const before = run.state;
+    const change = run.take(signal);
+    const envelopes = change === null ? [] : runEnvelopes(before, change);
+    return envelopes.map(({ type, body }) => [type, body]);
+  };
+  const held = (isOn: boolean) => ["work.held", expect.objectContaining({ isHeld: isOn })];
+  const answer = () => {
+    const token = openGate(run.state) ?? -1;
+    return reported({ type: "gate.answered", token, answer: { approved: true }, by: "ada" });
+  };
+  for (let asked = 0; asked < 2; asked++) {
+    run.now += 1_000;
+    expect(reported({ type: "run.expire" })).toEqual([held(true)]);
+    expect(answer()).toEqual([held(false)]);
+  }
 });

@@ -1,6 +1,7 @@
 /** Retries of failed runs, as the core decides them. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { isHeld } from "../../src/agents/coordinator/core/holds.ts";
 import { MAX_RETRIES } from "../../src/agents/coordinator/core/limits.ts";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
@@ -207,6 +208,16 @@ describe("RUNRETRY-1 a retry", () => {
 });
 
 describe("RUNRETRY-2 a retried token", () => {
+  /** A task beside an agent. */
+  const besideAgent = {
+    initialNode: "start",
+    nodes: [{ ref: "start" }, task("bad"), { ref: "ask", agent: "clerk" }],
+    transitions: [
+      { from: "start", to: "bad" },
+      { from: "start", to: "ask" },
+    ],
+  };
+
   test("has a higher attempt and the same input, and takes nothing from an earlier attempt", () => {
     const run = failed("EXECUTION_FAILED");
     const input = { n: 1 };
@@ -282,14 +293,7 @@ describe("RUNRETRY-2 a retried token", () => {
   });
 
   test("starts another run and another conversation, beside the cancelled ones", () => {
-    const run = new PlayedRun({
-      initialNode: "start",
-      nodes: [{ ref: "start" }, task("bad"), { ref: "ask", agent: "clerk" }],
-      transitions: [
-        { from: "start", to: "bad" },
-        { from: "start", to: "ask" },
-      ],
-    });
+    const run = new PlayedRun(besideAgent);
     const sent = (change: () => unknown) => {
       const before = run.state;
       const taken = change();
@@ -301,6 +305,18 @@ describe("RUNRETRY-2 a retried token", () => {
     expect([cancel, call]).toEqual(["agent.cancel", "agent.call"]);
     expect(second).not.toBe(first);
     expect(run.at("ask")[0]?.createdAt, "the time for the answer counts anew").toBe(run.now);
+  });
+
+  test("HOLD-1 ignores a late message about a wait of the cancelled run or conversation", () => {
+    const run = new PlayedRun(besideAgent);
+    run.take(run.ending("bad", failure("EXECUTION_FAILED")));
+    run.take({ ...retry, repeatOnce: true });
+    const [{ id: token } = { id: -1 }] = run.at("ask");
+    const held = { type: "work.held", token, seq: 9, isHeld: true } as const;
+    expect(run.take({ ...held, attempt: 1 })).toBeNull();
+    expect(isHeld(run.state)).toBe(false);
+    run.take({ ...held, attempt: 2 });
+    expect(isHeld(run.state)).toBe(true);
   });
 });
 

@@ -1,8 +1,10 @@
 /** Trees of runs, which start no more runs at once than they have room for. `TREE_SEEDS` sets how many random trees are tried. */
 import { describe, expect, test } from "vitest";
 import { dueIn, effectsOf } from "../../src/agents/coordinator/core/effects.ts";
+import { isHeld } from "../../src/agents/coordinator/core/holds.ts";
+import { tokenOf } from "../../src/agents/coordinator/core/operations.ts";
 import { plan } from "../../src/agents/coordinator/core/plan.ts";
-import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
+import { isOver, type RunState, type Token } from "../../src/agents/coordinator/core/state.ts";
 import {
   heldBy,
   isAtRest,
@@ -12,6 +14,7 @@ import {
 } from "../../src/agents/coordinator/core/tree-room.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import type { PinnedWorkflow } from "../../src/protocol/pinned-workflow.ts";
+import { RUN_REST, WORK_HELD } from "../../src/protocol/run-call.ts";
 import { Random } from "../simulation/random.ts";
 import { PlayedTree } from "../support/workflows/tree.ts";
 
@@ -26,27 +29,45 @@ const GATE = {
   },
 } as PinnedWorkflow["tasks"][string];
 
-/** Returns a workflow that fans out over a node: a sub-workflow, a gate or a task, behind another task if `isLate`. */
-function fanOut(width: number, below: PinnedWorkflow | "gate" | "task", isLate = false): PinnedWorkflow {
+type Work = "gate" | "task" | "agent";
+
+/** Returns a workflow that fans out over a node, which a sub-workflow or other work may have. `before` and `after`: the work beside it. */
+function fanOut(
+  width: number,
+  below: PinnedWorkflow | Work,
+  { before, after }: { before?: Work | undefined; after?: Work | undefined } = {},
+): PinnedWorkflow {
   const isRun = typeof below === "object";
+  const works = Object.entries({ before, below: isRun ? undefined : below, after });
+  const nodeOf = (ref: string, work?: string) => ({
+    ref,
+    ...(work === "agent" && { agent: "helper", mode: "delegate" }),
+    ...((work === "task" || work === "gate") && { task: "lib/task" }),
+  });
   const definition = workflowSchema.parse({
     inputSchema: { type: "object" },
     initialNode: "start",
     nodes: [
       { ref: "start" },
-      { ref: "before", ...(isLate && { task: "lib/task" }) },
-      { ref: "below", ...(isRun ? { workflow: "lib/w" } : { task: "lib/task" }) },
+      nodeOf("before", before),
+      isRun ? { ref: "below", workflow: "lib/w" } : nodeOf("below", below),
+      nodeOf("after", after),
       { ref: "end" },
     ],
     transitions: [
       { ref: "a", from: "start", to: "before", siblingGroup: "g", spawnCount: width },
       { ref: "b", from: "before", to: "below" },
-      { ref: "c", from: "below", to: "end", synchronization: { siblingGroup: "g", strategy: "all" } },
+      { ref: "c", from: "below", to: "after" },
+      { ref: "d", from: "after", to: "end", synchronization: { siblingGroup: "g", strategy: "all" } },
     ],
   });
   return {
     ...{ library: "lib", id: "w", version: 1, hash: "", definition },
-    tasks: { ...(isLate && { before: TASK }), ...(!isRun && { below: below === "gate" ? GATE : TASK }) },
+    tasks: Object.fromEntries(
+      works.flatMap(([ref, work]) =>
+        work === "task" || work === "gate" ? [[ref, work === "gate" ? GATE : TASK]] : [],
+      ),
+    ),
     workflows: isRun ? { below } : {},
   };
 }
@@ -74,6 +95,28 @@ function below(tree: PlayedTree): { open: RunState[]; working: RunState[] } {
 const givenBy = (state: RunState) =>
   [...state.tokens.values()].reduce((sum, token) => sum + heldBy(token), 0);
 
+/** Returns the runs below the first run that their tokens do not describe, although all reports of these runs have arrived. */
+function misreported(tree: PlayedTree): object[] {
+  return below(tree).open.flatMap((run) => {
+    const { id, parent } = run.record;
+    const above = tree.runs.get(parent?.runId ?? "")?.state;
+    const token = above?.tokens.get(tokenOf(above.record, parent?.operationId ?? "") ?? -1);
+    if (token?.phase.kind !== "working" || token.phase.attempt !== parent?.attempt) return [];
+    const { room = 0, hold } = token.phase;
+    const [rests, holds] = [isAtRest(run), isHeld(run)];
+    const isWrongRoom = !tree.isUnderWay(RUN_REST, id) && heldBy(token) !== (rests ? 0 : room);
+    const isWrongHold = !tree.isUnderWay(WORK_HELD, id) && (hold?.isHeld ?? false) !== holds;
+    return isWrongRoom || isWrongHold ? [{ id, rests, held: heldBy(token), holds, hold }] : [];
+  });
+}
+
+/** Reports whether a run has started a run since an earlier state. */
+function hasStarted(before: RunState | undefined, { tokens }: RunState): boolean {
+  const begun = (token: Token | undefined) =>
+    token?.phase.kind === "working" && token.phase.room !== undefined;
+  return [...tokens.values()].some((token) => begun(token) && !begun(before?.tokens.get(token.id)));
+}
+
 /** Plays a tree to its end. Returns the most runs that have worked at once, and were open. */
 async function mostOf(tree: PlayedTree): Promise<{ working: number; open: number }> {
   const most = { working: 0, open: 0 };
@@ -95,7 +138,9 @@ describe("I2 the room of a tree", () => {
       const runs = random.int(1, 6);
       let workflow = fanOut(random.int(1, 3), "task");
       for (let level = random.int(1, 4); level > 0; level--)
-        workflow = fanOut(random.int(1, level > 2 ? 2 : 6), workflow, random.chance(0.5));
+        workflow = fanOut(random.int(1, level > 2 ? 2 : 6), workflow, {
+          before: random.chance(0.5) ? "task" : undefined,
+        });
       const tree = played(workflow, { runs, width: random.pick([2, 1_000]), random, deaths: 0.02 });
       let tooMuch = 0;
       for (let step = 0; await tree.step(); step++) {
@@ -110,6 +155,43 @@ describe("I2 the room of a tree", () => {
     }
     expect(failing).toEqual([]);
     expect(queued).toBeGreaterThan(SEEDS);
+  });
+
+  test("TREEROOM-2 TREEROOM-4 HOLD-1 in random trees with people and agents, a run holds its room exactly while it does not rest", async () => {
+    const failing: object[] = [];
+    let resumed = 0;
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const random = new Random(seed);
+      const work = () => random.pick(["task", "gate", "agent"] as const);
+      const perhaps = () => (random.chance(0.7) ? work() : undefined);
+      const beside = () => ({ before: perhaps(), after: perhaps() });
+      const runs = random.int(1, 4);
+      let workflow = fanOut(random.int(1, 3), work(), beside());
+      for (let level = random.int(1, 2); level > 0; level--)
+        workflow = fanOut(random.int(1, 4), workflow, beside());
+      const tree = played(workflow, { runs, width: random.pick([2, 1_000]), random, deaths: 0.02 });
+      const before = new Map<string, RunState>();
+      let resting = new Set<string>();
+      let wrong: object[] = [];
+      for (let step = 0; wrong.length === 0 && (await tree.step()); step++) {
+        wrong = misreported(tree);
+        for (const [id, { state }] of tree.runs) {
+          const known = before.get(id);
+          if (known === state) continue;
+          before.set(id, state);
+          const given = givenBy(state);
+          if (given > roomOf(state.record).runs && hasStarted(known, state)) wrong.push({ id, given });
+        }
+        const { open } = below(tree);
+        resumed += open.filter((run) => resting.has(run.record.id) && !isAtRest(run)).length;
+        resting = new Set(open.filter(isAtRest).map(({ record }) => record.id));
+        if (step > 50_000) throw new Error(`Seed ${seed} is stuck.`);
+      }
+      const { status, error } = tree.root;
+      if (wrong.length > 0 || status !== "completed") failing.push({ seed, wrong, status, error });
+    }
+    expect(failing).toEqual([]);
+    expect(resumed).toBeGreaterThan(SEEDS);
   });
 
   test("TREEROOM-2 starts without room stay ready, need no wake-up, and begin as other runs end", async () => {

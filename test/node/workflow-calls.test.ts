@@ -1,12 +1,15 @@
 /** Runs that tool calls and hooks start: long waits, limits, stops, and envelopes that come late, twice, or from elsewhere. */
 import { describe, expect, test, vi } from "vitest";
+import { planHeld } from "../../src/agents/conversation/core/planning/run-call.ts";
 import { HookRuns } from "../../src/agents/conversation/effects/hook-runs.ts";
+import { operationOf } from "../../src/agents/coordinator/core/operations.ts";
 import { plan as planRun } from "../../src/agents/coordinator/core/plan.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import { calledRunId, operationId } from "../../src/protocol/ids.ts";
+import type { Answer } from "../../src/protocol/mailbox-api.ts";
 import type { CalledRun } from "../../src/protocol/workflow-call.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { DAY, type FlowCall, type FlowStep, type FlowsPlan, HOUR, MINUTE } from "../simulation/flows/plan.ts";
@@ -117,20 +120,19 @@ async function waiting() {
       await world.play();
       await done.promise;
     },
-    send: (type: string, from: Envelope["from"], to: Envelope["to"], body: Json) => {
-      const envelope = {
-        operationId: `op_${world.ids.ulid()}`,
-        type,
-        from,
-        to,
-        body,
-        sentAt: world.clock.now(),
-      };
-      const actor = to.kind === "conversation" ? world.conversation(to.id) : world.run(to.id);
-      // SAFETY: the members that a mailbox reads.
-      return actor.receive(envelope as unknown as Envelope, { number: 1, last: false });
-    },
+    send: (...sent: Sent) => sendIn(world, ...sent),
   };
+}
+
+type Sent = [type: string, from: Envelope["from"], to: Envelope["to"], body: Json];
+
+/** Delivers an envelope at once. Returns the answer of the receiver. */
+function sendIn(world: FlowWorld, ...[type, from, to, body]: Sent): Promise<Answer> {
+  const operationId = `op_${world.ids.ulid()}`;
+  const envelope = { operationId, type, from, to, body, sentAt: world.clock.now() };
+  const actor = to.kind === "conversation" ? world.conversation(to.id) : world.run(to.id);
+  // SAFETY: the members that a mailbox reads.
+  return actor.receive(envelope as unknown as Envelope, { number: 1, last: false });
 }
 
 function idOf(world: FlowWorld): string {
@@ -157,6 +159,22 @@ test("FLOWCALL-6 an end or a wait from another run is ignored", async () => {
     expect(turnsOf(world)[0]?.operations[0]?.hold?.isHeld).toBe(true);
   });
   expect(turnsOf(world)[0]?.operations[0]).toMatchObject({ result: DONE });
+});
+
+test("OP-1 HOLD-1 a late message about a wait of an earlier attempt is ignored", async () => {
+  const { world, play } = await waiting();
+  await play(async () => {
+    const [turn] = turnsOf(world);
+    const [operation] = turn?.operations ?? [];
+    if (turn === undefined || operation === undefined) throw new Error("There is no call.");
+    const { hold: _hold, ...again } = { ...operation, attempt: 2 };
+    const active = new Map([[turn.n, { ...turn, operations: [again] }]]);
+    const held = { turn: turn.n, item: operation.item, seq: 1_000, isHeld: true };
+    const planned = (attempt: number) =>
+      planHeld({ active }, { type: "conversation.work.held", ...held, attempt });
+    expect(planned(1)).toEqual([]);
+    expect(planned(2)).toContainEqual({ type: "NOTE_HOLD", ...held });
+  });
 });
 
 test("HOLD-2 an older message about a wait is ignored", async () => {
@@ -195,6 +213,37 @@ test("FLOWCALL-1 FLOWCALL-3 a cancellation that overtakes its start refuses the 
     expect(await send("run.start", from, first, { ...address, attempt: 1 })).toMatchObject({ type: "done" });
   });
   expect(statesOf(world)).toHaveLength(1);
+});
+
+test("SUBRUN-4 a cancellation that arrives while its start reads the run above refuses the start", async () => {
+  const world = new FlowWorld(
+    planOf([{ kind: "flow", flow: { id: 1, steps: [{ kind: "gate", ms: 3 * DAY }] } }]),
+  );
+  const look = vi.spyOn(world, "afterLook").mockImplementationOnce(async () => {
+    const { runtime } = world.root.awake();
+    const [turn] = turnsOf(world);
+    const [above] = statesOf(world);
+    const [token] = above?.tokens.values() ?? [];
+    if (turn === undefined || above === undefined || token === undefined) throw new Error("Nothing waits.");
+    const { id: runId } = above.record;
+    const address = { operationId: operationOf(above.record, token.id), attempt: 1 };
+    const below = calledRunId(address.operationId, 1);
+    await runtime.changes.cancelTurn(turn, { caller: { type: "user", userId: "ada" } });
+    const cancelled = await sendIn(
+      world,
+      "run.cancel",
+      place("coordinator", runId),
+      place("coordinator", below),
+      {
+        ...address,
+        reason: "Enough.",
+      },
+    );
+    expect(cancelled).toMatchObject({ type: "done" });
+  });
+  await world.play();
+  expect(look).toHaveBeenCalledOnce();
+  expect(statesOf(world)).toMatchObject([{ status: "cancelled" }]);
 });
 
 describe("the run of a hook", () => {

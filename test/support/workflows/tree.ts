@@ -1,6 +1,6 @@
 /**
  * A run with the runs of its parts and its sub-workflows. A test plays their cores in a random order: it ends the work of nodes, delivers
- * envelopes, and lets the actors of runs die. A new actor loads the stored state.
+ * envelopes, and lets the actors of runs die. A new actor loads the stored state. An agent waits for a person at most once.
  */
 import { newRun } from "../../../src/agents/coordinator/core/begin.ts";
 import { childRunOf, partResultOf } from "../../../src/agents/coordinator/core/child-run.ts";
@@ -16,6 +16,7 @@ import { workOf } from "../../../src/agents/coordinator/core/work.ts";
 import { RunDatabase } from "../../../src/agents/coordinator/store/run-database.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
+import { AGENT_CALL, AGENT_CANCEL } from "../../../src/protocol/agent-call.ts";
 import {
   PART_CLOSE,
   PART_ENDED,
@@ -88,6 +89,11 @@ export class PlayedTree {
     return true;
   }
 
+  /** Reports whether an envelope of a type that a run has sent has not arrived. */
+  isUnderWay(type: string, from: string): boolean {
+    return this.#post.some((one) => one.from === from && one.envelope.type === type);
+  }
+
   /** Ends the life of a run's actor: what it has stored is loaded. */
   die(id: string): void {
     const member = this.#member(id);
@@ -130,17 +136,9 @@ export class PlayedTree {
     const moves: Move[] = [...this.runs].flatMap(([id, { state }]) => {
       if (isOver(state)) return [];
       const tokens = [...state.tokens.values()];
-      const tasks = tokens.filter((token) => isTask(state, token)).map((token) => () => this.#end(id, token));
-      const gates = tokens
-        .filter(({ phase, part, node }) => phase.kind === "working" && part !== true && isGate(state, node))
-        .map(
-          ({ id: token }) =>
-            () =>
-              this.take(id, { type: "gate.answered", token, answer: {}, by: "ada" }),
-        );
+      const works = tokens.flatMap((token) => this.#worksOf(id, state, token));
       // The end of another run resumes a token that waits for room.
       const isBehind = tokens.some(pendingIn(state));
-      const works = [...tasks, ...gates];
       return isBehind ? [...works, () => this.take(id, { type: "run.advance" })] : works;
     });
     // The envelopes of one sender to one receiver arrive in order.
@@ -153,6 +151,27 @@ export class PlayedTree {
         return this.#deliver(one.from, one.envelope);
       });
     return moves;
+  }
+
+  /** Returns the moves of the work of a token, which others do. */
+  #worksOf(id: string, { record }: RunState, token: Token): Move[] {
+    const { id: number, phase } = token;
+    if (phase.kind !== "working") return [];
+    const end = () => this.#end(id, token);
+    switch (workOf(record, token)?.kind) {
+      case "task":
+        return [end];
+      case "gate":
+        return [() => this.take(id, { type: "gate.answered", token: number, answer: {}, by: "ada" })];
+      case "agent": {
+        const { attempt, hold } = phase;
+        if (hold?.isHeld === false) return [end];
+        const next = hold === undefined ? { isHeld: true, seq: 1 } : { isHeld: false, seq: 2 };
+        return [end, () => this.take(id, { type: "work.held", token: number, attempt, ...next })];
+      }
+      default:
+        return [];
+    }
   }
 
   #end(id: string, { id: token, node, phase, scope }: Token): void {
@@ -213,6 +232,10 @@ export class PlayedTree {
         if (this.runs.has(to.id)) return this.take(to.id, { type: "run.cancel", by: from });
         this.#unwanted.add(to.id);
         return;
+      case AGENT_CALL:
+      case AGENT_CANCEL:
+        // The moves of the token play the agent.
+        return;
       default:
         throw new Error(`Nothing takes "${type}".`);
     }
@@ -244,12 +267,4 @@ export class PlayedTree {
       part,
     );
   }
-}
-
-function isGate({ record }: RunState, node: string): boolean {
-  return workOf(record, { node })?.kind === "gate";
-}
-
-function isTask({ record }: RunState, token: Token): boolean {
-  return token.phase.kind === "working" && workOf(record, token)?.kind === "task";
 }
