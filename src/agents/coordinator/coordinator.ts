@@ -178,12 +178,13 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       gatesChanged: () => void this.#approvals.note().catch((error: unknown) => console.error(error)),
       publish: (commit) => {
         const { before, state } = commit;
-        if (changesGates(before, commit)) void this.#approvals.publish();
-        this.#telemetry.ended(before, commit.row);
-        if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
         this.#readers.wake();
         this.#sockets.wake();
         if (isOver(state)) this.#waiters.wake();
+        if (changesGates(before, commit)) void this.#approvals.publish();
+        if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
+        // The last step: an error of the telemetry stops no other step.
+        this.#telemetry.ended(before, commit.row);
       },
     });
     /** The gates that wait for people, in the directory. */
