@@ -139,6 +139,7 @@ export type {
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TaskErrorApi, TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
+export type { WholeResultApi } from "./protocol/large-result.ts";
 export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";

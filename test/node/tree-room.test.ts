@@ -275,7 +275,7 @@ describe("I2 the room of a tree", () => {
         { ref: "end" },
       ],
       transitions: [
-        { ref: "a", from: "start", to: "row", siblingGroup: "rows", spawnCount: 100 },
+        { ref: "a", from: "start", to: "row", siblingGroup: "rows", spawnCount: 40 },
         { ref: "b", from: "row", to: "work", siblingGroup: "cells", spawnCount: 20 },
         { ref: "c", from: "work", to: "joined", synchronization: { siblingGroup: "cells", strategy: "all" } },
         { ref: "d", from: "joined", to: "end", synchronization: { siblingGroup: "rows", strategy: "all" } },
@@ -297,9 +297,9 @@ describe("I2 the room of a tree", () => {
       expect(tree.root.status).toBe("completed");
       return found;
     };
-    expect(await most(100_000)).toBe(2_000);
-    expect(await most(200)).toBeLessThanOrEqual(200 + 20);
-    expect(await most(1)).toBeLessThanOrEqual(100 + 20);
+    expect(await most(100_000)).toBe(800);
+    expect(await most(80)).toBeLessThanOrEqual(80 + 20);
+    expect(await most(1)).toBeLessThanOrEqual(40 + 20);
   });
 
   test("TREEROOM-1 TREEROOM-2 shares never exceed the room, and later tokens get shares", () => {
