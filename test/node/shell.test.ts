@@ -16,6 +16,8 @@ type Effect = { entry: string };
 
 const to = { kind: "ledger", tenant: "t", id: "other" };
 
+const unreadable = () => new DramatisError("UNAVAILABLE", "The disk is silent.", { retriable: true });
+
 const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
 afterEach(() => void errors.mockReset());
@@ -37,7 +39,10 @@ function open() {
     sending: Promise.resolve(),
   };
   const core: ActorCore<State, Signal, Change, Committed, Effect> = {
-    load: rows,
+    load() {
+      if (platform.isUnreadable) throw unreadable();
+      return rows();
+    },
     plan(_state, signals) {
       const added = signals.map((signal) => ("add" in signal ? signal.add : `lost ${signal.lost}`));
       if (added.includes("refused")) throw new DramatisError("CONFLICT", "This entry is refused.");
@@ -65,8 +70,7 @@ function open() {
         .map((entry) => ({ entry })),
     endedBy: ([first], state) => (first?.before ?? []).filter((entry) => !state.includes(entry)),
     isCurrent(state) {
-      if (platform.isUnreadable)
-        throw new DramatisError("UNAVAILABLE", "The disk is silent.", { retriable: true });
+      if (platform.isUnreadable) throw unreadable();
       return state.length === rows().length;
     },
     concerns: (outcome, { entry }) => "add" in outcome && outcome.add === entry,
@@ -277,6 +281,32 @@ describe("the shell of an actor", () => {
     const stage = () => database.transaction(() => shell.begin().stage([{ add: "b" }]));
     expect(stage).toThrow("not the newest");
     stage();
+    expect(rows()).toEqual(["a", "b"]);
+  });
+
+  test("STAGE-8 after a commit that may be stored, memory is what the store has, or reading it fails", () => {
+    const { shell, platform, rows } = open();
+    expect(shell.state).toEqual([]);
+    Object.assign(platform, { losesAnswers: true, isUnreadable: true });
+    expect(shell.report([{ add: "a" }])).toBe(false);
+    expect(rows()).toEqual(["a"]);
+    platform.losesAnswers = false;
+    expect(() => shell.state).toThrow("silent");
+    expect(() => shell.dueIn).toThrow("silent");
+    expect(() => shell.startAll()).toThrow("silent");
+    platform.isUnreadable = false;
+    expect([shell.state, shell.dueIn]).toEqual([["a"], platform.due]);
+  });
+
+  test("STAGE-8 RUN-4 an outcome that is reported while memory cannot be compared with the store is kept", () => {
+    const { shell, platform, rows } = open();
+    expect(shell.state).toEqual([]);
+    Object.assign(platform, { losesAnswers: true, isUnreadable: true });
+    expect(shell.report([{ add: "a" }])).toBe(false);
+    expect(shell.report([{ add: "b" }])).toBe(false);
+    expect(shell.unsaved).toEqual([{ add: "a" }, { add: "b" }]);
+    Object.assign(platform, { losesAnswers: false, isUnreadable: false });
+    expect(shell.report([{ add: "b" }])).toBe(true);
     expect(rows()).toEqual(["a", "b"]);
   });
 

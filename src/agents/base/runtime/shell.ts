@@ -15,7 +15,8 @@
  *          memory is read from the store again.
  * STAGE-4  A release starts what the newest state calls for: not the work that a later stage of the same unit has ended.
  * STAGE-5  A commit of its own is refused while a transaction is open, which may roll back after the effects have started.
- * STAGE-8  After a change that could not be written, the next unit compares memory with the store first.
+ * STAGE-8  After a change that could not be written, the next read of memory compares it with the store first. An error of that comparison
+ *          reaches the reader: it is never answered from memory that may be old.
  */
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
@@ -42,8 +43,12 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     this.#wakeup = new ArmedWakeup(ports, () => this.dueIn);
   }
 
-  /** The state, loaded on first use; `null` before the actor was created. */
+  /**
+   * The state, loaded on first use; `null` before the actor was created. Throws if memory may be older than the store, and the store cannot be
+   * read.
+   */
   get state(): State | null {
+    if (this.#isSuspect) this.#forgetStale();
     if (this.#state !== null) return this.#state;
     const loaded = this.core.load();
     // Changes of an open transaction may roll back.
@@ -91,7 +96,6 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
    * afterCommit(() => unit.release());
    */
   begin(): UnitOfWork<State, Signal, Change, Committed, Effect> {
-    if (this.#isSuspect) this.#forgetStale();
     const unit: UnitOfWork<State, Signal, Change, Committed, Effect> = new UnitOfWork({
       core: this.core,
       ports: this.ports,
@@ -126,10 +130,10 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
    * Reports whether nothing waits for another try.
    */
   report(outcomes: readonly Signal[]): boolean {
-    // The actor was deleted meanwhile.
-    if (this.state === null) return true;
     this.#dropUnsaved(outcomes);
     try {
+      // The actor was deleted meanwhile.
+      if (this.state === null) return true;
       this.#commitLater(outcomes);
       return true;
     } catch (error) {
