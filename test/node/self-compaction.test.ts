@@ -414,6 +414,25 @@ describe("a conversation", () => {
     });
   });
 
+  test("CALLS-2 HEAD-1 the usage of a failed attempt at a summary is stored before any call has ended", async () => {
+    const texts = [1, 2, 3, 4].map((n) => `${n} ${words(200)}`);
+    const history = texts
+      .flatMap((text, n) => turnOfEvents(n, text, [], text))
+      .map((event, seq) => ({ ...event, seq }));
+    const conversation = await SteeredConversation.create(NO_TOOLS, { history, order: "queued" }, MEMORY);
+    await conversation.say("This turn has no answer.");
+    await conversation.request();
+    await conversation.stop(await conversation.say("This turn waits, and its end starts the compaction."));
+    const order = await conversation.request();
+    expect(isOrder(order)).toBe(true);
+    order.count();
+    order.call(["look", {}]);
+    await conversation.request();
+    const { usage, spent } = conversation.runtime.state;
+    expect(usage).toMatchObject({ calls: 0, inputTokens: 100, outputTokens: 10 });
+    expect(conversation.runtime.store.load()).toMatchObject({ usage, spent });
+  });
+
   test("SELFCOMPACT-5 where the limit of turns cuts the history, the call for a summary begins as the turn before it", async () => {
     const memory = { contextTokens: 2_000, recentTurnsLimit: 3 };
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, memory);

@@ -193,7 +193,7 @@ export function packHead({
     n: turns === 0 ? undefined : turns,
     s: Object.keys(sessions).length === 0 ? undefined : sessions,
     a: active.length === 0 ? undefined : active,
-    u: usage.calls === 0 ? undefined : packUsage(usage),
+    u: isUnused(usage) ? undefined : packUsage(usage),
     st: status === NEW_STANDING.status ? undefined : status,
     g: gate === NEW_STANDING.gate ? undefined : gate,
     o: order === NEW_STANDING.order ? undefined : order,
@@ -279,6 +279,11 @@ function packUsage({
   nanoDollars,
 }: UsageTotals): PackedUsage {
   return [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars];
+}
+
+/** Reports whether nothing was used. A failed attempt uses tokens before its call is counted. */
+function isUnused(usage: UsageTotals): boolean {
+  return packUsage(usage).every((count) => count === 0);
 }
 
 function unpackUsage(packed: PackedUsage): UsageTotals {
