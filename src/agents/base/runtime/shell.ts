@@ -132,7 +132,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   report(outcomes: readonly Signal[]): boolean {
     this.#dropUnsaved(outcomes);
     try {
-      // The actor was deleted meanwhile.
+      // The actor is deleted.
       if (this.state === null) return true;
       this.#commitLater(outcomes);
       return true;
