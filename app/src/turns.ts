@@ -14,10 +14,10 @@ export function wasStopped({ error, items }: TurnState): boolean {
 }
 
 /**
- * The reason for which a turn only waits: for a person's `approval`, of a call of its own or of an agent below, for a deferred `result`, or for work in the `background`, the
+ * The reason for which a turn only waits: for a person's `approval`, of a call of its own or of an agent below, for a `person` who answers a run, for a deferred `result`, or for work in the `background`, the
  * agent having answered.
  */
-export type Wait = "approval" | "background" | "result";
+export type Wait = "approval" | "background" | "person" | "result";
 
 /** Returns why a turn waits for nothing but operations; `null` if it does not. Calls in the background wait for a person if all of them do. */
 export function waitOf({ status, phase, items }: TurnState): Wait | null {
@@ -25,9 +25,12 @@ export function waitOf({ status, phase, items }: TurnState): Wait | null {
   const open = items.flatMap((item) =>
     item.type === "tool" && isOpen(item.operation) ? [item.operation] : [],
   );
-  const held = open.filter((operation) => !operation.async);
-  if (held.some(isAsking) || (open.length > 0 && open.every(isAsking))) return "approval";
-  return held.some(({ deferredUntil }) => deferredUntil !== undefined) ? "result" : "background";
+  const blocking = open.filter((operation) => !operation.async);
+  const waitsBy = (test: (operation: OperationState) => boolean) =>
+    blocking.some(test) || (open.length > 0 && open.every(test));
+  if (waitsBy(isAsking)) return "approval";
+  if (waitsBy(({ held }) => held === true)) return "person";
+  return blocking.some(({ deferredUntil }) => deferredUntil !== undefined) ? "result" : "background";
 }
 
 /**

@@ -135,6 +135,10 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
         return withAsks(state, frame, (asks) => asks.filter(isOther(of)));
       }
       return resolveApproval(state, frame);
+    case "work.held":
+      return inOperation(state, frame, { ...frame.data, held: true });
+    case "work.released":
+      return release(state, frame);
     case "tool.deferred":
       return inOperation(state, frame, { deferredUntil: frame.data.expiresAt });
     case "tool.completed":
@@ -220,16 +224,33 @@ function resolveApproval(state: LiveConversation, frame: FrameOf<"approval.resol
   const change = { approval, ...(isApproved ? { state: "running" as const } : {}) };
   const changed = inOperation(state, frame, change);
   if (!isApproved) return changed;
-  return inTurn(changed, frame, (turn) => {
+  return goOn(changed, frame);
+}
+
+/** Notes that the work of an operation waits for a person no longer. A turn that waited for it goes on. */
+function release(state: LiveConversation, frame: FrameOf<"work.released">): LiveConversation {
+  const released = inTurn(state, frame, (turn) =>
+    changeItem(progressed(turn), frame.operationId ?? "", (item) => {
+      if (item.type !== "tool") return item;
+      const { held: _over, ...operation } = item.operation;
+      return { ...item, operation };
+    }),
+  );
+  return goOn(released, frame);
+}
+
+/** Ends the wait of the turn that has an operation, unless the operation works in the background. */
+function goOn(state: LiveConversation, frame: LiveFrame): LiveConversation {
+  return inTurn(state, frame, (turn) => {
     const item = turn.items.find(({ id }) => id === frame.operationId);
     const { phase: _over, ...others } = turn;
     return item?.type === "tool" && item.operation.async ? turn : others;
   });
 }
 
-/** Changes an operation. One that is over is no longer deferred. */
+/** Changes an operation. A finished operation is neither deferred nor held. */
 function withChange(operation: OperationState, change: Partial<OperationState>): OperationState {
-  const { deferredUntil: _over, ...others } = operation;
+  const { deferredUntil: _over, held: _held, ...others } = operation;
   return { ...(change.state === undefined ? operation : others), ...change };
 }
 

@@ -119,6 +119,10 @@ interface FrameData {
       /** As in `approval.requested`. */
       of?: AskView;
     };
+  /** The run or the agent of the call, or work below it, waits for a person. */
+  "work.held": { runId?: string };
+  /** That wait is over. */
+  "work.released": Record<string, never>;
   /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   "tool.deferred": { expiresAt: string };
   "tool.completed": { result: unknown; agent?: AgentCallView; runId?: string; task?: TaskView };

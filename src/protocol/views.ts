@@ -267,6 +267,8 @@ export interface OperationView {
   async?: true;
   /** The result comes later, by a handle: until this time, ISO 8601 UTC. Absent unless the call is deferred now. */
   deferredUntil?: string;
+  /** The run or the agent of the call, or work below it, waits for a person. */
+  held?: true;
   /** Number of the present or last attempt; 1 when absent. */
   attempt?: number;
   /** Present if the call needs a person's approval. */

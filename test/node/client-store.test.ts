@@ -335,6 +335,26 @@ describe("frames", () => {
     expect([isAnswering(next), next.turns[0]?.phase]).toEqual([true, undefined]);
   });
 
+  it("shows that the run of a call waits for a person, until the wait or the call is over", () => {
+    const base = { v: 1, turnId: "t1", time } as const;
+    const call = { ...base, operationId: "op_1" };
+    const requested: Frame = {
+      ...{ ...call, seq: 4, type: "tool.requested" },
+      data: { name: "refund", input: {}, async: false },
+    };
+    const held: Frame = { ...call, seq: 5, type: "work.held", data: { runId: "run_1" } };
+    const waits: Frame = { ...base, seq: 6, type: "turn.waiting", data: { reason: "approval" } };
+    const waiting = run([empty, started, question, requested, held, waits]);
+    expect(waiting.turns[0]?.items.at(-1)).toMatchObject({
+      operation: { state: "running", held: true, runId: "run_1" },
+    });
+    const released = applyFrame(waiting, { ...call, seq: 7, type: "work.released", data: {} });
+    expect(released.turns[0]).not.toHaveProperty("phase");
+    expect(released.turns[0]?.items.at(-1)).not.toHaveProperty("operation.held");
+    const done = applyFrame(waiting, { ...call, seq: 7, type: "tool.completed", data: { result: true } });
+    expect(done.turns[0]?.items.at(-1)).not.toHaveProperty("operation.held");
+  });
+
   it("TOOLRETRY-1 counts the attempts of a call, each of which has its own progress", () => {
     const call = { v: 1, turnId: "t1", operationId: "op_1", time } as const;
     const requested: Frame = {

@@ -224,6 +224,9 @@ describe("turns", () => {
     expect(waits(below)).toBe("approval");
     expect(waits(below, { ...operation, deferredUntil: "2026-03-01T11:00:00.000Z" })).toBe("approval");
     expect(waits({ ...below, ...later })).toBe("approval");
+    expect(waits({ ...operation, held: true })).toBe("person");
+    expect(waits({ ...operation, held: true, ...later })).toBe("person");
+    expect(waits({ ...operation, held: true, ...later }, { ...operation, ...later })).toBe("background");
     expect(waits({ ...own, ...later }, { ...operation, state: "completed" })).toBe("approval");
     expect(waits({ ...below, ...later }, { ...operation, ...later })).toBe("background");
     expect(waits({ ...below, state: "completed" }, { ...operation, ...later })).toBe("background");

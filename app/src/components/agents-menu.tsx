@@ -115,6 +115,7 @@ function callStage({ turn, call }: AgentTask, nameOf: (agentId: string) => strin
 
 const WAITS = {
   approval: "Waits for approval:",
+  person: "Waits for a person:",
   result: "Waits for a result:",
   background: "Has work in the background:",
 };

@@ -2,18 +2,21 @@
 import { useState } from "react";
 import type { OperationState } from "../../../src/client/index.ts";
 import { approvalText, inputPreview, wordsOf } from "../format.ts";
+import { runPath } from "../route.ts";
 import { CalledAgent } from "./called-agent.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
+import { Link } from "./link.tsx";
 import { TaskSteps } from "./task-steps.tsx";
 import { ToolProgress } from "./tool-progress.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
 
-const looks: Record<OperationState["state"] | "waiting" | "background" | "deferred", Look> = {
+const looks: Record<OperationState["state"] | "waiting" | "held" | "background" | "deferred", Look> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
   background: { text: "Running in the background", icon: "spinner", className: "text-muted" },
   deferred: { text: "Waiting for a result", icon: "clock", className: "text-caution" },
+  held: { text: "Waits for a person", icon: "clock", className: "text-caution" },
   waiting: { text: "Waiting for the client", icon: "clock", className: "text-caution" },
   awaiting_approval: { text: "Waiting for approval", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
@@ -71,6 +74,11 @@ export function ToolCard({ operation, active }: ToolCardProps) {
             {failedSteps.map(({ ref }) => ref).join(", ")}
           </span>
         )}
+        {shown === "held" && runId !== undefined && (
+          <Link to={runPath(runId)} className="ml-6 py-1 text-xs text-accent underline pointer-coarse:py-2.5">
+            Open the run
+          </Link>
+        )}
         {active && state === "running" && <ToolProgress operation={operation} />}
       </summary>
 
@@ -81,7 +89,10 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {runId !== undefined && (
           <p data-testid="run" className="text-xs text-muted">
-            Run <span className="font-mono wrap-anywhere">{runId}</span>
+            Run{" "}
+            <Link to={runPath(runId)} className="font-mono wrap-anywhere text-accent underline">
+              {runId}
+            </Link>
           </p>
         )}
         {task !== undefined && <TaskSteps task={task} />}
@@ -135,13 +146,14 @@ function ToolName({ name, agent }: { name: string; agent: OperationState["agent"
 }
 
 function lookOf(
-  { state, client, async: isAsync, deferredUntil, agent }: OperationState,
+  { state, client, async: isAsync, deferredUntil, held, agent }: OperationState,
   active: boolean,
 ): keyof typeof looks {
   const isOver = state !== "running" && state !== "awaiting_approval";
   if (isOver) return state;
   if (!active) return "cancelled";
   if (state === "awaiting_approval" || (agent?.asks ?? []).length > 0) return "awaiting_approval";
+  if (held === true) return "held";
   if (client === true) return "waiting";
   if (deferredUntil !== undefined) return "deferred";
   return isAsync === true ? "background" : "running";

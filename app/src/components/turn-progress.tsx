@@ -14,6 +14,7 @@ interface TurnProgressProps {
 const waits = {
   background: { text: "Works in the background", stop: "Stop this work" },
   approval: { text: "Waits for approval", stop: "Stop waiting for this approval" },
+  person: { text: "Waits for a person", stop: "Stop waiting for this person" },
   result: { text: "Waits for a result", stop: "Stop waiting for this result" },
 };
 

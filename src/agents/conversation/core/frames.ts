@@ -53,7 +53,7 @@ export function framesOf(
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
   if (item === undefined || type === "entry.erased") return ids;
-  return /^(?:tool|approval|agent_call|context_assembly|memory_extraction)\./.test(type)
+  return /^(?:tool|approval|agent_call|work|context_assembly|memory_extraction)\./.test(type)
     ? { ...ids, operationId: operationId(turn, item) }
     : { ...ids, messageId: messageId(turn, item) };
 }
@@ -139,9 +139,13 @@ function frameOf(
   const spent = () => ({ spent: turnSpending(chainOf(record, agentId), turn) });
   const operation = () => turn.operations.find((candidate) => candidate.item === item);
   const did = () => taskMark(operation() ?? {});
+  const ran = () => {
+    const found = operation();
+    return found === undefined ? {} : runMark(record, turn, found);
+  };
   const called = () => {
     const found = operation();
-    return found === undefined ? {} : { ...agentMark(turn, found), ...runMark(record, turn, found) };
+    return found === undefined ? {} : { ...agentMark(turn, found), ...ran() };
   };
   switch (type) {
     case "entry.erased":
@@ -222,6 +226,10 @@ function frameOf(
     case "approval.resolved":
       // SAFETY: the reducer wrote the entry's data.
       return { ...common, type, data: data as unknown as Extract<Frame, { type: typeof type }>["data"] };
+    case "work.held":
+      return { ...common, type, data: ran() };
+    case "work.released":
+      return { ...common, type, data: {} };
     case "tool.deferred":
       return { ...common, type, data: { expiresAt: text(data, "expiresAt") } };
     case "tool.completed":
@@ -270,8 +278,6 @@ function frameOf(
     case "subagent.started":
     case "subagent.stopped":
     case "workflow_run.charged":
-    case "work.held":
-    case "work.released":
     case "context_assembly.started":
     case "context_assembly.completed":
     case "context_assembly.failed":

@@ -239,7 +239,7 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
 }
 
 export function operationView(record: Agents, turn: Turn, operation: Operation): OperationView {
-  const { item, name, target, mode, status, attempt, result, deadline } = operation;
+  const { item, name, target, mode, status, attempt, result, deadline, hold } = operation;
   const base = {
     id: operationId(turn, item),
     turnId: turnId(turn),
@@ -256,7 +256,7 @@ export function operationView(record: Agents, turn: Turn, operation: Operation):
   if (status === "deferred" && deadline !== undefined)
     return { ...base, deferredUntil: toIso(deadline), state: "running" };
   if (status === "pending" || status === "dispatched" || status === "interrupted" || status === "deferred")
-    return { ...base, state: "running" };
+    return { ...base, ...(hold?.isHeld === true && { held: true }), state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };
 }
 
