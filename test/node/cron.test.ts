@@ -39,6 +39,7 @@ describe("G13 CRON-1 an expression", () => {
     ["* * * * * *", "five"],
     ["2099-01-01T00:00:00", "five"],
     ["@reboot", "@reboot"],
+    ["@dayly", "@daily"],
     ["60 * * * *", "minute"],
     ["5x * * * *", "5x"],
     ["* 24 * * *", "hour"],

@@ -13,10 +13,12 @@ export type GateDrafts = Map<string, { gate: GateView; texts: GateTexts }>;
 
 interface GatesBannerProps {
   count: number;
+  /** A rule may exclude the user of the page from an answer. */
+  hasRule: boolean;
   onAnswer: () => void;
 }
 
-export function GatesBanner({ count, onAnswer }: GatesBannerProps) {
+export function GatesBanner({ count, hasRule, onAnswer }: GatesBannerProps) {
   return (
     <div
       role="status"
@@ -27,7 +29,8 @@ export function GatesBanner({ count, onAnswer }: GatesBannerProps) {
         <>
           <Icon name="alert" className="text-caution" />
           <p className="min-w-0 flex-1">
-            {count === 1 ? "A question waits for your answer." : `${count} questions wait for your answer.`}
+            {count === 1 ? "A question waits for " : `${count} questions wait for `}
+            {hasRule ? "an answer." : "your answer."}
           </p>
           <button
             type="button"

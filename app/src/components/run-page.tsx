@@ -106,7 +106,11 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
           Offline. The page follows the run again when you reconnect.
         </p>
       )}
-      <GatesBanner count={isOver ? 0 : run.gates.length} onAnswer={showQuestion} />
+      <GatesBanner
+        count={isOver ? 0 : run.gates.length}
+        hasRule={run.gates.some(({ rule }) => rule !== undefined)}
+        onAnswer={showQuestion}
+      />
       {isWide ? <GraphAndDetails {...shown} /> : <NodeList {...shown} />}
     </>
   );

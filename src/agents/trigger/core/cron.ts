@@ -10,6 +10,8 @@
 import { Cron } from "croner";
 import { invalidAt } from "../../../shared/validation.ts";
 
+const WORDS = ["@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually"];
+
 /** Reads the expression. Throws `INVALID_INPUT` with the place in the request. */
 export function parseCron(text: string, timeZone = "UTC"): Cron {
   // `croner` would take a date, and fields of seconds and years.
@@ -19,6 +21,8 @@ export function parseCron(text: string, timeZone = "UTC"): Cron {
       "/when/cron",
       `"${text}" has ${fields} fields. Give five: minute, hour, day of the month, month, day of the week.`,
     );
+  if (text.startsWith("@") && !WORDS.includes(text.trim().toLowerCase()))
+    throw invalidAt("/when/cron", `There is no "${text}". Give five fields, or one of ${WORDS.join(", ")}.`);
   checkZone(timeZone);
   try {
     return new Cron(text, { timezone: timeZone, mode: text.startsWith("@") ? "auto" : "5-part" });
