@@ -5,8 +5,11 @@ import { isJsonObject, type Json } from "../../../src/shared/json.ts";
 import { run } from "./interpreter.ts";
 import type { Choice, RunResult, TaskOutcome } from "./run.ts";
 
-/** A step of a run: a task that ended, or the time of a fan-in. */
-type Taken = { task: number } | { fanOut: number };
+/**
+ * A step of a run: a task that ended, or the time of a fan-in. One that comes `together` with the step before it is taken before any node of
+ * that step runs.
+ */
+type Taken = { task: number; together: boolean } | { fanOut: number; together: false };
 
 /**
  * Returns the entries of a journal as if what was retried had not failed: without the ends of the work of tokens, and of the waits of fan-outs,
@@ -44,13 +47,18 @@ function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult
   const paths = new Map<number, string>();
   const outcomes = new Map<string, TaskOutcome[]>();
   const left: Taken[] = [];
-  for (const { type, token = -1, node = "", data } of withoutRetried(entries)) {
+  const before = new Map(entries.map((entry, index) => [entry, entries[index - 1]]));
+  let newest: RunEntry | null = null;
+  for (const entry of withoutRetried(entries)) {
+    const { type, token = -1, node = "", data } = entry;
     const members = isJsonObject(data) ? data : {};
     if (type === "token.created") paths.set(token, String(members.path ?? "root"));
-    if (type === "sync.timeout") left.push({ fanOut: Number(members.fanOut) });
+    if (type === "sync.timeout") left.push({ fanOut: Number(members.fanOut), together: false });
     // Without a token it is the run that asks for more time.
     if (!OUTCOMES.has(type) || token === -1) continue;
-    left.push({ task: token });
+    // The outcomes of tasks that are lost at the same time are next to each other.
+    left.push({ task: token, together: before.get(entry) === newest });
+    newest = entry;
     const key = `${node} ${paths.get(token)}`;
     const own = outcomes.get(key) ?? [];
     outcomes.set(key, own);
@@ -65,15 +73,16 @@ function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult
     pick(choices: readonly Choice[]) {
       // Nodes that run nothing are passed at once, in the order of their tokens.
       const passing = choices.findIndex((one) => one.kind === "task" && owners.get(one.node) === undefined);
-      if (passing >= 0) return passing;
-      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      while (passing < 0 || left[0]?.together) {
+        const next = left.shift();
+        if (next === undefined) return 0;
         const { task, fanOut } = { task: -1, fanOut: -1, ...next };
         const at = choices.findIndex((one) =>
           one.kind === "task" ? one.token === task : one.fanOut === fanOut,
         );
         if (at >= 0) return at;
       }
-      return 0;
+      return passing;
     },
   });
 }
