@@ -29,6 +29,7 @@ describe("G13 CRON-1 an expression", () => {
     ["0 0 * * 5#2", "2026-05-08T00:00:00.000Z"],
     ["@daily", "2026-05-02T00:00:00.000Z"],
     ["@hourly", "2026-05-01T01:00:00.000Z"],
+    ["@midnight", "2026-05-02T00:00:00.000Z"],
   ])("%s", (text, expected) => {
     expect(timesOf(text, "UTC", "2026-05-01T00:00:30.500Z", 1)).toEqual([expected]);
   });

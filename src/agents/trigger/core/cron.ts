@@ -10,7 +10,7 @@
 import { Cron } from "croner";
 import { invalidAt } from "../../../shared/validation.ts";
 
-const WORDS = ["@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually"];
+const WORDS = ["@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually", "@midnight"];
 
 /** Reads the expression. Throws `INVALID_INPUT` with the place in the request. */
 export function parseCron(text: string, timeZone = "UTC"): Cron {
