@@ -12,7 +12,7 @@ import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { listIds } from "../shared/known-ids.ts";
 import { findTool } from "./find-tool.ts";
-import { checkHookFit } from "./hook-fit.ts";
+import { checkHookFit, checkHookTask } from "./hook-fit.ts";
 import { HOOKS, hookReference, OTHER_HOOK } from "./hook-forms.ts";
 import type { HookUse } from "./hook-inputs.ts";
 import { placedNow } from "./placed.ts";
@@ -101,6 +101,9 @@ export function checkLibrary(library: Contents): void {
       check(`Persona "${id}"`, at, reference, kind === "task" ? hookTask : hookWorkflow);
       const target = parseReference(reference, library.id);
       const own = target.library === library.id && workflows.find((each) => each.id === target.id);
+      const task =
+        target.library === library.id && kind === "task" && code.known.find((each) => each.id === target.id);
+      if (task) placedNow(`Persona "${id}", ${at}`, () => checkHookTask(name, task.id, task.definition));
       if (kind === "workflow" && own)
         placedNow(`Persona "${id}", ${at}`, () => checkHookFit(name, own.id, own.definition));
     };

@@ -1,7 +1,7 @@
 /**
- * Checks of the workflows that hooks of personas, and their consolidations, run. Pure.
+ * Checks of the tasks and workflows that hooks of personas, and their consolidations, run. Pure.
  *
- * HOOKFIT-1  The input schema of such a workflow takes what the hook gives: it requires no other member, wants no other type of one, and
+ * HOOKFIT-1  The input schema of such a task or workflow takes what the hook gives: it requires no other member, wants no other type of one, and
  *            refuses none.
  * HOOKFIT-2  The output of such a workflow is what the hook must return: a context hook maps the members of the provider's request, an
  *            extraction or a consolidation maps `operations`, a list.
@@ -27,17 +27,28 @@ const RETURNED: Record<HookUse, JsonObject> = {
 
 type Schemas = Pick<WorkflowDefinition, "inputSchema" | "outputSchema" | "outputMapping">;
 
+/** Throws `INVALID_INPUT` for a task that does not take the input of this hook. */
+export function checkHookTask(
+  name: HookUse,
+  task: string,
+  { inputSchema }: Pick<Schemas, "inputSchema">,
+): void {
+  const problem = inputProblem(name, inputSchema);
+  if (problem === null) return;
+  throw new DramatisError("INVALID_INPUT", `The task "${task}" cannot be \`${name}\`: ${problem}`);
+}
+
 /**
  * Throws `INVALID_INPUT` for a workflow that cannot be this hook.
  * @example checkHookFit("contextAssembly", "my/assemble", workflow.definition);
  */
 export function checkHookFit(name: HookUse, workflow: string, definition: Schemas): void {
-  const problem = inputProblem(name, definition) ?? outputProblem(name, definition);
+  const problem = inputProblem(name, definition.inputSchema) ?? outputProblem(name, definition);
   if (problem === null) return;
   throw new DramatisError("INVALID_INPUT", `The workflow "${workflow}" cannot be \`${name}\`: ${problem}`);
 }
 
-function inputProblem(name: HookUse, { inputSchema }: Schemas): string | null {
+function inputProblem(name: HookUse, inputSchema: JsonObject): string | null {
   const given = hookInputSchema(name);
   const problem = mismatch(given, inputSchema);
   if (problem !== null) return `the input of the hook ${problem} by \`inputSchema\`. Change the schema.`;

@@ -24,6 +24,34 @@ const caller = z.object({
   node: text.exactOptional(),
 });
 const memory = { id: text, version: z.number(), type: text, content: text, time: text.exactOptional() };
+const mark = z.literal(true).exactOptional();
+const shownMemory = z.object({
+  ...memory,
+  key: text.exactOptional(),
+  speaker: text.exactOptional(),
+  tainted: mark,
+  truncated: mark,
+});
+const activeTurn = z.object({
+  turn_id: text,
+  input: text,
+  messages: z.array(text),
+  pending_operations: z.array(z.object({ operation_id: text, name: text, input: text })),
+});
+const move = z.object({
+  sequence: z.number(),
+  text: text.exactOptional(),
+  reasoning: text.exactOptional(),
+  tool_call: z.object({ id: text, name: text, input: z.unknown() }).exactOptional(),
+  tool_result: z
+    .object({ success: z.boolean(), result: z.unknown().exactOptional(), error: object.exactOptional() })
+    .exactOptional(),
+});
+
+/** The members of a memory that a model is shown. */
+export type ShownMemory = z.input<typeof shownMemory>;
+/** Another active turn, as a context hook gets it. */
+export type ActiveTurn = z.input<typeof activeTurn>;
 
 /** The members of each input. */
 const HOOK_INPUTS = {
@@ -36,11 +64,11 @@ const HOOK_INPUTS = {
     model_profile: object,
     tool_definitions: list,
     system_instructions: z.array(text).readonly(),
-    active_turns: z.array(object).readonly(),
+    active_turns: z.array(activeTurn).readonly(),
     reply_to: z.object({ role: text, by: caller.exactOptional(), text }).exactOptional(),
     output: object.exactOptional(),
     tool_choice: z.unknown().exactOptional(),
-    memories: z.array(z.looseObject(memory)).readonly().exactOptional(),
+    memories: z.array(shownMemory).readonly().exactOptional(),
   }),
   memoryExtraction: z.object({
     conversation_id: text,
@@ -49,7 +77,7 @@ const HOOK_INPUTS = {
     user_message: message,
     user_text: text,
     agent_message: text.nullable(),
-    turn_transcript: z.array(z.looseObject({ sequence: z.number() })),
+    turn_transcript: z.array(move),
     completed_at: text,
     said_at: text,
     time_zone: text.exactOptional(),
@@ -84,15 +112,18 @@ export function hookInput<Use extends HookUse>(_use: Use, members: Given<Members
   return JSON.parse(JSON.stringify(members));
 }
 
-/** Returns the JSON Schema of the input of a hook. */
+/** Returns the JSON Schema of the fullest input of a hook: with all members, also optional members. */
 export function hookInputSchema(use: HookUse): JsonObject {
-  return JSON.parse(
-    JSON.stringify(z.toJSONSchema(HOOK_INPUTS[use], { io: "input", override: typesOfUnion })),
-  );
+  return JSON.parse(JSON.stringify(z.toJSONSchema(HOOK_INPUTS[use], { io: "input", override: fullest })));
+}
+
+function fullest({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  typesOfUnion(jsonSchema);
+  if (jsonSchema.properties) jsonSchema.required = Object.keys(jsonSchema.properties);
 }
 
 /** Writes a union of plain types as a list of types, which the checks of schemas expect. */
-function typesOfUnion({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+function typesOfUnion(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   const types = jsonSchema.anyOf?.map((schema) => (typeof schema === "object" ? schema.type : undefined));
   if (types === undefined || !types.every((type) => typeof type === "string")) return;
   delete jsonSchema.anyOf;

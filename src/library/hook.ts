@@ -7,7 +7,7 @@ import { needsApproval } from "../protocol/approval.ts";
 import type { HookTarget, PinnedHook } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import { checkHookFit } from "./hook-fit.ts";
+import { checkHookFit, checkHookTask } from "./hook-fit.ts";
 import { hookReference, OTHER_HOOK } from "./hook-forms.ts";
 import type { HookUse } from "./hook-inputs.ts";
 import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
@@ -33,7 +33,9 @@ export async function findHook(registry: Registry, { name, target, home }: Named
   const { kind, reference } = hookReference(target);
   const named = parseReference(reference, home);
   try {
-    return kind === "task" ? await overTask(registry, named) : await overWorkflow(registry, name, named);
+    return kind === "task"
+      ? await overTask(registry, name, named)
+      : await overWorkflow(registry, name, named);
   } catch (error) {
     if (!isMissing(error)) throw error;
     const other = kind === "task" ? "workflow" : "task";
@@ -42,13 +44,14 @@ export async function findHook(registry: Registry, { name, target, home }: Named
   }
 }
 
-async function overTask(registry: Registry, reference: LibraryReference): Promise<FoundHook> {
+async function overTask(registry: Registry, name: HookUse, reference: LibraryReference): Promise<FoundHook> {
   const { library, id, definition, task } = await registry.runnable(reference);
   const { effect, timeoutMs, approval } = definition;
   if (needsApproval(approval)) {
     const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
+  checkHookTask(name, `${library}/${id}`, definition);
   return { library, id, effect, timeoutMs, ...defined({ task }) };
 }
 

@@ -3,7 +3,6 @@
 import { z } from "zod";
 import type { Mark } from "../model/mark.ts";
 import type { Result } from "../shared/errors.ts";
-import type { JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import {
   MEMORY_SCOPES,
@@ -98,6 +97,3 @@ export interface PastTurnsApi {
   /** Returns the turns of an agent before the one that asks. `NOT_FOUND` for unknown turns. */
   pastTurns(request: PastTurnsRequest): Promise<Result<PastTurns>>;
 }
-
-/** The members of a memory that a model is shown. */
-export type ShownMemory = JsonObject & { id: string; version: number; type: string; content: string };

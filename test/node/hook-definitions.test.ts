@@ -139,7 +139,50 @@ describe("HOOKIN-1 the list of members", () => {
   });
 });
 
+describe("HOOKFIT-1 a task that does not fit", () => {
+  const library = (
+    input: z.ZodType,
+    task = defineTask({ id: "assemble", input, effect: "pure", execute: () => ({}) }),
+  ) =>
+    defineLibrary("lib", {
+      tasks: [task],
+      personas: [definePersona("guide", { identity, memory: { contextAssembly: { task: "assemble" } } })],
+    });
+
+  test("is refused if it refuses a member, or requires another member", async () => {
+    expect(() => library(z.strictObject({ user_message: z.string() }))).toThrow(
+      /Persona "guide", \/memory\/contextAssembly\/task: The task "assemble" cannot be `contextAssembly`: .*conversation_id/,
+    );
+    expect(() => library(z.object({ topic: z.string() }))).toThrow(/no member "topic", which is required/);
+    const elsewhere = defineLibrary("other", {
+      tasks: [defineTask({ id: "assemble", input: z.strictObject({}), effect: "pure", execute: () => ({}) })],
+      personas: [definePersona("guide", { identity })],
+    });
+    const persona = defineLibrary("lib", {
+      personas: [
+        definePersona("guide", { identity, memory: { contextAssembly: { task: "other/assemble" } } }),
+      ],
+    });
+    const registry = new Registry(new DeployedCode([elsewhere, persona]));
+    const model = { provider: "offline" as const, modelId: "offline-1" };
+    await expect(resolveChain(registry, "lib/guide", model)).rejects.toThrow(/"other\/assemble" cannot be/);
+  });
+
+  test("is accepted with all members, closed, and with some members", () => {
+    expect(library(closed("contextAssembly")).tasks).toHaveLength(1);
+    expect(library(z.object({ user_message: z.string() })).tasks).toHaveLength(1);
+  });
+});
+
 describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
+  const optional = z.string().optional();
+  const memory = {
+    id: z.string(),
+    version: z.number(),
+    type: z.string(),
+    content: z.string(),
+    time: optional,
+  };
   const operations = z.object({ operations: z.string() });
   test.each<[string, "contextAssembly" | "memoryExtraction", Parts, RegExp]>([
     [
@@ -189,6 +232,54 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
         outputMapping: { operations: "[]" },
       },
       /refuses what the hook gives: memories\[\]\.version/,
+    ],
+    [
+      "closed memories without the mark of a taint",
+      "contextAssembly",
+      {
+        input: z.looseObject({
+          memories: z
+            .array(
+              z.strictObject({
+                ...memory,
+                key: optional,
+                speaker: optional,
+                truncated: z.boolean().optional(),
+              }),
+            )
+            .optional(),
+        }),
+      },
+      /refuses what the hook gives: memories\[\]\.tainted\. Remove/,
+    ],
+    [
+      "closed moves without tools",
+      "memoryExtraction",
+      {
+        input: z.looseObject({
+          turn_transcript: z.array(z.strictObject({ sequence: z.number(), text: optional })),
+        }),
+        outputMapping: { operations: "[]" },
+      },
+      /turn_transcript\[\]\.reasoning, turn_transcript\[\]\.tool_call, turn_transcript\[\]\.tool_result/,
+    ],
+    [
+      "closed turns without the operations that they wait for",
+      "contextAssembly",
+      {
+        input: z.looseObject({
+          active_turns: z.array(
+            z.strictObject({ turn_id: z.string(), input: z.string(), messages: z.array(z.string()) }),
+          ),
+        }),
+      },
+      /active_turns\[\]\.pending_operations/,
+    ],
+    [
+      "another type of an optional member",
+      "contextAssembly",
+      { input: z.looseObject({ summary: z.number().optional() }) },
+      /"summary" that is string, and must be number/,
     ],
     ["nothing to return", "contextAssembly", { outputMapping: {} }, /`outputMapping` is empty/],
     [

@@ -87,6 +87,8 @@ describe("a conversation", () => {
     expect(await found("TRACK_ASYNC_OPERATION")).toEqual([200, ["tool.requested", "tool.deferred"]]);
     for (const name of ["DISPATCH_AGENT", "DISPATCH_WORKFLOW"])
       expect([name, await found(name)]).toEqual([name, [200, []]]);
+    for (const name of ["workflow_started", "workflow_completed", "workflow_failed"])
+      expect([name, await found(name)]).toEqual([name, [200, []]]);
     expect(await found("MARK_WAITING_FOR_RAIN")).toMatchObject([422, [{ path: "/type/0" }]]);
     // SAFETY: the tools of the test library report it.
     const { handle } = (run ?? expect.fail("no run")).input as { handle: string };

@@ -1,8 +1,8 @@
 /** Memories as a model is shown them. Pure. */
 import type { Memory } from "../../protocol/memory.ts";
-import type { ShownMemory } from "../../protocol/tool-memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";
+import type { ShownMemory } from "../hook-inputs.ts";
 
 /** The beginning of the note by which a cycle is told of memories. A line of JSON for each memory follows. */
 export const RECALLED =

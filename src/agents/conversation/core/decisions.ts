@@ -1,5 +1,6 @@
 /** The input and the output of planning. Every change of a conversation's state is one of these decisions. */
 
+import type { ActiveTurn } from "../../../library/hook-inputs.ts";
 import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { Mark, MarkedText, RequestMark } from "../../../model/mark.ts";
 import type { ModelReply } from "../../../model/reply.ts";
@@ -142,7 +143,7 @@ export interface CycleNotes {
   besidesMark?: Mark;
   /** As in `Turn`. */
   said?: readonly number[];
-  others?: readonly JsonObject[];
+  others?: readonly ActiveTurn[];
 }
 
 /** Decisions about the context hook of an active turn. */

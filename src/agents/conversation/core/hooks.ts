@@ -4,6 +4,7 @@
  *
  * HOOK-1  A turn without hooks stores nothing of them and makes no statement more.
  */
+import type { ActiveTurn } from "../../../library/hook-inputs.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, type TurnKey } from "../../../protocol/ids.ts";
 import type { MemoryScope, MemorySubject } from "../../../protocol/memory.ts";
@@ -29,7 +30,7 @@ export interface HookRun extends TaskReservation {
 /** The run of a context hook. */
 export interface Assembly extends HookRun {
   /** The other turns that were active when the cycle began. */
-  readonly others: readonly JsonObject[];
+  readonly others: readonly ActiveTurn[];
   /** The call after it is the turn's last. */
   readonly final?: true;
 }

@@ -1,10 +1,9 @@
 /** The inputs of hooks. */
-import { hookInput } from "../../../library/hook-inputs.ts";
+import { hookInput, type ShownMemory } from "../../../library/hook-inputs.ts";
 import { joinedMarks, type Mark, markOfRequest } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { OfferedMemory } from "../../../protocol/memory.ts";
-import type { ShownMemory } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";

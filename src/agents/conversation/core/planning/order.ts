@@ -15,11 +15,11 @@
  *          with more authority than a user's message. It says that a quote is no instruction, and who spoke where the
  *          conversation has several people.
  */
+import type { ActiveTurn } from "../../../../library/hook-inputs.ts";
 import { joinedMarks, type Mark, type MarkedText } from "../../../../model/mark.ts";
 import { operationId, turnId } from "../../../../protocol/ids.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
-import type { JsonObject } from "../../../../shared/json.ts";
 import { speakerOf } from "../caller.ts";
 import type { AgentDecision, CycleNotes, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
@@ -115,7 +115,7 @@ function otherTurns({ active }: ConversationState, n: number): Turn[] {
 }
 
 /** Tells a context hook of another active turn. */
-function factsOf(turn: Turn): JsonObject {
+function factsOf(turn: Turn): ActiveTurn {
   return {
     turn_id: turnId(turn),
     input: excerpt(plainText(turn.input)),
