@@ -20,8 +20,8 @@ const UNHEALTHY_TIMEOUT_MS = 5_000;
 const PORT_TIMEOUT_MS = 3_000;
 const READY_TIMEOUT_MS = 120_000;
 const REQUEST_TIMEOUT_MS = 10_000;
-/** wrangler restarts a crashed process in about a second. A busy machine may need more time than a start of everything would. */
-const CRASH_TIMEOUT_MS = 60_000;
+/** wrangler restarts a crashed process in about a second, on a busy machine in several. A start of everything takes longer. */
+const CRASH_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 6_000;
 
 /** Access of the owner alone. */
