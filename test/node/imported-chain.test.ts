@@ -30,18 +30,18 @@ const mark = defineAction({
   effect: "idempotent",
   execute: () => null,
 });
-const words = definePrompt("words", { systemPrompt: "Be short.", template: "Say {{ topic }}." });
+const words = definePrompt("words", { systemPrompt: "Be short.", template: "Say {{ type }}." });
 const fast = defineModelProfile("fast", { provider: "openai", modelId: "m", fallbacks: ["lib/slow"] });
 const slow = defineModelProfile("slow", { provider: "anthropic", modelId: "n", contextTokens: 9_000 });
 const gather = defineTask({
   id: "gather",
-  input: z.object({ topic: z.string() }),
+  input: z.object({ type: z.string() }),
   output: z.looseObject({}),
   steps: [
     step("get", {
       action: { kind: "http.request", hosts: ["api.example"], effect: "pure", timeoutMs: 5_000 },
-      inputMapping: { url: "'https://api.example/' + input.topic" },
-      condition: { if: "input.topic != ''", else: "succeed" },
+      inputMapping: { url: "'https://api.example/' + input.type" },
+      condition: { if: "input.type != ''", else: "succeed" },
       retry: { maxAttempts: 2, backoffMs: 10 },
     }),
     step("say", {
@@ -52,11 +52,11 @@ const gather = defineTask({
         outputSchema: { type: "object" },
         maxOutputTokens: 50,
       },
-      inputMapping: { topic: "input.topic" },
+      inputMapping: { type: "input.type" },
       onFailure: "continue",
     }),
     step("vectors", { action: { kind: "llm.embed", profile: fast } }),
-    step("mark", { action: mark, idempotencyKey: "input.topic" }),
+    step("mark", { action: mark, idempotencyKey: "input.type" }),
     step("note", {
       action: { kind: "update_context", values: { done: "true" } },
       outputMapping: { "output.done": "result.done" },
@@ -70,13 +70,13 @@ const ask = defineTask({
   execute: ({ user_message }) => ({ messages: [{ role: "user", content: user_message }] }),
 });
 const inner = defineWorkflow("inner", {
-  input: z.object({ topic: z.string() }),
+  input: z.object({ type: z.string() }),
   context: z.object({ made: z.unknown() }),
   initialNode: "a",
   nodes: [
     node("a", {
       task: gather,
-      inputMapping: { topic: "input.topic" },
+      inputMapping: { type: "input.type" },
       outputMapping: { "state.made": "result" },
     }),
   ],
@@ -89,7 +89,7 @@ const learn = defineWorkflow("learn", {
   nodes: [
     node("first", {
       workflow: inner,
-      inputMapping: { topic: "input.user_text" },
+      inputMapping: { type: "input.user_text" },
       outputMapping: { "state.facts": "result" },
     }),
     node("second", { task: ask, inputMapping: { user_message: "input.user_text" } }),
@@ -297,8 +297,8 @@ describe("BACKUP-14 versions that no author could have posted are refused with t
     ["a task without steps", (chain) => (toolIn(chain, "gather").task.steps = []), "/tools/0/task/steps"],
     [
       "a task whose schema does not compile",
-      (chain) => (toolIn(chain, "gather").task.inputSchema.properties.topic.pattern = "("),
-      "/tools/0/task/inputSchema/properties/topic/pattern",
+      (chain) => (toolIn(chain, "gather").task.inputSchema.properties.type.pattern = "("),
+      "/tools/0/task/inputSchema/properties/type/pattern",
     ],
     [
       "a hook with a task and a workflow",
