@@ -42,7 +42,9 @@ function quoted(text: string, at: number): string {
 /** Returns the engine's reason without its position and its quotation, which is from another place. */
 function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : "A fault";
-  return message.replace(/ in JSON at position.*$/s, "").replace(/, (?:\.\.\.)?".*is not valid JSON$/s, "");
+  return message
+    .replace(/(?: in JSON)? at position.*$/s, "")
+    .replace(/, (?:\.\.\.)?".*is not valid JSON$/s, "");
 }
 
 /** Finds the first character that cannot follow the characters before it in JSON. */

@@ -220,8 +220,10 @@ describe("tools", () => {
     ['{"a":tru}', 8],
     [`{"a":"${"x".repeat(200)}",}`, 208],
     ['{"a":"\u{1f98a}" "b"}', 10],
+    ['{"a":1}{"b":2}', 7],
   ])("arguments-broken the fault of %s is at %i", (text, at) => {
     expect(objectFault(text)).toContain(` at position ${at}, `);
+    expect(objectFault(text).match(/position/g)).toHaveLength(1);
     expect(isUnicode(objectFault(text))).toBe(true);
   });
 
@@ -394,6 +396,65 @@ describe("every provider", () => {
       expect(ids.every((id) => !id.endsWith('""'))).toBe(true);
     },
   );
+
+  test.each(PROVIDERS)("UNICODE-1 arguments for %s have no escapes of lone surrogates", (provider) => {
+    const profile = { provider, modelId: "m" };
+    const format = adapterFor(provider);
+    const calls = [{ id: "c", name: "f", arguments: { [`k${BAD}`]: [{ deep: BAD }] } }];
+    const messages: ContextMessage[] = [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "", toolCalls: calls },
+      { role: "tool", content: "1", toolCallId: "c" },
+    ];
+    const extended = format.extend(
+      profile,
+      format.buildRequest(profile, context(messages.slice(0, 1))),
+      messages.slice(1),
+    );
+    for (const request of [format.buildRequest(profile, context(messages)), extended])
+      expect(JSON.stringify(request)).not.toMatch(/\\ud[89a-f]/i);
+  });
+
+  test.each(PROVIDERS.filter((provider) => provider !== "offline"))(
+    "CALLIDS-1 calls of one message without ids get their own results from %s",
+    (provider) => {
+      const profile = { provider, modelId: "gemini-3" };
+      const twice = ["", "x"].flatMap((id) => [id, id]);
+      const named = (ids: readonly string[]): ContextMessage[] => [
+        { role: "user", content: "hi" },
+        {
+          ...{ role: "assistant", content: "" },
+          toolCalls: ids.map((id, n) => ({ id, name: "f", arguments: { n } })),
+        },
+        ...ids.map((id, n): ContextMessage => ({ role: "tool", content: `result ${n}`, toolCallId: id })),
+      ];
+      const { buildRequest } = adapterFor(provider);
+      const text = JSON.stringify(buildRequest(profile, context(named(twice))));
+      const idOf = /"(?:id|call_id|tool_call_id|tool_use_id|toolCallId)":"([^"]*)"/g;
+      const ids = [...text.matchAll(idOf)].map(([, id]) => id);
+      expect(new Set(ids).size).toBe(4);
+      expect(ids.slice(4)).toEqual(ids.slice(0, 4));
+    },
+  );
+
+  test.each([
+    ["a text", "So \n"],
+    [
+      "blocks",
+      [
+        { type: "text", text: "So " },
+        { type: "text", text: " \n" },
+      ],
+    ],
+  ])("ANTHROPIC-8 a request that ends with %s has no blank at its end after an extension", (_, content) => {
+    const { extend } = adapterFor("anthropic");
+    const user = { role: "user", content: "hi" };
+    const request = { messages: [user, { role: "assistant", content }] };
+    const trimmed = typeof content === "string" ? "So" : [{ type: "text", text: "So" }];
+    expect(
+      extend({ provider: "anthropic", modelId: "m" }, request, [{ role: "user", content: " " }]).messages,
+    ).toEqual([user, { role: "assistant", content: trimmed }]);
+  });
 
   test("ANTHROPIC-8 an extension that ends with a reply has no blank at its end", () => {
     const profile = { provider: "anthropic", modelId: "m" } as const;

@@ -20,7 +20,15 @@ import { NO_MESSAGE } from "../common/blank.ts";
 import { filled, membersOf, objects } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
-import { checkChoice, checkNames, ownTools, settings, unsupported, withChoice } from "../common/request.ts";
+import {
+  checkChoice,
+  checkNames,
+  ownTools,
+  requireList,
+  settings,
+  unsupported,
+  withChoice,
+} from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, type SpeakerTurn, type TurnFormat } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { AnthropicDecoder } from "./decoder.ts";
@@ -65,8 +73,8 @@ export const anthropicFormat: FormatAdapter = wellFormedFormat({
   },
   extend(profile, request, messages) {
     const calls = new SentCalls(ANTHROPIC_CALLS, request);
-    const later = withoutLastBlank(anthropicTurns(profile, messages, calls));
-    return calls.carriedBy(laterTurns(TURNS, request, later));
+    const extended = laterTurns(TURNS, request, anthropicTurns(profile, messages, calls));
+    return calls.carriedBy({ ...extended, messages: withoutLastBlank(requireList(extended, "messages")) });
   },
   choose(request, toolChoice) {
     const { disable_parallel_tool_use } = membersOf(request.tool_choice);
@@ -84,14 +92,23 @@ export const anthropicAdapter: ModelFormatAdapter<{ system?: string; messages: J
   modelFormatAdapter(anthropicFormat, ["system", "messages"]);
 
 /** Cuts the blanks at the end of a reply that ends a request (ANTHROPIC-8). */
-function withoutLastBlank(turns: readonly SpeakerTurn[]): readonly SpeakerTurn[] {
-  const at = turns.findLastIndex(({ blocks }) => blocks.length > 0);
-  const { role, blocks = [] } = turns[at] ?? {};
-  const last = blocks.at(-1);
-  if (role !== "assistant" || last?.type !== "text" || typeof last.text !== "string") return turns;
-  const text = last.text.trimEnd();
+function withoutLastBlank(messages: readonly Json[]): Json[] {
+  const last = messages.at(-1);
+  const earlier = messages.slice(0, -1);
+  if (!isJsonObject(last) || last.role !== "assistant") return [...messages];
+  const { content } = last;
+  const blocks = typeof content === "string" ? [{ type: "text", text: content }] : objects(content);
+  const block = blocks.at(-1);
+  if (block?.type !== "text" || typeof block.text !== "string") return [...messages];
+  const text = block.text.trimEnd();
+  if (text === block.text) return [...messages];
   const rest = blocks.slice(0, -1);
-  return turns.with(at, { role, blocks: text === "" ? rest : [...rest, { ...last, text }] });
+  if (text !== "")
+    return [
+      ...earlier,
+      { ...last, content: typeof content === "string" ? text : [...rest, { ...block, text }] },
+    ];
+  return rest.length === 0 ? earlier : withoutLastBlank([...earlier, { ...last, content: rest }]);
 }
 
 function markLastBlock(turns: readonly SpeakerTurn[]): void {

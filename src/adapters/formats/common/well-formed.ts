@@ -1,21 +1,29 @@
 /**
- * The last step of every format: a request with well-formed texts.
+ * The first and the last step of every format: messages with sound calls, and a request with well-formed texts.
  *
- * UNICODE-1  Each lone surrogate in a request becomes U+FFFD: in values and in names of members, at any depth. The gateway does the same for
- *            requests that no format has built.
+ * UNICODE-1  Each lone surrogate in a request becomes U+FFFD: in values and in names of members, at any depth. Arguments of calls that a format
+ *            sends as JSON text have no escapes of lone surrogates. The gateway does the same for requests that no format has built.
  */
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
 import { type JsonObject, wellFormed } from "../../../shared/json.ts";
 import { carryCalls } from "./names.ts";
+import { withOwnIds } from "./repeated-ids.ts";
 
-/** Returns the format with well-formed texts in its requests. */
+/** Returns the format with well-formed texts and sound calls in its requests. */
 export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
   return {
     ...format,
-    buildRequest: (...args) => sound(format.buildRequest(...args)),
-    extend: (...args) => sound(format.extend(...args)),
+    buildRequest: (profile, context) =>
+      sound(format.buildRequest(profile, { ...context, messages: soundMessages(context.messages) })),
+    extend: (profile, request, messages) => sound(format.extend(profile, request, soundMessages(messages))),
     choose: (...args) => sound(format.choose(...args)),
   };
+}
+
+/** Repairs the messages before a format writes their arguments as JSON text, in which a lone surrogate is an escape. */
+function soundMessages(messages: readonly ContextMessage[]): readonly ContextMessage[] {
+  return withOwnIds(wellFormed(messages));
 }
 
 function sound(request: JsonObject): JsonObject {
