@@ -5,7 +5,7 @@
  * FOLD-2  Canonically equivalent texts have one form. The form `NFKC` also joins compatible characters, such as `ﬁ` and `fi`.
  * FOLD-3  Optional marks do not count: accents of Greek (capitals lack them), the dots of Cyrillic `ё`, stress marks, and the points of Hebrew
  *         and Arabic. A mark that makes another letter counts, as in `й` and `ü`.
- * FOLD-4  Invisible characters do not count: soft hyphens, joiners, variation selectors.
+ * FOLD-4  Invisible characters do not count: soft hyphens, joiners, variation selectors. The tags of a flag count: they tell Scotland from Wales.
  */
 
 /** Folds the case of a text. */
@@ -25,7 +25,9 @@ export function foldText(text: string, form: "NFC" | "NFKC" = "NFC"): string {
 }
 
 const ASCII = /^\p{ASCII}*$/u;
-const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;
+/** A flag is a black flag with up to 7 tags. */
+const UNSEEN =
+  /(?:(?![\u{e0020}-\u{e007f}])\p{Default_Ignorable_Code_Point})+|(?<!\u{1f3f4}[\u{e0020}-\u{e007f}]{0,6})[\u{e0020}-\u{e007f}]/gu;
 /** The points of Hebrew and Arabic. They are removed first, so that a mark after a point follows its letter. */
 const POINTS =
   /[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]/gu;

@@ -80,6 +80,7 @@ test.each([
   ["كِتَاب", "كتاب"],
   ["co\u00adoperate", "Cooperate"],
   ["❤\ufe0f", "❤"],
+  ["a\u{e0041}", "a"],
   ["ﬁle", "FILE"],
 ])("FOLD-1 FOLD-2 FOLD-3 FOLD-4 %j and %j are equal", (one, other) => {
   expect(foldText(one)).toBe(foldText(other));
@@ -93,6 +94,11 @@ test.each([
   ["أ", "ا"],
   ["10²", "102"],
   ["👍", "👎"],
+  // Scotland and Wales.
+  [
+    "🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+    "🏴\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
+  ],
 ])("FOLD-1 FOLD-2 FOLD-3 %j and %j differ", (one, other) => {
   expect(foldText(one)).not.toBe(foldText(other));
 });
