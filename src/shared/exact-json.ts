@@ -44,6 +44,7 @@ export function exactJson(value: unknown): string {
 /** Returns why a value is refused. `member` is the result of its `toJSON`, or the value itself. */
 function refusal(value: unknown, member: unknown): string | undefined {
   if (value instanceof Date && Number.isNaN(value.getTime())) return "an invalid Date";
+  if (member === undefined && value !== undefined) return "a value with a `toJSON` that returns undefined";
   if (ArrayBuffer.isView(value)) return `binary data. ${ADVICE.ArrayBuffer}`;
   switch (typeof member) {
     case "bigint":

@@ -33,6 +33,7 @@ const lost: [string, () => unknown, RegExp][] = [
   ["hidden members", () => Object.defineProperty({}, "a", { value: 1 }), /which JSON leaves out/],
   ["bytes", () => new Uint8Array(3), /binary data/],
   ["a buffer", () => new ArrayBuffer(3), /ArrayBuffer/],
+  ["a conversion to undefined", () => ({ toJSON: () => undefined }), /`toJSON` that returns undefined/],
   ["an invalid date", () => new Date("tomorrow"), /an invalid Date/],
   ["NaN", () => Number.NaN, /NaN/],
   ["infinity", () => -Infinity, /-Infinity/],
