@@ -86,10 +86,19 @@ function toIssues(
     });
   }
   if (issue.code === "invalid_union") {
-    // If only one alternative has the input's kind, report that one's issues.
+    // If only one alternative has the input's kind and its discriminator, report its issues.
     const alternatives = issue.errors.filter((errors) => errors.every(({ path: inner }) => inner.length > 0));
-    if (alternatives.length === 1)
-      return (alternatives[0] ?? []).flatMap((inner) => toIssues(inner, path, base, meant));
+    const fitting = alternatives.length > 1 ? alternatives.filter(isChosen) : alternatives;
+    const [only, ...others] = fitting;
+    if (only !== undefined && others.length === 0)
+      return only.flatMap((inner) => toIssues(inner, path, base, meant));
   }
   return [issueAt(jsonPointer(path, base), issue.message)];
+}
+
+/** Reports whether the input has a known discriminator of an alternative, or the alternative has no discriminator. */
+function isChosen(errors: readonly z.core.$ZodIssue[]): boolean {
+  return !errors.some(
+    (issue) => issue.code === "invalid_union" && issue.errors.length === 0 && issue.path.length === 1,
+  );
 }

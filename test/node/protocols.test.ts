@@ -29,6 +29,7 @@ import { UiMessageEncoder } from "../../src/compat/ui-message/chunks.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MoveView, TurnView } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { validate } from "../../src/shared/validation.ts";
 import { jsonValues } from "../support/json-values.ts";
 
 const RUNS = { numRuns: 100 };
@@ -464,6 +465,20 @@ describe("what a history says of calls", () => {
     expect(() => chat(text)).toThrowError(refusal("/messages/0/tool_calls/0/function/arguments"));
     expect(() => response(text)).toThrowError(refusal("/input/0/arguments"));
     expect(chat(nested(64))).toMatchObject({ type: "message" });
+  });
+
+  test.each(["null", " null\n", ""])("REPLY-5 the text %j means a call without arguments", (text) => {
+    const history = [{ role: "assistant", toolCalls: [{ id: "c", name: "f", arguments: {} }] }];
+    expect(chat(text)).toMatchObject({ history });
+    expect(response(text)).toMatchObject({ history });
+  });
+
+  test.each<[object, string]>([
+    [{ type: "item_reference", id: "x" }, "/input/0: Must be a message with a known role, or have the type"],
+    [{ role: "user", content: [{ type: "input_audio" }] }, "/input/0/content/0/type: Must be"],
+    [{ type: "function_call", call_id: "c", name: "f" }, "/input/0/arguments: Is required"],
+  ])("OAI-11 an item of another kind is refused with the kinds that are known: %j", (item, message) => {
+    expect(() => validate(responseSchema, { input: [item] })).toThrow(message);
   });
 });
 

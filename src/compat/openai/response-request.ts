@@ -61,23 +61,25 @@ const message = z.discriminatedUnion("role", [
   }),
 ]);
 
-const item = z.union([
-  message,
-  z.discriminatedUnion("type", [
-    z.object({
-      type: z.literal("function_call"),
-      call_id: z.string().min(1),
-      name: z.string().min(1),
-      arguments: z.string(),
-    }),
-    z.object({
-      type: z.literal("function_call_output"),
-      call_id: z.string().min(1),
-      output: z.union([z.string(), z.array(inputText)]),
-    }),
-    z.object({ type: z.literal("reasoning") }),
-  ]),
+const outputItem = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("function_call"),
+    call_id: z.string().min(1),
+    name: z.string().min(1),
+    arguments: z.string(),
+  }),
+  z.object({
+    type: z.literal("function_call_output"),
+    call_id: z.string().min(1),
+    output: z.union([z.string(), z.array(inputText)]),
+  }),
+  z.object({ type: z.literal("reasoning") }),
 ]);
+
+const item = z.union(
+  [message, outputItem],
+  'Must be a message with a known role, or have the type "function_call", "function_call_output" or "reasoning".',
+);
 
 type Item = z.infer<typeof item>;
 
