@@ -86,7 +86,7 @@ function toIssues(
     });
   }
   if (issue.code === "invalid_union") {
-    // If only one alternative has the input's kind and its discriminator, report its issues.
+    // If the kind and the discriminator of the input fit a single alternative, report its issues.
     const alternatives = issue.errors.filter((errors) => errors.every(({ path: inner }) => inner.length > 0));
     const fitting = alternatives.length > 1 ? alternatives.filter(isChosen) : alternatives;
     const [only, ...others] = fitting;

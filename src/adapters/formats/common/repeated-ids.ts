@@ -5,7 +5,7 @@
  */
 import type { ContextMessage } from "../../../model/messages.ts";
 
-/** Returns messages in which no two calls of a message have the same id. Returns the same list if no id repeats. */
+/** Gives calls that share an id within a message ids of their own. Returns the same list if no id repeats. */
 export function withOwnIds(messages: readonly ContextMessage[]): readonly ContextMessage[] {
   if (!messages.some(repeatsId)) return messages;
   let waiting = new Map<string, string[]>();

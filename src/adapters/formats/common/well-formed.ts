@@ -21,7 +21,7 @@ export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
   };
 }
 
-/** Repairs the messages before a format writes their arguments as JSON text, in which a lone surrogate is an escape. */
+/** Repairs messages before a format writes arguments as JSON text. JSON text hides a lone surrogate behind an escape. */
 function soundMessages(messages: readonly ContextMessage[]): readonly ContextMessage[] {
   return withOwnIds(wellFormed(messages));
 }
