@@ -19,7 +19,7 @@ import { unstable_startWorker } from "wrangler";
 import { readVariables } from "./variables.ts";
 
 const HOST = "127.0.0.1";
-/** Milliseconds before another connection to the server that has closed one. */
+/** A connection that ends sooner, in milliseconds, is followed by a pause of this length. */
 const RECONNECT_MS = 100;
 
 const { values } = parseArgs({
@@ -56,6 +56,7 @@ function ownVariables(): Record<string, { type: "plain_text"; value: string }> {
 /** Keeps a connection to a port. Resolves when nothing listens there any more (START-7). */
 async function untilRefused(to: number): Promise<void> {
   for (;;) {
+    const begin = Date.now();
     const socket = connect(to, HOST);
     try {
       await once(socket, "connect");
@@ -66,7 +67,8 @@ async function untilRefused(to: number): Promise<void> {
     socket.on("error", () => {});
     socket.resume();
     await once(socket, "close");
-    await setTimeout(RECONNECT_MS);
+    // Without a pause: wrangler soon starts another process on the port, which does not recover.
+    if (Date.now() - begin < RECONNECT_MS) await setTimeout(RECONNECT_MS);
   }
 }
 
