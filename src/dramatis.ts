@@ -242,7 +242,6 @@ export function dramatis(options: DramatisOptions) {
       baseUrl: (env) => env.DRAMATIS_URL,
       attachments,
       maxAttachmentBytes: limits.attachmentBytes,
-      ids: systemIds,
       actions: (env) => ({
         mayReach: mayReach(env),
         models: {

@@ -106,3 +106,9 @@ test.each([
 test("FOLD-2 the compatible form joins wide, small and combined characters", () => {
   expect(foldText("Ｐｉｐｅ ½ ㎭", "NFKC")).toBe(foldText("PIPE 1⁄2 rad", "NFKC"));
 });
+
+test("FOLD-5 of 120 000 marks in a row the first 30 count", () => {
+  const marked = (count: number) => `x${"\u0302".repeat(count)}${"\u0323".repeat(count)}y`;
+  expect(foldText(marked(60_000))).toBe(foldText(`x${"\u0302".repeat(30)}y`));
+  expect(foldText(marked(15))).not.toBe(foldText(marked(14)));
+});

@@ -28,7 +28,6 @@ function world(
   { store = new AttachmentStore(new MemoryObjectStore()), deleted = false } = {},
 ) {
   const clock = new VirtualClock();
-  let count = 0;
   const giving = defineTool({
     name: "giving",
     description: "Returns a value.",
@@ -40,7 +39,7 @@ function world(
     store,
     clock,
     maxBytes: MAX_BYTES,
-    ids: { ulid: () => String(++count).padStart(26, "0") },
+
     isDeleted: async () => deleted,
   });
   const run = async (call: ToolInvocation) => {

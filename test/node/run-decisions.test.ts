@@ -6,9 +6,11 @@ import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts
 import { openGate } from "../../src/agents/coordinator/core/run-time.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import { merged } from "../../src/agents/coordinator/core/values.ts";
+import { waitingGates } from "../../src/agents/coordinator/reads/run-views.ts";
 import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
 import type { MergeStrategy } from "../../src/protocol/workflow-definition.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { toIso } from "../../src/shared/time.ts";
 import { differences } from "../support/workflows/agreement.ts";
 import { PlayedRun } from "../support/workflows/play.ts";
 
@@ -541,6 +543,7 @@ test("HOLD-1 RUNTIME-1 a run that asks for more time is held until a person answ
   for (let asked = 0; asked < 2; asked++) {
     run.now += 1_000;
     expect(reported({ type: "run.expire" })).toEqual([held(true)]);
+    expect(waitingGates(run.state)).toMatchObject([{ approval: { requestedAt: toIso(run.now) } }]);
     expect(answer()).toEqual([held(false)]);
   }
 });

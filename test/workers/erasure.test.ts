@@ -236,6 +236,37 @@ describe("an erased entry", () => {
     await expect.poll(rowsOfD1).not.toContain(secret);
   });
 
+  test("ERASE-7 a call whose result names the file of a user goes without the file", async () => {
+    const conversation = await createConversation(handy);
+    const upload = async () => {
+      const init = { method: "POST", headers: { "content-type": "image/png" }, body: "A picture." };
+      return (await request(`${conversation.path}/attachments`, init)).json<{ id: string; url: string }>();
+    };
+    const [file, later] = [await upload(), await upload()];
+    const play = new Play({
+      replies: [[{ call: "locate", input: {} }], [{ text: "Done." }], [{ text: "Seen." }]],
+    });
+    const content = ({ url }: { url: string }) => [
+      { type: "image" as const, url },
+      { type: "text" as const, text: play.content },
+    ];
+    const tools = [{ name: "locate", description: "Locates.", inputSchema: { type: "object" } }];
+    const { turnId } = await conversation.say(content(file), { tools });
+    const call = async () =>
+      (await conversation.turn(turnId)).moves.find(({ toolCall }) => toolCall !== undefined)?.id;
+    await expect.poll(call).toBeDefined();
+    const operation = (await call()) ?? "";
+    const [status] = await conversation.result(operation, { result: { stored_result: { id: file.id } } });
+    expect(status).toBe(200);
+    await conversation.ended(turnId);
+    const last = await conversation.say(content(later));
+    await conversation.ended(last.turnId);
+    expect(await erase(conversation, operation)).toBe(204);
+    expect(await erase(conversation, last.messageId)).toBe(204);
+    await expect.poll(objectsOfR2).not.toContain(later.id);
+    expect(await objectsOfR2()).toContain(file.id);
+  });
+
   test("ERASE-4 goes with the summary that has it, and the history without it is told again", async () => {
     const agent = await createAgent({
       identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },

@@ -74,6 +74,10 @@ describe("a conversation", () => {
       }>();
       return [response.status, errors ?? entries.map(({ type }) => type)];
     };
+    expect(await found(",".repeat(50))).toEqual([
+      422,
+      [expect.objectContaining({ message: "Give at most 50 types." })],
+    ]);
     const waiting = [200, ["turn.waiting"]];
     const names = ["", "_FOR_TASK", "_FOR_WORKFLOW", "_FOR_AGENT"].map((end) => `MARK_WAITING${end}`);
     for (const name of ["turn.waiting", "turn_waiting", ...names])

@@ -10,17 +10,22 @@
  */
 import { attachmentIdOf } from "../../attachments/attachment.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
-import { storedResultId } from "../../attachments/large-result.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
-import { calledConversationId, messageId, operationId, parseItemId, turnId } from "../../protocol/ids.ts";
+import {
+  calledConversationId,
+  messageId,
+  operationId,
+  parseItemId,
+  resultAttachmentId,
+  turnId,
+} from "../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import type { Content } from "../../shared/content.ts";
 import { plainText } from "../../shared/content.ts";
-import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
@@ -30,6 +35,7 @@ import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { Erasure } from "./core/erase-entry.ts";
 import { isErased, withoutItem, withoutQuotes } from "./core/erasure.ts";
 import { extractionOf } from "./core/hooks.ts";
+import type { Operation } from "./core/operation.ts";
 import { type ConversationState, runningCompactions } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
 import { checkKeeper } from "./door/access.ts";
@@ -134,7 +140,7 @@ export class Erasing {
       turns: [...changed.values()],
       ...(record.title !== null && isFrom(record.title, text) ? { title: true } : {}),
       attachments: item === 0 ? attachmentsOf(turn.input) : [],
-      ...defined({ result: storedResultId(operation?.result?.result) }),
+      results: operation === undefined ? [] : resultsOf(turn, operation),
       conversations: operation?.agent === undefined ? [] : openedBy(turn, operation),
     };
   }
@@ -209,4 +215,10 @@ function openedBy(turn: Turn, { item, attempt, agent }: Turn["operations"][numbe
   return Array.from({ length: attempt }, (_, index) =>
     calledConversationId(id, index + 1, agent.jurisdiction),
   );
+}
+
+/** Returns the ids under which the attempts of a call store their results. The result of a call may name any attachment. */
+function resultsOf(turn: Turn, { item, attempt }: Operation): string[] {
+  const id = operationId(turn, item);
+  return Array.from({ length: attempt }, (_, before) => resultAttachmentId(id, before + 1));
 }

@@ -6,7 +6,6 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Ids } from "../../ports/ids.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
 import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
@@ -31,7 +30,6 @@ export interface ExecutorPorts<Env> {
   /** Returns the store of attachments; `null` if attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
   maxAttachmentBytes: number;
-  ids: Ids;
   /** Returns what actions of tasks need from outside. */
   actions(env: Env): Pick<ActionPorts, "mayReach" | "models" | "vectors">;
 }
@@ -43,7 +41,6 @@ export function createExecutorClass<Env>({
   baseUrl,
   attachments,
   maxAttachmentBytes,
-  ids,
   actions,
 }: ExecutorPorts<Env>): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
@@ -61,7 +58,6 @@ export function createExecutorClass<Env>({
           results: storedResults({
             store: attachments(this.env),
             maxBytes: maxAttachmentBytes,
-            ids,
             clock,
             isDeleted: async ({ context }) => {
               const answer = await (await connect(context)).toolStateGet("").catch(() => null);

@@ -4,8 +4,8 @@ import { type KeptResult, type PageRequest, RESULT_TYPE } from "../../attachment
 import { ResultKeeper, type ResultKeeperPorts } from "../../attachments/result-keeper.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import { estimateTokens } from "../../memory/session/tokens.ts";
-import type { Ids } from "../../ports/ids.ts";
 import type { ToolInvocation } from "../../protocol/executor-api.ts";
+import { resultAttachmentId } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { wholeLength } from "../../shared/text.ts";
@@ -19,7 +19,6 @@ export interface StoredResults {
 }
 
 export interface StoredResultsPorts extends ResultKeeperPorts {
-  ids: Ids;
   /** Reports whether the conversation of a call was deleted. Its attachments may have been removed before this result was stored. */
   isDeleted(call: ToolInvocation): Promise<boolean>;
 }
@@ -27,7 +26,7 @@ export interface StoredResultsPorts extends ResultKeeperPorts {
 /** Bytes that are read for each token of a page. */
 const BYTES_PER_TOKEN = 4;
 
-export function storedResults({ ids, isDeleted, ...ports }: StoredResultsPorts): StoredResults {
+export function storedResults({ isDeleted, ...ports }: StoredResultsPorts): StoredResults {
   const { store } = ports;
   const keeper = new ResultKeeper(ports);
   return {
@@ -36,7 +35,11 @@ export function storedResults({ ids, isDeleted, ...ports }: StoredResultsPorts):
       if (owner === undefined) return { lost: "no conversation waits for it." };
       const bytes = new TextEncoder().encode(text);
       return keeper.keep(owner, {
-        ...{ id: `att_${ids.ulid()}`, name: `${call.tool.id}.json`, size: bytes.byteLength },
+        ...{
+          id: resultAttachmentId(call.operationId, call.attempt),
+          name: `${call.tool.id}.json`,
+          size: bytes.byteLength,
+        },
         read: () => bytes,
         isDeleted: () => isDeleted(call),
       });

@@ -30,6 +30,8 @@ const CONVERSATIONS = "/api/conversations";
 /** The path of a conversation. */
 export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 const MAX_PARTICIPANTS = 100;
+/** Types of entries in one query. */
+const MAX_TYPES = 50;
 
 /** A type of an entry, or a name of the designs (NAMES-1). */
 const entryName = z.string().transform((name, context) => {
@@ -45,6 +47,7 @@ const journalQuery = pageSchema.extend({
     z
       .string()
       .max(1_000)
+      .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
       .transform((names) => names.split(","))
       .pipe(z.array(entryName))
       .transform((types) => [...new Set(types.flat())])

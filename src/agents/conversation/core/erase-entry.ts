@@ -33,7 +33,7 @@ export interface Erasure {
   readonly title?: true;
   /** The things to remove elsewhere: attachments that are named nowhere else, and conversations that a call opened. */
   readonly attachments: readonly string[];
-  /** The attachment that has the whole result of an erased call. It is deleted even if a call has read a page of it. */
-  readonly result?: string;
+  /** The attachments for the whole results of the attempts of an erased call. They are deleted even if a call has read a page of one. */
+  readonly results: readonly string[];
   readonly conversations: readonly string[];
 }

@@ -54,7 +54,7 @@ export function quotingTurns(database: SqlDatabase, n: number, id: string): numb
 /** Removes the content of an entry. Call it in a transaction. */
 export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
   const { database, events, journal, keyValue } = stores;
-  const { turn: n, item, turns, attachments, result, conversations } = erasure;
+  const { turn: n, item, turns, attachments, results, conversations } = erasure;
   const own = turns.find((turn) => turn.n === n);
   if (own === undefined) throw new Error(`The erasure of an entry of turn ${n} lacks that turn.`);
   for (const turn of turns) rewrite(stores, turn);
@@ -74,7 +74,7 @@ export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
   journal.redact(own.firstSeq, n, item);
   for (const attachment of attachments)
     if (!isNamed(database, attachment)) keyValue.put(TO_REMOVE.attachment + attachment, 1);
-  if (result !== undefined) keyValue.put(TO_REMOVE.attachment + result, 1);
+  for (const result of results) keyValue.put(TO_REMOVE.attachment + result, 1);
   for (const conversation of conversations) keyValue.put(TO_REMOVE.conversation + conversation, 1);
 }
 

@@ -44,7 +44,7 @@ export function checkTime(draft: Draft): void {
   if (due === null || due > draft.now) return;
   const { onTimeout = "human_gate", timeoutMs } = graphOf(definitionOf(draft.before)).definition;
   if (onTimeout === "human_gate") {
-    draft.time = { ...draft.time, asked: (draft.time?.asked ?? 0) + 1, isAsked: true };
+    draft.time = { ...draft.time, asked: (draft.time?.asked ?? 0) + 1, isAsked: true, askedAt: draft.now };
     draft.note({ type: "gate.opened", data: { prompt: OVERTIME.prompt, deadline: null } });
     return;
   }

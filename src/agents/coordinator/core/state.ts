@@ -55,6 +55,8 @@ export interface RunTime {
   readonly asked: number;
   /** The last question has no answer yet. */
   readonly isAsked?: true;
+  /** The time of the last question, in milliseconds since the epoch. */
+  readonly askedAt?: number;
 }
 
 /** Tokens of one branch, or of no branch. */

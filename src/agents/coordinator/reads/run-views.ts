@@ -107,7 +107,7 @@ export function waitingGates(state: RunState): ListedApproval[] {
   const { library, id, version } = record.workflow;
   const place = { projectId: record.projectId, runId: record.id, workflow: { library, id, version } };
   return gatesOf(state, [...tokens.values()]).map(({ token, kind: question, rule, requester, ...gate }) => {
-    const at = token === undefined ? record.createdAt : tokens.get(token)?.createdAt;
+    const at = token === undefined ? state.time?.askedAt : tokens.get(token)?.createdAt;
     const asked = defined({ rule, requester });
     const approval = {
       kind: "gate" as const,
