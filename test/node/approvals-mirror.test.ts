@@ -56,9 +56,22 @@ test.each<[string, Parameters<typeof gate>[1]]>([
 );
 
 test("INBOX-2 a request that does not fit is listed if it is the first", async () => {
-  const waiting = [gate(0, { prompt: "x".repeat(1_600_000) }), gate(1)];
+  const waiting = [gate(0, { approvers: ["x".repeat(1_600_000)] }), gate(1)];
   expect(await listed(waiting)).toEqual(waiting.slice(0, 1));
 });
+
+test.each(["x", "é", "語", "🦊", "\u0001"])(
+  "INBOX-2 the longest prompt of %j is cut, and fits",
+  async (character) => {
+    const found = await listed([
+      gate(0, { prompt: character.repeat(1_000_000 / character.length) }),
+      gate(1),
+    ]);
+    expect(found).toHaveLength(2);
+    expect(found).toMatchObject([{ approval: { prompt: expect.stringMatching(/…$/) } }, gate(1)]);
+    expect(utf8Length(JSON.stringify(found))).toBeLessThanOrEqual(400_000);
+  },
+);
 
 test("INBOX-2 requests are listed without inputs that are large alone or together", async () => {
   const found = await listed([
