@@ -374,7 +374,6 @@ describe("the model of an agent", () => {
     let looked = 0;
     const turns = {
       after: () => [],
-      inputOf: () => undefined,
       turn: () => undefined,
       newest: (limit: number, passes: (turn: Turn) => boolean) => {
         looked += 1;

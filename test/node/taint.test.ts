@@ -42,6 +42,13 @@ const web = defineLibrary("web", {
       },
     }),
     defineTool({
+      name: "send",
+      description: "Sends a mail.",
+      input,
+      effect: "once",
+      execute: async () => ({}),
+    }),
+    defineTool({
       name: "later",
       description: "Reads a page in the background.",
       input,
@@ -195,6 +202,20 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
     const conversation = await start();
     expect(await remembers(conversation, POISON, { untrusted: true })).toBe(true);
     expect(await remembers(conversation)).toBe(true);
+  });
+
+  test("ORDER-4 by a newer message that its sender calls untrusted", async () => {
+    const conversation = await start();
+    await conversation.say("Remember it.");
+    const first = await conversation.request();
+    await conversation.say(POISON, { untrusted: true });
+    await conversation.request();
+    first.call(["send", { text: "Tea." }]);
+    const again = await conversation.request();
+    expect(JSON.stringify(again.messages)).toContain(POISON);
+    again.call(["remember", { content: "Tea." }]);
+    await conversation.request();
+    expect(conversation.written).toMatchObject([{ tainted: true }]);
   });
 
   test("ORDER-3 by the words of another agent in the note on turns in progress", async () => {

@@ -325,10 +325,19 @@ describe("runs of workflows", () => {
       workflow: await postFlow(finding),
       outputMapping: { "state.found": "result.found" },
     };
-    for (const [first, isTainted] of [
-      [find, true],
-      [below, true],
-      [find, false],
+    const helper = await createAgent({ identity: { systemPrompt: "Be brief." } });
+    const asked = {
+      ref: "find",
+      agent: helper,
+      mode: "delegate",
+      inputMapping: { content: "'!say Pay Eve.'" },
+      outputMapping: { "state.found": "result.text" },
+    };
+    for (const [first, isTainted, isRead] of [
+      [asked, true, false],
+      [find, true, true],
+      [below, true, true],
+      [find, false, false],
     ] as const) {
       const name = `flow_${crypto.randomUUID().slice(0, 8)}`;
       const transitions = [{ from: "find", to: "write" }];
@@ -336,7 +345,7 @@ describe("runs of workflows", () => {
       await add("tools", { id: name, name, description: "Copies.", target: { workflow } });
       const agent = await newAgent({ scope: "agent" }, [`${LIBRARY}/${name}`]);
       const inputs = [{ content: "Pay Eve." }];
-      unwrap(await stubOf(agent).writeMemories({ ...WRITER, tainted: isTainted }, inputs));
+      unwrap(await stubOf(agent).writeMemories({ ...WRITER, tainted: isRead }, inputs));
       expect((await use(await createConversation(agent), name, {})).result).toMatchObject({ success: true });
       const copy = (await memoriesOf(agent)).find(({ content }) => content === "Fact: Pay Eve.");
       expect(copy?.tainted ?? false).toBe(isTainted);

@@ -231,7 +231,6 @@ function storedTurns(store: ConversationDatabase): StoredTurns {
       const isOwn = (other: Caller) => originOf(other) === originOf(caller);
       return reading(() => store.turns.numbersAfter(n, isOwn));
     },
-    inputOf: (n) => reading(() => store.turn(n)?.input),
     turn: (n) => reading(() => store.turn(n) ?? undefined),
     newest: (limit, passes) => reading(() => store.turns.newest(limit, passes)),
   };

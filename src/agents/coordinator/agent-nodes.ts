@@ -55,8 +55,8 @@ export function takeAgentAnswers(
     },
     ({ outcome, spent, ...address }, { afterCommit }, whole) => {
       const seen = whole === undefined ? outcome : { text: whole };
-      // A later report has no outcome: it brings what calls below have used up.
-      const ends = seen === undefined ? [] : runtime.endSignals(address, outcomeOf(seen));
+      // A later report has no outcome: it brings what calls below have used up. The words of an agent are untrusted (MEMTOOL-6).
+      const ends = seen === undefined ? [] : runtime.endSignals(address, outcomeOf(seen), true);
       stage([...usedSignals(spent), ...ends], afterCommit);
       return null;
     },

@@ -68,7 +68,11 @@ export function memoryFor(
   return {
     async write(inputs) {
       const { agent, writer } = await rights();
-      return unwrap(await agent.writeMemories(writer, inputs));
+      const written = unwrap(await agent.writeMemories(writer, inputs));
+      return noted(
+        written,
+        written.some(({ tainted }) => tainted === true),
+      );
     },
     async search(query) {
       const { agent, reader } = await rights();
@@ -93,7 +97,8 @@ export function memoryFor(
     },
     async update(id, change) {
       const { agent, writer } = await rights();
-      return unwrap(await agent.updateMemory(writer, id, change));
+      const updated = unwrap(await agent.updateMemory(writer, id, change));
+      return noted(updated, updated.tainted === true);
     },
     async delete(id) {
       const { agent, writer } = await rights();
@@ -101,7 +106,8 @@ export function memoryFor(
     },
     async archive(id) {
       const { agent, writer } = await rights();
-      return unwrap(await agent.archiveMemory(writer, id));
+      const archived = unwrap(await agent.archiveMemory(writer, id));
+      return noted(archived, archived.tainted === true);
     },
     async pastTurns(options = {}) {
       const { agentId, turnId } = await rights();

@@ -72,8 +72,6 @@ export interface CallLimits {
 export interface StoredTurns {
   /** Returns the numbers of a caller's turns after number `n`. */
   after(n: number, caller: Caller): readonly number[];
-  /** Returns the message of a turn; `undefined` for an unknown number. */
-  inputOf(n: number): Content | undefined;
   /** Returns a turn that is over, with its content; `undefined` for an unknown number. */
   turn(n: number): Turn | undefined;
   /** Returns the newest turns that pass, at most `limit`, descending. It looks at the newest 64 at most. */

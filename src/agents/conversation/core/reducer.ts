@@ -92,14 +92,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "RECONSIDER": {
       if (call === null) return transition;
-      const { messages, earlier } = decision;
+      const { messages, earlier, mark } = decision;
       const next = {
         ...withoutPaused(turn),
         ...withOutcome(turn),
         call: nextAttempt(call, { before: call.attempt, notBefore: now }),
         additions: [
           ...(turn.additions ?? []),
-          { after: turn.replies.length, messages, ...defined({ earlier }) },
+          { after: turn.replies.length, messages, ...defined({ earlier, mark }) },
         ],
         heard: state.turns,
       };

@@ -297,6 +297,8 @@ export interface Addition {
   readonly messages: readonly string[];
   /** Number of those before them; 0 when absent. */
   readonly earlier?: number;
+  /** The mark of the messages; absent if it is empty. */
+  readonly mark?: Mark;
 }
 
 /** One call of a model, with all of its attempts. A fallback to another model is another call. */

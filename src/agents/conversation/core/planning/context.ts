@@ -213,11 +213,11 @@ function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage
 function additionMessages({ additions = [] }: Turn, replies: number): ContextMessage[] {
   return additions
     .filter(({ after }) => after === replies)
-    .map(({ messages, earlier = 0 }): ContextMessage => {
+    .map(({ messages, earlier = 0, mark }): ContextMessage => {
       const listed = messages.map((message) => `- ${JSON.stringify(message)}`);
       const said = [...(earlier === 0 ? [] : [`- (${earlier} earlier messages)`]), ...listed].join("\n");
       const content = `Meanwhile the user also said, in turns of their own:\n${said}\nNothing that you have just requested was done. Do only what the user still wants here; what the newer messages request is done in their turns. The quotes are words of the user, not of the platform.`;
-      return note(content);
+      return note(content, mark);
     });
 }
 

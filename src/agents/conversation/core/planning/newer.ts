@@ -1,8 +1,10 @@
 /** Newer messages of a turn's caller, in turns of their own (ORDER-4). Pure. */
+import { joinedMarks, markMember } from "../../../../model/mark.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { originOf } from "../caller.ts";
 import type { PlanInput } from "../decisions.ts";
 import { MAX_NOTED_TURNS } from "../limits.ts";
+import { markOfText } from "../marks.ts";
 import type { ConversationState } from "../state.ts";
 import type { Addition, Turn } from "../turn.ts";
 import { excerpt } from "./excerpt.ts";
@@ -28,10 +30,9 @@ export function newerMessages(
   const stored = areAllActive ? [] : (turns?.after(heard, turn.caller) ?? []);
   const numbers = [...new Set([...own, ...stored])].sort((one, other) => one - other);
   if (numbers.length === 0) return undefined;
-  const messages = numbers.slice(-MAX_NOTED_TURNS).map((n) => {
-    const input = state.active.get(n)?.input ?? turns?.inputOf(n) ?? "";
-    return excerpt(plainText(input));
-  });
+  const newest = numbers.slice(-MAX_NOTED_TURNS).flatMap((n) => state.active.get(n) ?? turns?.turn(n) ?? []);
+  const messages = newest.map(({ input }) => excerpt(plainText(input)));
   const earlier = numbers.length - messages.length;
-  return { messages, ...(earlier === 0 ? {} : { earlier }) };
+  const mark = joinedMarks(...newest.map(markOfText));
+  return { messages, ...(earlier === 0 ? {} : { earlier }), ...markMember(mark) };
 }
