@@ -20,6 +20,7 @@ import { memoryToolState, noHandles, noMemory } from "../support/local-executor.
 import { callOf } from "../support/tools.ts";
 
 const OWNER = { tenant: "acme", conversationId: "conv_1" };
+const OPERATION = `op_${"0".repeat(26)}`;
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /** An executor with a tool `giving` that returns a value, and the store of its results. */
@@ -39,7 +40,6 @@ function world(
     store,
     clock,
     maxBytes: MAX_BYTES,
-
     isDeleted: async () => deleted,
   });
   const run = async (call: ToolInvocation) => {
@@ -64,7 +64,7 @@ function world(
     return report !== undefined && "result" in report ? report.result : expect.fail("no result");
   };
   const call = (change: Partial<ToolInvocation> = {}) =>
-    run(callOf("giving", {}, { inlineBytes: 1_000, ...change }));
+    run(callOf("giving", {}, { operationId: OPERATION, inlineBytes: 1_000, ...change }));
   const read = (input: JsonObject) =>
     run(callOf("", input, { tool: { library: "dramatis", id: "read_tool_result", version: 0 } }));
   return { call, read, store };

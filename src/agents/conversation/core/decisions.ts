@@ -14,7 +14,6 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Participant } from "../../../protocol/participants.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
-import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
