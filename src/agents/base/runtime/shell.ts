@@ -197,7 +197,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   /** Forgets the memory if the store is ahead of it. */
   #forgetStale(): void {
     if (this.#state !== null && !this.#isStored(this.#state)) this.#state = null;
-    this.#isSuspect = false;
+    // An open transaction may roll back, or be stored although it reports a failure: memory is compared again after it.
+    this.#isSuspect = this.ports.isInTransaction();
   }
 
   #isStored(state: State): boolean {
