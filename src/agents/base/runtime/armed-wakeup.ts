@@ -20,11 +20,14 @@ export interface WakeupPorts {
 
 /** Milliseconds before a wake-up that failed to arm is armed again. */
 const ARM_RETRY_MS = 1_000;
+/** Tries in a row in which the time of the wake-up could not be read. An actor of a newer version must not stay awake for them. */
+const MAX_READS = 2;
 
 export class ArmedWakeup {
   /** The last arming; `null` while nothing is known to be armed. */
   #armed: Promise<void> | null = null;
   #isRetrying = false;
+  #failedReads = 0;
 
   /** `dueIn` returns in how many milliseconds the wake-up must come; `null` while there is no work. */
   constructor(
@@ -73,7 +76,7 @@ export class ArmedWakeup {
   /** Forgets an arming of the actor's start (RUN-8). */
   doubt(): void {
     this.#armed = null;
-    this.ports.clock.timer(ARM_RETRY_MS, () => void this.whenArmed().catch(() => this.#armLater()));
+    this.ports.clock.timer(ARM_RETRY_MS, () => void this.whenArmed().catch(() => this.#readLater()));
   }
 
   async #armedFor(milliseconds: number): Promise<void> {
@@ -87,7 +90,17 @@ export class ArmedWakeup {
     this.ports.clock.timer(ARM_RETRY_MS, () => {
       this.#isRetrying = false;
       const armed = (async () => this.#armedFor(this.dueIn() ?? 0))();
-      armed.catch(() => this.#armLater());
+      armed.then(
+        () => {
+          this.#failedReads = 0;
+        },
+        () => this.#readLater(),
+      );
     });
+  }
+
+  #readLater(): void {
+    this.#failedReads += 1;
+    if (this.#failedReads <= MAX_READS) this.#armLater();
   }
 }
