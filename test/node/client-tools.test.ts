@@ -428,11 +428,14 @@ describe("what a message brings along", () => {
     expect(await desk.say({ ...key, toolChoice: "none" })).toBe(turnId);
     const others: Partial<StartTurn>[] = [
       { toolChoice: "auto" },
+      { toolChoice: "none", untrusted: true },
       { toolChoice: "none", tools: [] },
       { toolChoice: "none", tools: [{ ...ASK, description: "Other." }] },
     ];
     for (const other of others)
       await expect(desk.say({ ...key, ...other })).rejects.toMatchObject({ code: "IDEMPOTENCY_CONFLICT" });
+    const mail = { idempotencyKey: "m", untrusted: true } as const;
+    expect(await desk.say(mail)).toBe(await desk.say(mail));
     const plain = await desk.say({ idempotencyKey: "p", tools: [], toolChoice: "auto" });
     await expect(
       desk.runtime.accept({

@@ -64,9 +64,9 @@ export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   if (turn !== null) {
     // The message that the key has sent is not there to compare any more.
     if (turn.erased?.includes(0)) return turn;
-    const { input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens, singleCalls } = turn;
-    const sent = [input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens, singleCalls];
-    if (textOf(sent) === bodyText(data)) return turn;
+    const { input: content, replyTo: replyToMessageId, inputMark } = turn;
+    const sent = { ...turn, content, replyToMessageId, untrusted: inputMark && true };
+    if (bodyText(sent) === bodyText(data)) return turn;
   }
   throw keyConflict();
 }
@@ -83,33 +83,15 @@ export function keyConflict(): DramatisError {
   );
 }
 
-function bodyText({
-  content,
-  replyToMessageId,
-  to,
-  tools,
-  toolChoice,
-  output,
-  budget,
-  maxOutputTokens,
-  singleCalls,
-}: UserMessage["data"]): string {
-  return textOf([
-    content,
-    replyToMessageId,
-    to,
-    tools,
-    toolChoice,
-    output,
-    budget,
-    maxOutputTokens,
-    singleCalls,
-  ]);
-}
+/** The members of a message that its key stands for. */
+const BODY = [
+  ...["content", "replyToMessageId", "to", "tools", "toolChoice"],
+  ...["output", "budget", "maxOutputTokens", "singleCalls", "untrusted"],
+] as const;
 
-function textOf(members: unknown[]): string {
+function bodyText(body: object): string {
   // SAFETY: the members were JSON when they arrived; absent ones become `null`.
-  return canonicalJson(members.map((member) => member ?? null) as Json[]);
+  return canonicalJson(BODY.map((member) => Reflect.get(body, member) ?? null) as Json[]);
 }
 
 /** Reports whether a turn ended in the commit that started it. */
