@@ -1,5 +1,8 @@
-/** Writes `examples/demo/docs-index.json`, which `search_docs` searches, from README.md and docs. */
-import { globSync, readFileSync, writeFileSync } from "node:fs";
+/**
+ * Writes `examples/demo/docs-index.json`, which `search_docs` searches, from README.md and docs. A file with the same content
+ * stays untouched: `wrangler dev` restarts a Worker if one of its files changes.
+ */
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { docsSections } from "./docs-sections.ts";
 
@@ -10,4 +13,6 @@ const paths = globSync(["README.md", "docs/**/*.md"], { cwd: root })
   .map((path) => path.replaceAll("\\", "/"))
   .filter((path) => !LISTS.includes(path));
 const sections = paths.sort().flatMap((path) => docsSections(path, readFileSync(join(root, path), "utf8")));
-writeFileSync(join(root, "examples/demo/docs-index.json"), `${JSON.stringify(sections, null, 1)}\n`);
+const file = join(root, "examples/demo/docs-index.json");
+const index = `${JSON.stringify(sections, null, 1)}\n`;
+if (!existsSync(file) || readFileSync(file, "utf8") !== index) writeFileSync(file, index);

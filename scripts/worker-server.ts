@@ -8,6 +8,7 @@
  * START-9  The Worker logs turns, failed tools and model errors, unless its variables set `DRAMATIS_LOG` to another value.
  * START-7  The server ends as soon as the process that takes its requests has ended, which wrangler notices only after seconds.
  * START-5  A build does not disturb a running server: it serves its own copy of the static files, in the state folder.
+ * START-10  A changed file does not restart the Worker: that would interrupt its turns. Another start in the same folder writes such files.
  */
 import { once } from "node:events";
 import { cpSync, readFileSync, rmSync } from "node:fs";
@@ -77,7 +78,7 @@ const worker = await unstable_startWorker({
   ...(envFile === undefined ? {} : { envFiles: [envFile] }),
   ...(assets === undefined ? {} : { assets: copyAssets(assets) }),
   bindings: { DRAMATIS_LOCAL: { type: "plain_text", value: "1" }, ...ownVariables() },
-  dev: { inspector: false, persist, server: { hostname: HOST, port: Number(port) } },
+  dev: { inspector: false, watch: false, persist, server: { hostname: HOST, port: Number(port) } },
 });
 let isStopping = false;
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {

@@ -2,11 +2,13 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { createClient } from "../../src/client/index.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
+import { Watcher } from "../support/watcher.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const persist = mkdtempSync(join(tmpdir(), "dramatis-build-"));
@@ -21,7 +23,11 @@ afterAll(async () => {
   rmSync(persist, { recursive: true, force: true });
 });
 
-it("START-5 CONSOLE-1 serves the console while `npm run build` runs and after it, also without what it replaced", async () => {
+it("START-5 START-10 CONSOLE-1 serves the console while files of the Worker change and `npm run build` runs, also without what it replaced, and keeps connections open", async () => {
+  const client = createClient({ baseUrl: start.url });
+  const { id } = await client.conversations.create({ agentId: "assistant" });
+  using watcher = new Watcher(start.url, id);
+  await watcher.until(({ conversation }) => conversation !== null);
   const page = await (await fetch(start.url)).text();
   const paths = [
     "/",
@@ -43,6 +49,8 @@ it("START-5 CONSOLE-1 serves the console while `npm run build` runs and after it
       }),
     );
   const before = await load();
+  const index = join(ROOT, "examples/demo/docs-index.json");
+  writeFileSync(index, `${readFileSync(index, "utf8")}\n`);
   const build = spawn("npm", ["run", "build"], { cwd: ROOT, stdio: "ignore" });
   let ended = false;
   const exit = once(build, "exit").finally(() => {
@@ -53,4 +61,6 @@ it("START-5 CONSOLE-1 serves the console while `npm run build` runs and after it
   expect(readdirSync(join(ROOT, "dist")).filter((name) => name.startsWith("console"))).toEqual(["console"]);
   rmSync(join(ROOT, "dist/console"), { recursive: true });
   expect(await load()).toEqual(before);
+  await client.conversations.get(id);
+  expect(watcher.addresses).toHaveLength(1);
 });

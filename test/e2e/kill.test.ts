@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFailed, vi } from "vitest";
 import { type Server, startServer } from "../../scripts/server.ts";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
@@ -107,6 +107,10 @@ describe("in the middle of text", () => {
     const id = await newConversation();
     using watcher = new Watcher(start.url, id);
     await watcher.until(({ conversation }) => conversation !== null);
+    onTestFailed(() => {
+      const { addresses, frames } = watcher;
+      console.error(start.output(), addresses.map(String), frames.slice(-20), model.requests.length);
+    });
 
     const message = { content, idempotencyKey: "the-first" };
     const before = model.requests.length;

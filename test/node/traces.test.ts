@@ -130,6 +130,19 @@ describe("the trace over all conversations", () => {
     expect(found.spans.map(({ name }) => name)).toEqual(["a", "d", "c", "b"]);
   });
 
+  test("TRACES-4 of spans that start in the same millisecond, a parent precedes its children", async () => {
+    const below = (name: string, parentSpanId: string) => ({
+      ...span(name, 1),
+      parentSpanId,
+      endedAt: time(9),
+    });
+    const spans = [below("tool", "turn"), below("turn", "run"), span("run", 1), span("before", 0)];
+    const found = await gatherTrace(clock, { ...part("run", 1), spans }, () =>
+      expect.fail("nothing is below"),
+    );
+    expect(found.spans.map(({ name }) => name)).toEqual(["before", "run", "turn", "tool"]);
+  });
+
   test("TRACES-3 has the turns that a run invited, unless the first part has them, and is partial if they cannot be read", async () => {
     const invited = { conversationId: "room", turnId: "turn", runId: "run" };
     const first = { ...part("run", 0), invited };

@@ -7,10 +7,11 @@
  * TRACES-2  A trace is bounded. It is `partial` if spans are left out, or if an actor fails or does not answer in time. An actor that the work
  *           never reached does not make it `partial`.
  * TRACES-3  The trace of a run contains the turns of the agents that its nodes invited.
+ * TRACES-4  Spans are ordered by their start. Of spans that start in the same millisecond, a parent precedes its children.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
-import type { InvitedTurns, TracePart, TraceView } from "../../protocol/trace.ts";
+import type { InvitedTurns, SpanView, TracePart, TraceView } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -115,7 +116,7 @@ export async function gatherTrace(
   const spans = parts.flatMap((part) => part.spans);
   return {
     traceId: first.traceId,
-    spans: spans.toSorted((a, b) => compare(a.startedAt, b.startedAt) || compare(b.endedAt, a.endedAt)),
+    spans: ordered(spans),
     partial: partial || parts.some((part) => part.partial),
   };
 
@@ -133,6 +134,22 @@ export async function gatherTrace(
       return undefined;
     }
   }
+}
+
+/** Returns the spans by their start, parents first (TRACES-4). */
+function ordered(spans: readonly SpanView[]): SpanView[] {
+  const parents = new Map(spans.map(({ spanId, parentSpanId }) => [spanId, parentSpanId]));
+  const depths = new Map<string | undefined, number>([[undefined, 0]]);
+  const depthOf = (spanId: string | undefined): number => {
+    const known = depths.get(spanId);
+    if (known !== undefined) return known;
+    // Ends the search if the spans form a cycle.
+    depths.set(spanId, 0);
+    const depth = depthOf(parents.get(spanId ?? "")) + 1;
+    depths.set(spanId, depth);
+    return depth;
+  };
+  return spans.toSorted((a, b) => compare(a.startedAt, b.startedAt) || depthOf(a.spanId) - depthOf(b.spanId));
 }
 
 function compare(a: string, b: string): number {
