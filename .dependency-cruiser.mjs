@@ -34,8 +34,15 @@ const CONVERSATION = "agents/conversation";
 const COORDINATOR = "agents/coordinator";
 const TRIGGER = "agents/trigger";
 
-/** The folders of an actor, and what each imports of the others. The shell, in the files beside them, imports all. */
+/** The folders of the library, from the bottom to the top. Each imports the folders before it. */
+export const LIBRARY = [
+  ...["definitions", "hooks", "tools", "memory", "tasks", "workflows", "personas"],
+  ...["define", "built-in", "agents", "strategies", "registry", "authoring"],
+];
+
+/** The folders of an actor and of the library, and what each imports of the others. The shell, in the files beside them, imports all. */
 const PARTS = {
+  library: Object.fromEntries(LIBRARY.map((folder, index) => [folder, LIBRARY.slice(0, index)])),
   [CONVERSATION]: {
     core: [],
     effects: ["core"],

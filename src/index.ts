@@ -22,7 +22,6 @@ export { bearerToken } from "./http/auth/bearer.ts";
 export type { CorsOptions } from "./http/auth/cors.ts";
 export type { Limits } from "./http/base/limits.ts";
 export * as team from "./library/agents/team.ts";
-export type { DeferOptions, Deferred } from "./library/deferred.ts";
 export {
   type Defined,
   defineLibrary,
@@ -34,8 +33,8 @@ export {
   type Tool,
   type ToolContext,
   type ToolOptions,
-} from "./library/define.ts";
-export { defineSubAgent, type SubAgentOptions } from "./library/define-sub-agent.ts";
+} from "./library/define/define.ts";
+export { defineSubAgent, type SubAgentOptions } from "./library/define/define-sub-agent.ts";
 export {
   defineAction,
   definePrompt,
@@ -44,18 +43,7 @@ export {
   type NamedActionOptions,
   type StepsTaskOptions,
   type TaskOptions,
-} from "./library/define-task.ts";
-export * as strategies from "./library/strategies/strategies.ts";
-export type {
-  CodeAction,
-  DefinedPersona,
-  LibraryAction,
-  NamedAction,
-  Prompt,
-  Task,
-} from "./library/tasks/built.ts";
-export { type Action, type Step, type StepOptions, step } from "./library/tasks/step.ts";
-export { ToolError } from "./library/tool-error.ts";
+} from "./library/define/define-task.ts";
 export {
   defineWorkflow,
   type Embedded,
@@ -67,7 +55,19 @@ export {
   transition,
   type Workflow,
   type WorkflowOptions,
-} from "./library/workflows/define-workflow.ts";
+} from "./library/define/define-workflow.ts";
+export * as strategies from "./library/strategies/strategies.ts";
+export type {
+  CodeAction,
+  DefinedPersona,
+  LibraryAction,
+  NamedAction,
+  Prompt,
+  Task,
+} from "./library/tasks/built.ts";
+export { type Action, type Step, type StepOptions, step } from "./library/tasks/step.ts";
+export type { DeferOptions, Deferred } from "./library/tools/deferred.ts";
+export { ToolError } from "./library/tools/tool-error.ts";
 export {
   type Compaction,
   type CompactionPlan,

@@ -11,7 +11,7 @@ import type { Authorize, LocalEnv } from "./http/auth/authorize.ts";
 import type { CorsOptions } from "./http/auth/cors.ts";
 import type { JwtEnv } from "./http/auth/jwt.ts";
 import type { Limits } from "./http/base/limits.ts";
-import type { Library } from "./library/define.ts";
+import type { Library } from "./library/define/define.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";

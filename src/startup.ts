@@ -2,13 +2,13 @@
 
 import { notExported, type WorkerClasses, withoutStorage } from "./agents/base/lookup/class-problems.ts";
 import type { MissingPart } from "./http/base/context.ts";
-import { agentTarget } from "./library/agent-tool.ts";
-import type { Library } from "./library/define.ts";
-import type { DeployedCode } from "./library/deployed-code.ts";
-import { findTool } from "./library/find-tool.ts";
-import { parseReference } from "./library/reference.ts";
-import { parsePersonaSource } from "./library/resolve.ts";
-import { networkProblem } from "./library/sub-agent.ts";
+import type { Library } from "./library/define/define.ts";
+import { parseReference } from "./library/definitions/reference.ts";
+import type { DeployedCode } from "./library/registry/deployed-code.ts";
+import { parsePersonaSource } from "./library/registry/resolve.ts";
+import { agentTarget } from "./library/tools/agent-tool.ts";
+import { findTool } from "./library/tools/find-tool.ts";
+import { networkProblem } from "./library/tools/sub-agent.ts";
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
 import type { AgentTarget, ToolDefinition } from "./protocol/definitions.ts";

@@ -4,7 +4,7 @@
  */
 import { getAgentByName } from "agents";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import type { DramatisEnv } from "../../src/options.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";

@@ -1,7 +1,7 @@
 /** The application under test: an agent that books a day, at an office on loopback. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
 
 const book = defineTool({
   name: "book",

@@ -1,8 +1,8 @@
 /** The application of the case `hostile`: one agent, whose tools run hostile tasks and whose model is the runner's. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 import { step } from "../../src/library/tasks/step.ts";
 import { HOSTILE_TASKS } from "../../test/support/hostile-tasks.ts";
 import { AGENT, TENANTS } from "./agent.ts";

@@ -7,7 +7,7 @@ import {
   definePersona,
   defineTool,
   type ToolContext,
-} from "../../src/library/define.ts";
+} from "../../src/library/define/define.ts";
 import { BACKGROUND_AGENT, BACKGROUND_TOOLS } from "./background/script.ts";
 import { errandTasks, errandWorkflows } from "./runs/errands.ts";
 import { AGENT, TOOL_EFFECTS } from "./script.ts";

@@ -5,7 +5,7 @@
 import { getAgentByName } from "agents";
 import { indexes } from "../../src/agents/agent/memory-agent.ts";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import type { DramatisEnv } from "../../src/options.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { MemoryReader } from "../../src/protocol/memory.ts";

@@ -1,6 +1,6 @@
 /** The application under test: one agent without tools. */
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 
 const persona = definePersona("reader", { identity: { systemPrompt: "You answer as asked." } });
 

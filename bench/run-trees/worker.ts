@@ -1,8 +1,8 @@
 /** The application of the case `run-trees`: a workflow that fans out over sub-workflows, three levels deep, with 1 000 tokens in each leaf. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
-import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
+import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
 import { AGENT, ATTACKER, OTHER } from "./tenants.ts";
 
 const WIDTH = 30;

@@ -1,7 +1,7 @@
 /** The tool `calculator`. */
 import type { Decimal } from "decimal.js";
 import { z } from "zod";
-import { defineTool } from "../../src/library/define.ts";
+import { defineTool } from "../../src/library/define/define.ts";
 import { evaluate } from "./expression.ts";
 
 export const calculator = defineTool({

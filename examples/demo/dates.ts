@@ -1,7 +1,7 @@
 /** The tool `dates`: calendar dates in UTC. */
 import { z } from "zod";
-import { defineTool } from "../../src/library/define.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineTool } from "../../src/library/define/define.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 
 const DAY_MS = 86_400_000;
 

@@ -5,7 +5,7 @@
  * EXPR-2  Every text gives a number, or a `ToolError` with the problem and its place.
  */
 import { Decimal } from "decimal.js";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 
 /** Maximum decimal exponent, which bounds the time and memory of a calculation. */
 const MAX_EXPONENT = 10_000;

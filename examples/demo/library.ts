@@ -1,6 +1,6 @@
 /** The library `demo`, which `npm start` serves beside the built-in team: agents whose tools need no network. */
 import { researcher } from "../../src/library/agents/researcher.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import { calculator } from "./calculator.ts";
 import { dates } from "./dates.ts";
 import docsIndex from "./docs-index.json" with { type: "json" };

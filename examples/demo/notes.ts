@@ -5,8 +5,8 @@
  *          nothing. Every action returns the resulting notes.
  */
 import { z } from "zod";
-import { defineTool, type ToolContext } from "../../src/library/define.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineTool, type ToolContext } from "../../src/library/define/define.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 
 const PREFIX = "notes/";
 

@@ -1,7 +1,7 @@
 /** The tool `search_docs`: full-text search over documentation that is part of the deployment. */
 import MiniSearch from "minisearch";
 import { z } from "zod";
-import { defineTool, type Tool } from "../../src/library/define.ts";
+import { defineTool, type Tool } from "../../src/library/define/define.ts";
 
 /** A section of a document, as `scripts/build-docs-index.ts` extracts it. */
 export interface DocsSection {

@@ -8,16 +8,16 @@
  * DEFS-4  If the database fails, or does not answer within ten seconds, methods throw `UNAVAILABLE`, retriable.
  */
 
-import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definition.ts";
+import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definitions/definition.ts";
+import type { DefinitionKey, LibraryReference } from "../library/definitions/reference.ts";
+import { fromStored, toStored } from "../library/definitions/stored-tool.ts";
 import type {
   DefinitionStore,
   DefinitionVersion,
   LibraryView,
   PublishedVersion,
   UnversionedDefinition,
-} from "../library/definition-source.ts";
-import type { DefinitionKey, LibraryReference } from "../library/reference.ts";
-import { fromStored, toStored } from "../library/stored-tool.ts";
+} from "../library/registry/definition-source.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";

@@ -2,7 +2,7 @@
  * The SQL of the registry, and the JSON lists that it takes as values. `?1` is always the tenant. Statements for one
  * definition take `?2` library, `?3` kind, `?4` id.
  */
-import type { UnversionedDefinition } from "../library/definition-source.ts";
+import type { UnversionedDefinition } from "../library/registry/definition-source.ts";
 import { bothOrders } from "../shared/page.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { MAX_PAGE_CHARACTERS } from "./statements.ts";

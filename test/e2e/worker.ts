@@ -1,7 +1,12 @@
 /** An application whose tools act on the outside: each run is a request to a shop that a test keeps. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona, defineTool, type ToolContext } from "../../src/library/define.ts";
+import {
+  defineLibrary,
+  definePersona,
+  defineTool,
+  type ToolContext,
+} from "../../src/library/define/define.ts";
 
 const input = z.object({ url: z.string() });
 

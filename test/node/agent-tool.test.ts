@@ -1,9 +1,9 @@
 /** Tools that agents answer: what their authors and models are told where they write them wrongly. */
 import { describe, expect, test, vi } from "vitest";
 import { isAnswered } from "../../src/agents/conversation/core/planning/approval.ts";
-import { agentCall, modelInputSchema, modeProblem } from "../../src/library/agent-tool.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { toolDefinitionSchema } from "../../src/library/schemas.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { agentCall, modelInputSchema, modeProblem } from "../../src/library/tools/agent-tool.ts";
+import { toolDefinitionSchema } from "../../src/library/tools/tool-schema.ts";
 import type { AgentTarget } from "../../src/protocol/definitions.ts";
 import { newParticipantSchema } from "../../src/protocol/participants.ts";
 import { validate } from "../../src/shared/validation.ts";

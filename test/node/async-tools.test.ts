@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
 import type { ModelProfile, ProviderId } from "../../src/model/profile.ts";
 import type { Frame } from "../../src/protocol/frames.ts";

@@ -20,7 +20,7 @@ import {
 import { placeOf, planReturns } from "../../src/agents/conversation/core/planning/lease.ts";
 import type { BudgetLeased } from "../../src/agents/conversation/core/signals.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { defineLibrary } from "../../src/library/define.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
 import { type Amounts, addAmounts, isWithin, NOTHING, subtractAmounts } from "../../src/model/spending.ts";
 import type { AgentBudget } from "../../src/protocol/budget.ts";
 import { type LeaseAnswer, type LeaseRequest, leaseRequestSchema } from "../../src/protocol/budget-lease.ts";

@@ -9,7 +9,7 @@ import {
 import { startTurns } from "../../src/agents/conversation/core/planning/turn-taking.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
-import { defineLibrary } from "../../src/library/define.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { messageOfAda } from "../support/records.ts";

@@ -5,7 +5,7 @@ import {
   checkedSummaries,
   consolidationText,
   extractedSummaries,
-} from "../../src/library/memory/consolidation.ts";
+} from "../../src/library/built-in/consolidation.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 
 const at = (day: number) => new Date(Date.UTC(2026, 0, day)).toISOString();

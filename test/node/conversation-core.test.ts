@@ -53,7 +53,7 @@ import { newRecentTurns, TurnReader } from "../../src/agents/conversation/reads/
 import { movesOf } from "../../src/agents/conversation/reads/views.ts";
 import { packCall, unpackCall } from "../../src/agents/conversation/store/call-rows.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
-import { MAX_MOVES } from "../../src/library/persona.ts";
+import { MAX_MOVES } from "../../src/library/personas/persona.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";

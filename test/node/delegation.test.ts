@@ -20,8 +20,8 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginCycles, settle, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
-import { agentCall, calledChain, callMessage } from "../../src/library/agent-tool.ts";
-import { defineTool } from "../../src/library/define.ts";
+import { defineTool } from "../../src/library/define/define.ts";
+import { agentCall, calledChain, callMessage } from "../../src/library/tools/agent-tool.ts";
 import { NOTHING } from "../../src/model/spending.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import {

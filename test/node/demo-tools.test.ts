@@ -6,10 +6,10 @@ import { dates } from "../../examples/demo/dates.ts";
 import { notes } from "../../examples/demo/notes.ts";
 import { defineDocsSearch } from "../../examples/demo/search-docs.ts";
 import { docsSections } from "../../scripts/docs-sections.ts";
-import type { Tool, ToolContext } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import type { Tool, ToolContext } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
 import { memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
 

@@ -18,7 +18,7 @@ const programs = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = 
 const ENTRY = join(folder, "dramatis.ts");
 writeFileSync(
   ENTRY,
-  ["library/define.ts", "memory/session/working-context.ts"]
+  ["library/define/define.ts", "memory/session/working-context.ts"]
     .map((path) => `export * from ${JSON.stringify(join(ROOT, "src", path))};\n`)
     .join(""),
 );

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { type ConfiguredProvider, chooseModel } from "../../src/engine/planner.ts";
-import { profileAt } from "../../src/library/version-chain.ts";
+import { profileAt } from "../../src/library/definitions/version-chain.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
 import { KnownEvents } from "../../src/memory/session/measure.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";

@@ -6,9 +6,9 @@ import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { toJson } from "../../src/agents/executor/output.ts";
 import { ReportQueue } from "../../src/agents/executor/report-queue.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import {
   type BatchCaller,

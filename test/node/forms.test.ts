@@ -1,15 +1,15 @@
 /** Other forms of input, ids that were derived, and the stored form of tools. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
-import { contentHash } from "../../src/library/definition.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { findTool } from "../../src/library/find-tool.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
-import { retrySchema } from "../../src/library/schemas.ts";
-import { fromStored, toStored } from "../../src/library/stored-tool.ts";
-import { withToolForms } from "../../src/library/tool-forms.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import { contentHash } from "../../src/library/definitions/definition.ts";
+import { fromStored, toStored } from "../../src/library/definitions/stored-tool.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { parsePersonaSource, resolveChain } from "../../src/library/registry/resolve.ts";
+import { findTool } from "../../src/library/tools/find-tool.ts";
+import { withToolForms } from "../../src/library/tools/tool-forms.ts";
+import { retrySchema } from "../../src/library/tools/tool-schema.ts";
 import type { ToolDefinition } from "../../src/protocol/definitions.ts";
 import { participantSchema } from "../../src/protocol/participants.ts";
 import { validate } from "../../src/shared/validation.ts";

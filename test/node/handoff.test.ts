@@ -1,8 +1,8 @@
 /** The past that an agent is told of when it joins. */
 import { describe, expect, test } from "vitest";
 import { HANDOFF_SHARE, MAX_SAID_TURNS } from "../../src/agents/conversation/core/limits.ts";
-import { agentCall, modelInputSchema } from "../../src/library/agent-tool.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { agentCall, modelInputSchema } from "../../src/library/tools/agent-tool.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { type Handoff, newParticipantSchema } from "../../src/protocol/participants.ts";

@@ -1,14 +1,14 @@
 /** The definitions of hooks that are workflows: what `definePersona` and `defineLibrary` accept. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary, definePersona, type PersonaOptions } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { type HookUse, hookInputSchema } from "../../src/library/hook-inputs.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { defineLibrary, definePersona, type PersonaOptions } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
+import { type HookUse, hookInputSchema } from "../../src/library/hooks/hook-inputs.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import type { Workflow } from "../../src/library/tasks/built.ts";
-import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 
 const ask = defineTask({

@@ -1,8 +1,8 @@
 /** The hooks of a persona: the task that assembles the request of a cycle, and the task that extracts memories of a turn. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";

@@ -5,16 +5,21 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { library as team } from "../../src/library/agents/team.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { defineSubAgent } from "../../src/library/define-sub-agent.ts";
-import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { type ImportPorts, importedChain } from "../../src/library/imported-chain.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { type ImportPorts, importedChain } from "../../src/library/authoring/imported-chain.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../src/library/define/define.ts";
+import { defineSubAgent } from "../../src/library/define/define-sub-agent.ts";
+import { defineAction, definePrompt, defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { library as strategies } from "../../src/library/strategies/strategies.ts";
 import { step } from "../../src/library/tasks/step.ts";
-import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";

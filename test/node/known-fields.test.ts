@@ -1,10 +1,15 @@
 /** Suggestions for unknown fields. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { inputSchemaOf } from "../../src/library/json-schema-of.ts";
-import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
+import { inputSchemaOf } from "../../src/library/definitions/json-schema-of.ts";
 import { validate } from "../../src/shared/validation.ts";
 
 /** Calls with fields that the types do not have. */

@@ -11,8 +11,13 @@ const CONFIG = join(ROOT, ".dependency-cruiser.mjs");
 const CORE = "agents/conversation/core";
 
 // SAFETY: the file's own shape; it has no types.
-const { LAYERS, default: config } = (await import(pathToFileURL(CONFIG).href)) as {
+const {
+  LAYERS,
+  LIBRARY,
+  default: config,
+} = (await import(pathToFileURL(CONFIG).href)) as {
   LAYERS: string[][];
+  LIBRARY: string[];
   default: { forbidden: { name: string }[] };
 };
 
@@ -27,8 +32,15 @@ const LAYER_BREAKS = LAYERS.flatMap((layer, index) =>
   }),
 );
 
+/** Each folder of the library imports the folder above it; the last one imports a file beside the folders. */
+const LIBRARY_BREAKS = LIBRARY.map((folder, index): Break => {
+  const above = LIBRARY[index + 1] ?? ".";
+  return [`library-${folder}`, `library/${folder}/below.ts`, join("library", above, "above.ts")];
+});
+
 const BROKEN: readonly Break[] = [
   ...LAYER_BREAKS,
+  ...LIBRARY_BREAKS,
   ["not-in-a-layer", "tasks/plan.ts", "http/app.ts"],
   ["not-in-a-layer", "agents/workflow/run.ts", "http/app.ts"],
   ["not-in-a-layer", "agents/workflow/run.ts", `${CORE}/state.ts`],

@@ -1,6 +1,6 @@
 /** The lessons that an agent learns by rules, in the real store: turn by turn, as conversations hand it over. */
 import { expect, test } from "vitest";
-import { extractByRules } from "../../src/library/memory/rules/extract-by-rules.ts";
+import { extractByRules } from "../../src/library/built-in/rules/extract-by-rules.ts";
 import { learnedTurn } from "../../src/library/memory/turn.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import type { MemoryOutcome } from "../../src/protocol/memory.ts";

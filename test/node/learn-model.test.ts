@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createEmbeddingGateway } from "../../src/adapters/gateway/embeddings.ts";
 import { adapterFor, createModelGateway, type ModelProfile, trustedHosts } from "../../src/adapters/index.ts";
-import { defineLibrary, defineModelProfile, definePersona } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { checkedAnswer, type ExtractionAnswer } from "../../src/library/memory/model-extraction.ts";
+import { checkedAnswer, type ExtractionAnswer } from "../../src/library/built-in/model-extraction.ts";
+import { defineLibrary, defineModelProfile, definePersona } from "../../src/library/define/define.ts";
 import { learnedTurn, type TurnInput } from "../../src/library/memory/turn.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Persona, PinnedHook } from "../../src/protocol/definitions.ts";
 import type { AttemptEnd } from "../../src/protocol/executor-api.ts";

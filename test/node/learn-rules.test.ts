@@ -1,8 +1,8 @@
 /** Learning without a model: the patterns of English. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { extractByRules } from "../../src/library/memory/rules/extract-by-rules.ts";
-import { keptStatement, statementOf } from "../../src/library/memory/rules/statements.ts";
+import { extractByRules } from "../../src/library/built-in/rules/extract-by-rules.ts";
+import { keptStatement, statementOf } from "../../src/library/built-in/rules/statements.ts";
 import { learnedTurn, type TurnInput } from "../../src/library/memory/turn.ts";
 
 const TURN: TurnInput = {

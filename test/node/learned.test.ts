@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import type { OutcomeHandler } from "../../src/agents/base/mailbox/handlers.ts";
 import { takeLearnedAnswers } from "../../src/agents/conversation/learned-answers.ts";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
 test("LEARNED-2 an agent that takes nothing is noted, and the turn stays completed", async () => {

@@ -8,13 +8,13 @@ import {
   defineTool,
   type Library,
   type ToolOptions,
-} from "../../src/library/define.ts";
-import { contentHash } from "../../src/library/definition.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { maxMovesPerTurn, recentTurnsLimit } from "../../src/library/persona.ts";
-import { formatReference, parseReference } from "../../src/library/reference.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
+} from "../../src/library/define/define.ts";
+import { contentHash } from "../../src/library/definitions/definition.ts";
+import { formatReference, parseReference } from "../../src/library/definitions/reference.ts";
+import { maxMovesPerTurn, recentTurnsLimit } from "../../src/library/personas/persona.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { parsePersonaSource, resolveChain } from "../../src/library/registry/resolve.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 

@@ -9,7 +9,7 @@ import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { conversationView } from "../../src/agents/conversation/reads/views.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Frame } from "../../src/protocol/frames.ts";

@@ -12,7 +12,7 @@ import { runLlm } from "../../src/agents/executor/actions/llm.ts";
 import type { PinnedLlmAction } from "../../src/agents/executor/actions/llm-texts.ts";
 import type { ModelRun } from "../../src/agents/executor/actions/ports.ts";
 import { TaskRecord } from "../../src/agents/executor/steps/task-record.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { Allowance } from "../../src/model/spending.ts";
 import type { PromptDefinition } from "../../src/protocol/task-definition.ts";

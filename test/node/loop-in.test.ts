@@ -6,7 +6,7 @@ import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/limits.ts";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { operationTraceparent } from "../../src/agents/conversation/core/trace.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";

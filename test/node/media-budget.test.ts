@@ -12,7 +12,7 @@ import { performModelCall } from "../../src/agents/conversation/effects/model-ca
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";

@@ -2,8 +2,8 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 import { LATE_MS } from "../../src/memory/corpus/copies.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import type {

@@ -3,10 +3,10 @@ import { calledMemory, memoryUser } from "../../src/agents/conversation/core/cal
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { readPastTurns } from "../../src/agents/conversation/reads/past-turns.ts";
 import { memoryFor } from "../../src/agents/executor/memory.ts";
-import { definePersona } from "../../src/library/define.ts";
-import { MEMORY_TOOLS } from "../../src/library/memory/memory-tools.ts";
+import { MEMORY_TOOLS } from "../../src/library/built-in/memory-tools.ts";
+import { definePersona } from "../../src/library/define/define.ts";
 import { memoryScope } from "../../src/library/memory/scope.ts";
-import { completePersona } from "../../src/library/persona.ts";
+import { completePersona } from "../../src/library/personas/persona.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { Memory, MemoryApi, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import type { ToolMemory } from "../../src/protocol/tool-memory.ts";

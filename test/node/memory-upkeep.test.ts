@@ -1,9 +1,9 @@
 /** Retention, consolidation, and memories that lost a source: on a real database and executor, with a clock that tests set. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";
 import { ALL, DAY, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runMock } from "../../src/agents/executor/actions/mock.ts";
 import { mockValue } from "../../src/agents/executor/actions/mock-value.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { MockAction } from "../../src/protocol/task-definition.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";

@@ -1,8 +1,8 @@
 /** Times in hostile texts: the work of reading them is bounded, whatever they are. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { extractByRules } from "../../src/library/built-in/rules/extract-by-rules.ts";
 import { dayIn } from "../../src/library/memory/local-time.ts";
-import { extractByRules } from "../../src/library/memory/rules/extract-by-rules.ts";
 import { learnedTurn } from "../../src/library/memory/turn.ts";
 import { ContentHash } from "../../src/memory/corpus/content-hash.ts";
 import { analyzeQuery } from "../../src/memory/ranking/analyze-query.ts";

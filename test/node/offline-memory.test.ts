@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { offlineFormat } from "../../src/adapters/formats/offline/adapter.ts";
 import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import { extractByRules } from "../../src/library/memory/rules/extract-by-rules.ts";
+import { extractByRules } from "../../src/library/built-in/rules/extract-by-rules.ts";
 import { RECALLED } from "../../src/library/memory/shown-memory.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelReply } from "../../src/model/reply.ts";

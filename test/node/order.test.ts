@@ -5,7 +5,7 @@ import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { baseContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { notesOf } from "../../src/agents/conversation/core/planning/order.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { PROVIDERS } from "../../src/model/profile.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";

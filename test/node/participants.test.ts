@@ -19,7 +19,7 @@ import { beginTransition } from "../../src/agents/conversation/core/transition.t
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
-import { defineLibrary } from "../../src/library/define.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";

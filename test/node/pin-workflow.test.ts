@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { pinWorkflow } from "../../src/library/registry/pin.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
 import { MAX_LEVELS, MAX_PINNED_WORKFLOW_BYTES } from "../../src/library/workflows/limits.ts";
-import { pinWorkflow } from "../../src/library/workflows/pin.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 import { library, taskOf, workflow } from "../support/authored-library.ts";

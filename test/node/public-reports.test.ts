@@ -13,7 +13,7 @@ import { ChatChunkEncoder } from "../../src/compat/openai/chat-chunks.ts";
 import { chatInput, chatOptions, completionSchema } from "../../src/compat/openai/chat-request.ts";
 import { ignoredFields } from "../../src/compat/openai/request-fields.ts";
 import { responseOptions, responseSchema } from "../../src/compat/openai/response-request.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
 import { EventAction } from "../../src/memory/session/types.ts";
 import { MAX_CONTINUATIONS } from "../../src/model/joined-reply.ts";

@@ -15,7 +15,7 @@ import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversati
 import type { FrameText } from "../../src/agents/conversation/reads/frame-texts.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";

@@ -6,15 +6,20 @@ import { z } from "zod";
 import { invocationOf } from "../../src/agents/conversation/effects/tool-batch.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { contentHash } from "../../src/library/definition.ts";
-import { CODE_TENANT } from "../../src/library/definition-source.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { strictest } from "../../src/library/effects.ts";
-import { inputSchemaIssues } from "../../src/library/input-schema.ts";
-import { completePersona } from "../../src/library/persona.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../src/library/define/define.ts";
+import { contentHash } from "../../src/library/definitions/definition.ts";
+import { strictest } from "../../src/library/definitions/effects.ts";
+import { inputSchemaIssues } from "../../src/library/definitions/input-schema.ts";
+import { completePersona } from "../../src/library/personas/persona.ts";
+import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { Persona, ToolEffect } from "../../src/protocol/definitions.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";

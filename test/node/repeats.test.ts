@@ -8,7 +8,7 @@ import {
   type RepeatableCall,
   repeatNotes,
 } from "../../src/agents/conversation/core/planning/repeats.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import { SteeredConversation } from "../support/steered-model.ts";

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
 import type { ToolEffect } from "../../src/protocol/definition-parts.ts";
 import { Crossings } from "../support/crossings.ts";
 import { runWorkflow } from "../support/run-world.ts";

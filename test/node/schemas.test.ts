@@ -5,7 +5,7 @@ import { RE2JS } from "re2js";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/schema-check.ts";
-import { inputSchemaIssues } from "../../src/library/input-schema.ts";
+import { inputSchemaIssues } from "../../src/library/definitions/input-schema.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { checkValue } from "../../src/shared/json-schema/check-value.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";

@@ -17,8 +17,8 @@ import type { SummaryCompleted } from "../../src/agents/conversation/core/signal
 import { chainOf, runningCompactions } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { contextTokens } from "../../src/library/version-chain.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { contextTokens } from "../../src/library/definitions/version-chain.ts";
 import { summaryContent } from "../../src/memory/session/compaction.ts";
 import { cutOf, type WindowSizes, windowTokens } from "../../src/memory/session/cut.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { planMentions, turnBudgetLeft } from "../../src/agents/conversation/core/planning/turn-taking.ts";
 import type { AgentEnded } from "../../src/agents/conversation/core/signals.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { NOTHING } from "../../src/model/spending.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { SteeredConversation } from "../support/steered-model.ts";

@@ -14,7 +14,7 @@ import { openSignal } from "../../src/agents/conversation/door/signal-envelope.t
 import { Stops } from "../../src/agents/conversation/door/stops.ts";
 import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
 import type { Directory } from "../../src/d1/directory.ts";
-import { defineLibrary } from "../../src/library/define.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { stemOf } from "../../src/protocol/ids.ts";

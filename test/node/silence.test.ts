@@ -16,10 +16,10 @@ import { ConversationQueries } from "../../src/agents/conversation/reads/queries
 import { type ConversationPorts, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { OBJECT_TIMEOUT_MS, objectsInTime } from "../../src/attachments/objects-in-time.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";

@@ -6,7 +6,7 @@ import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
-import { CODE_TENANT } from "../../src/library/definition-source.ts";
+import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 

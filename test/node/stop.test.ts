@@ -1,7 +1,7 @@
 /** Turns that are stopped: what ends with them, what stays, and what comes too late. */
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 

@@ -5,8 +5,8 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { defineAction, defineTask } from "../../src/library/define/define-task.ts";
 import { type Action, step } from "../../src/library/tasks/step.ts";
 import type { Amounts } from "../../src/model/spending.ts";
 import type { Clock } from "../../src/ports/clock.ts";

@@ -1,10 +1,10 @@
 /** The cost of checking the definitions of tasks. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineAction, definePrompt, defineTask } from "../../src/library/define/define-task.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
 import { promptSchema } from "../../src/library/tasks/prompt.ts";
 import { readIssues } from "../../src/library/tasks/reads.ts";
 import { schemaIssues } from "../../src/library/tasks/schema-check.ts";

@@ -4,18 +4,23 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { runTool } from "../../src/agents/executor/run-tool.ts";
 import { TaskAreas } from "../../src/agents/executor/steps/areas.ts";
-import { checkedTool } from "../../src/library/authoring.ts";
-import { defineLibrary, defineModelProfile, defineTool, type ToolContext } from "../../src/library/define.ts";
-import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { findHook } from "../../src/library/hook.ts";
-import { Registry } from "../../src/library/registry.ts";
+import { checkedTool } from "../../src/library/authoring/authoring.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  defineTool,
+  type ToolContext,
+} from "../../src/library/define/define.ts";
+import { defineAction, definePrompt, defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { findHook } from "../../src/library/registry/hook.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
 import type { Task } from "../../src/library/tasks/built.ts";
 import { MAX_STEPS, MAX_TASK_CONTEXT_LENGTH } from "../../src/library/tasks/limits.ts";
 import { withModels } from "../../src/library/tasks/pin.ts";
 import { type Step, type StepOptions, step } from "../../src/library/tasks/step.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
-import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { ExecutorReport } from "../../src/protocol/executor-api.ts";

@@ -1,10 +1,10 @@
 /** The built-in team of agents, as the package exports it. */
 import { describe, expect, test } from "vitest";
 import * as team from "../../src/library/agents/team.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { checkAgents } from "../../src/startup.ts";
 
 const PROFILE = { provider: "offline", modelId: "offline-1" } as const;

@@ -2,10 +2,8 @@
 import { Environment } from "@marcbachmann/cel-js";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { formIssues } from "../../src/library/workflows/check-form.ts";
-import { checkWorkflow } from "../../src/library/workflows/check-workflow.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 import {
   defineWorkflow,
   embeddedIn,
@@ -13,7 +11,8 @@ import {
   type TransitionOptions,
   transition,
   type WorkflowOptions,
-} from "../../src/library/workflows/define-workflow.ts";
+} from "../../src/library/define/define-workflow.ts";
+import { formIssues } from "../../src/library/workflows/check-form.ts";
 import {
   MAX_ITEM_NAMES,
   MAX_NODES,
@@ -22,6 +21,7 @@ import {
   MAX_WRITTEN_PATHS,
 } from "../../src/library/workflows/limits.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { checkWorkflow } from "../../src/library/workflows/soundness/check-workflow.ts";
 import { DramatisError, type InputIssue } from "../../src/shared/errors.ts";
 import { canonicalJson, type Json } from "../../src/shared/json.ts";
 import { inputIssues } from "../../src/shared/validation.ts";

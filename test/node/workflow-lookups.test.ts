@@ -1,7 +1,7 @@
 /** The reads of the database for definitions that name others. */
 import { describe, expect, test, vi } from "vitest";
-import { checkedWorkflow } from "../../src/library/author-workflows.ts";
-import { Registry } from "../../src/library/registry.ts";
+import { checkedWorkflow } from "../../src/library/authoring/author-workflows.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
 import type { TaskDefinition } from "../../src/protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../src/protocol/workflow-definition.ts";
 import { DramatisError } from "../../src/shared/errors.ts";

@@ -2,18 +2,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { checkedWorkflow } from "../../src/library/author-workflows.ts";
-import { defineLibrary } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import type { Registry } from "../../src/library/registry.ts";
-import {
-  defineWorkflow,
-  node,
-  transition,
-  type Workflow,
-} from "../../src/library/workflows/define-workflow.ts";
+import { checkedWorkflow } from "../../src/library/authoring/author-workflows.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineWorkflow, node, transition, type Workflow } from "../../src/library/define/define-workflow.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { pinWorkflow } from "../../src/library/registry/pin.ts";
+import type { Registry } from "../../src/library/registry/registry.ts";
 import { MAX_LEVELS } from "../../src/library/workflows/limits.ts";
-import { pinWorkflow } from "../../src/library/workflows/pin.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { PinnedWorkflow } from "../../src/protocol/pinned-workflow.ts";
 import { DramatisError } from "../../src/shared/errors.ts";

@@ -1,9 +1,9 @@
 /** The hooks of a simulation: tasks that assemble requests and extract memories, as planned. */
 import { z } from "zod";
 import { openaiFormat } from "../../src/adapters/formats/openai/adapter.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 import type { Task } from "../../src/library/tasks/built.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";

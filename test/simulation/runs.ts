@@ -1,9 +1,9 @@
 /** Random runs of workflows under crashes: real store, real Executor, and the reference interpreter as the judge. */
 
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { fingerprint } from "../../src/shared/text.ts";

@@ -10,9 +10,9 @@ import {
   defineTool,
   type Library,
   type ToolContext,
-} from "../../src/library/define.ts";
-import type { DeployedCode } from "../../src/library/deployed-code.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+} from "../../src/library/define/define.ts";
+import type { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import type { RetryPolicy, ToolEffect } from "../../src/protocol/definitions.ts";
 import type {
   AttemptEnd,

@@ -6,9 +6,9 @@ import type { ConversationIdentity, ConversationState } from "../../src/agents/c
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation, textOf } from "../../src/client/state.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
 import { messageTokens } from "../../src/memory/session/tokens.ts";
 import { EventAction, isCompaction, type SessionEvent } from "../../src/memory/session/types.ts";

@@ -1,11 +1,15 @@
 /** A library of an author, on a real database of Node's. */
 import { vi } from "vitest";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
-import type { Library } from "../../src/library/define.ts";
-import { contentHash, type DefinitionKind, type DefinitionTypes } from "../../src/library/definition.ts";
-import { CODE_TENANT } from "../../src/library/definition-source.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
+import type { Library } from "../../src/library/define/define.ts";
+import {
+  contentHash,
+  type DefinitionKind,
+  type DefinitionTypes,
+} from "../../src/library/definitions/definition.ts";
+import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { TaskDefinition } from "../../src/protocol/task-definition.ts";
 import type { WorkflowDefinition, WorkflowNode } from "../../src/protocol/workflow-definition.ts";

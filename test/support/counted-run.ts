@@ -2,10 +2,10 @@
 import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { isOver } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
-import type { Library } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { pinWorkflow } from "../../src/library/workflows/pin.ts";
+import type { Library } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { pinWorkflow } from "../../src/library/registry/pin.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { JsonObject } from "../../src/shared/json.ts";

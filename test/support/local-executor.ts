@@ -2,7 +2,7 @@
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { type MemoryCall, type MemoryPorts, memoryFor } from "../../src/agents/executor/memory.ts";
 import { type BatchPorts, runCalls } from "../../src/agents/executor/run-calls.ts";
-import type { ToolCodes } from "../../src/library/deployed-code.ts";
+import type { ToolCodes } from "../../src/library/registry/deployed-code.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { callerOf } from "../../src/protocol/caller.ts";
 import { addressKey } from "../../src/protocol/envelope.ts";

@@ -7,8 +7,8 @@ import { isOver, type RunState } from "../../src/agents/coordinator/core/state.t
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
-import type { Library } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
+import type { Library } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";

@@ -4,10 +4,10 @@ import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts"
 import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type Beginning, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import type { Library } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import type { Library } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";

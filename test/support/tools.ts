@@ -1,8 +1,8 @@
 /** A small library of misbehaving tools, and calls of them. */
 import { z } from "zod";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import type { ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";

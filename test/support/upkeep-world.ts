@@ -2,10 +2,10 @@
 
 import { runJoin } from "../../src/agents/agent/run-join.ts";
 import { MemoryUpkeep } from "../../src/agents/agent/upkeep.ts";
-import type { Library } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { resolveUpkeep } from "../../src/library/memory/upkeep.ts";
-import { Registry } from "../../src/library/registry.ts";
+import type { Library } from "../../src/library/define/define.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveUpkeep } from "../../src/library/registry/upkeep.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";

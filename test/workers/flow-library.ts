@@ -1,8 +1,8 @@
 /** Tasks of the runs in the tests: each reports that it ran, waits at a gate if it is told to, and fails if it is told to. */
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definition-parts.ts";
 import { passGate, reportRun } from "./provider.ts";
 

@@ -1,10 +1,10 @@
 /** Workflows that are hooks of personas in the tests. Each reports its task's runs under the key of the user's script, and does what its id says. */
 import { z } from "zod";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
 import type { Workflow } from "../../src/library/tasks/built.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
-import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { passGate, reportRun, runsOf } from "./provider.ts";
 
 const hows = ["works", "waits", "fails", "recovers"] as const;

@@ -1,7 +1,7 @@
 /** Personas whose conversations learn. */
 import { z } from "zod";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
 
 /** Does what the message says, as JSON: operations, in which `$0` is the id of the first memory that was offered. */
 const obey = defineTask({

@@ -6,13 +6,18 @@ import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { MAX_VERSIONS } from "../../src/d1/definition-statements.ts";
 import { migrate } from "../../src/d1/migrate.ts";
-import { checkedPersona } from "../../src/library/authoring.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { contentHash } from "../../src/library/definition.ts";
-import { CODE_TENANT } from "../../src/library/definition-source.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
-import { resolveChain } from "../../src/library/resolve.ts";
+import { checkedPersona } from "../../src/library/authoring/authoring.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../src/library/define/define.ts";
+import { contentHash } from "../../src/library/definitions/definition.ts";
+import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
+import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
+import { Registry } from "../../src/library/registry/registry.ts";
+import { resolveChain } from "../../src/library/registry/resolve.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ToolDefinition, ToolEffect } from "../../src/protocol/definitions.ts";

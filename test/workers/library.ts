@@ -4,10 +4,15 @@
  */
 import { env } from "cloudflare:workers";
 import { z } from "zod";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../src/library/define/define.ts";
+import { defineAction, defineTask } from "../../src/library/define/define-task.ts";
 import { step } from "../../src/library/tasks/step.ts";
-import { ToolError } from "../../src/library/tool-error.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { passGate, reportRun, runsOf } from "./provider.ts";
 

@@ -1,6 +1,6 @@
 /** The example of docs/tools.md: tools in code that use the memory of their agent. */
 import { z } from "zod";
-import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
 
 const addNote = defineTool({
   name: "add_note",

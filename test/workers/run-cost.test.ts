@@ -3,9 +3,9 @@ import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineLibrary } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import { defineLibrary } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { type CountedRun, countedRun } from "../support/counted-run.ts";
 

@@ -2,8 +2,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineTask } from "../../src/library/define-task.ts";
-import { contentHash } from "../../src/library/definition.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { contentHash } from "../../src/library/definitions/definition.ts";
 import { step } from "../../src/library/tasks/step.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Answer, expectProblem, get, post } from "./http-client.ts";

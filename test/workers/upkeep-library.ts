@@ -1,8 +1,8 @@
 /** A workflow and a task that join memories in the tests of upkeep. */
 import { z } from "zod";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
-import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
 
 const input = z.looseObject({ memories: z.array(z.looseObject({ id: z.string() })) });
 

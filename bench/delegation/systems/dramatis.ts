@@ -5,7 +5,12 @@
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { dramatis } from "../../../src/dramatis.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../../src/library/define/define.ts";
 import type { DramatisEnv } from "../../../src/options.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";

@@ -1,8 +1,8 @@
 /** The workflows of the scenario `runs`: a fan-out of errands, each of which is looked up, and then charged once. */
 import { z } from "zod";
-import { defineTask } from "../../../src/library/define-task.ts";
-import type { ToolContext } from "../../../src/library/tool.ts";
-import { defineWorkflow, node, transition } from "../../../src/library/workflows/define-workflow.ts";
+import { defineTask } from "../../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../../src/library/define/define-workflow.ts";
+import type { ToolContext } from "../../../src/library/tools/tool.ts";
 import { ERRANDS } from "./names.ts";
 
 const TIMEOUT_MS = 60_000;

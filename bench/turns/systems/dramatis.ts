@@ -6,7 +6,12 @@ import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
 import { dramatis } from "../../../src/dramatis.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../../src/library/define/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { DramatisEnv } from "../../../src/options.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";

@@ -10,7 +10,7 @@
 import { z } from "zod";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { Upkeep } from "../../library/memory/upkeep.ts";
+import type { Upkeep } from "../../library/registry/upkeep.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { systemClock } from "../../ports/system.ts";
 import type { VectorIndex } from "../../ports/vector-index.ts";

@@ -1,8 +1,8 @@
 /** Checks of the identity that a caller gives an agent. */
 import { z } from "zod";
-import { checkPrices } from "../../library/prices.ts";
-import { parseReference } from "../../library/reference.ts";
-import { parsePersonaSource } from "../../library/resolve.ts";
+import { parseReference } from "../../library/definitions/reference.ts";
+import { checkPrices } from "../../library/registry/prices.ts";
+import { parsePersonaSource } from "../../library/registry/resolve.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import type { Persona, VersionChain } from "../../protocol/definitions.ts";

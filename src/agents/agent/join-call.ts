@@ -1,5 +1,5 @@
 /** The call that joins memories: its input and its result. Pure. */
-import { hookInput } from "../../library/hook-inputs.ts";
+import { hookInput } from "../../library/hooks/hook-inputs.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";

@@ -1,5 +1,5 @@
 /** The part of the `Agent` actor that serves the agent's memory: its RPC, and the envelopes of conversations. */
-import type { Upkeep } from "../../library/memory/upkeep.ts";
+import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
 import { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";

@@ -4,7 +4,7 @@
  * JOINRUN-1  A task runs in the Executor under one operation id, the same in all attempts. It has no tool state, and defers nothing.
  * JOINRUN-2  A workflow has one run for all attempts, which belongs to nobody but the operators of the tenant.
  */
-import { ToolError } from "../../library/tool-error.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";

@@ -11,7 +11,7 @@
  * UPKEEP-6  What was erased waits for no other upkeep: memories that lost a source come first, and those that were made of no others need no persona.
  *           A summary is made again before another consolidation goes on, and is given up where the persona does not resolve.
  */
-import type { Upkeep } from "../../library/memory/upkeep.ts";
+import type { Upkeep } from "../../library/registry/upkeep.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
 import { applyJoin, type Member, prepareJoin } from "../../memory/upkeep/joining.ts";

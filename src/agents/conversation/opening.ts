@@ -9,9 +9,9 @@
  *            jurisdiction: `PERMISSION_DENIED` otherwise.
  */
 
-import { calledChain } from "../../library/agent-tool.ts";
-import { checkPrices } from "../../library/prices.ts";
-import { boundedChain, withheldTools } from "../../library/sub-agent.ts";
+import { checkPrices } from "../../library/registry/prices.ts";
+import { calledChain } from "../../library/tools/agent-tool.ts";
+import { boundedChain, withheldTools } from "../../library/tools/sub-agent.ts";
 import { NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";

@@ -1,5 +1,5 @@
 /** The results of tools that come to a conversation from outside: of a client, by a handle, or of an executor that lost the actor. */
-import { NOT_DEFERRABLE } from "../../library/deferred.ts";
+import { NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { type Amounts, NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentOutcome } from "../../protocol/agent-call.ts";

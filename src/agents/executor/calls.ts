@@ -1,7 +1,7 @@
 /** The calls that an executor accepts. An invalid call gets its own error result and does not stop the others. */
 import { z } from "zod";
-import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
-import { ToolError } from "../../library/tool-error.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
+import { MAX_TIMEOUT_MS } from "../../library/tools/tool-schema.ts";
 import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../protocol/executor-api.ts";
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";

@@ -4,7 +4,7 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
-import type { ToolCodes } from "../../library/deployed-code.ts";
+import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
 import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";

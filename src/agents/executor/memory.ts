@@ -5,7 +5,7 @@
  * MEMTOOL-6  After a call has read a tainted memory or a marked turn, its writes are tainted. The end of the call reports it: then the later
  *            writes of its run are tainted, also those of runs above and below, and so is what its hook returns.
  */
-import { ToolError } from "../../library/tool-error.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
 import type { MemoryApi, MemoryReader, MemoryWriter } from "../../protocol/memory.ts";
 import type { CalledMemory, PastTurns, PastTurnsRequest, ToolMemory } from "../../protocol/tool-memory.ts";
 import { defined } from "../../shared/defined.ts";

@@ -5,7 +5,7 @@
  * OUT-2  A value that JSON would empty, drop or round is an error (EXACT-1). The error says that the tool ran, and such a call is not repeated.
  * OUT-3  Output nests no deeper than its receiver takes.
  */
-import { ToolError } from "../../library/tool-error.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_OUTPUT_DEPTH } from "../../protocol/executor-api.ts";
 import { exactJson } from "../../shared/exact-json.ts";
 import type { Json } from "../../shared/json.ts";

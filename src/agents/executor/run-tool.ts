@@ -16,10 +16,10 @@ import {
   READ_RESULT,
   viewOfResult,
 } from "../../attachments/large-result.ts";
-import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";
-import type { Tool, ToolContext } from "../../library/define.ts";
-import type { ToolCodes } from "../../library/deployed-code.ts";
-import { ToolError } from "../../library/tool-error.ts";
+import type { Tool, ToolContext } from "../../library/define/define.ts";
+import type { ToolCodes } from "../../library/registry/deployed-code.ts";
+import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";

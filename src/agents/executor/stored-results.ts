@@ -2,7 +2,7 @@
 import type { Owner } from "../../attachments/attachment-store.ts";
 import { type KeptResult, type PageRequest, RESULT_TYPE } from "../../attachments/large-result.ts";
 import { ResultKeeper, type ResultKeeperPorts } from "../../attachments/result-keeper.ts";
-import { ToolError } from "../../library/tool-error.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
 import { estimateTokens } from "../../memory/session/tokens.ts";
 import type { ToolInvocation } from "../../protocol/executor-api.ts";
 import { resultAttachmentId } from "../../protocol/ids.ts";

@@ -5,7 +5,7 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
-import type { LibraryPorts } from "../../library/authoring.ts";
+import type { LibraryPorts } from "../../library/authoring/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";

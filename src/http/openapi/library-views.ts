@@ -1,15 +1,11 @@
 /** Schemas of the bodies and answers of `/api/libraries` (API-1). */
 import { z } from "zod";
-import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
-import {
-  modelProfileSchema,
-  personaSchema,
-  retrySchema,
-  toolDefinitionSchema,
-} from "../../library/schemas.ts";
+import { modelProfileSchema, personaSchema } from "../../library/personas/persona-schema.ts";
+import type { DefinitionVersion, LibraryView } from "../../library/registry/definition-source.ts";
 import { promptSchema } from "../../library/tasks/prompt.ts";
 import { taskFields } from "../../library/tasks/task-schema.ts";
-import { withToolForms } from "../../library/tool-forms.ts";
+import { withToolForms } from "../../library/tools/tool-forms.ts";
+import { retrySchema, toolDefinitionSchema } from "../../library/tools/tool-schema.ts";
 import { PROVIDERS } from "../../model/profile.ts";
 import { ids, time } from "./scalars.ts";
 import { persona } from "./views.ts";

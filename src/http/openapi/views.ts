@@ -5,8 +5,8 @@
  */
 import { z } from "zod";
 import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
-import { referenceSchema } from "../../library/reference.ts";
-import { personaSchema } from "../../library/schemas.ts";
+import { referenceSchema } from "../../library/definitions/reference.ts";
+import { personaSchema } from "../../library/personas/persona-schema.ts";
 import type { AgentIdentity, AgentView } from "../../protocol/agent-api.ts";
 import { agentBudgetSchema, budgetSchema } from "../../protocol/budget.ts";
 import type {

@@ -1,7 +1,7 @@
 /** `/api/agents`: agents of the tenant. Everyone may read them; authors create and change them. */
 import { ulid } from "ulid";
 import { z } from "zod";
-import { parsePersonaSource } from "../../library/resolve.ts";
+import { parsePersonaSource } from "../../library/registry/resolve.ts";
 import type { AgentApi, AgentIdentity } from "../../protocol/agent-api.ts";
 import { agentBudgetSchema } from "../../protocol/budget.ts";
 import { checkNew, locationFields, newAgentId } from "../../protocol/location-policy.ts";

@@ -1,16 +1,16 @@
 /** `/api/libraries`: versioned definitions. Every principal of the tenant may read, authors and administrators may write. */
 import type { z } from "zod";
-import { checkedAction, checkedPrompt, checkedTask } from "../../library/author-tasks.ts";
-import { checkedWorkflow } from "../../library/author-workflows.ts";
+import { checkedAction, checkedPrompt, checkedTask } from "../../library/authoring/author-tasks.ts";
+import { checkedWorkflow } from "../../library/authoring/author-workflows.ts";
 import {
   checkedModelProfile,
   checkedPersona,
   checkedTool,
   type LibraryPorts,
-} from "../../library/authoring.ts";
-import type { DefinitionKind, DefinitionTypes } from "../../library/definition.ts";
-import type { DefinitionKey } from "../../library/reference.ts";
-import type { Registry } from "../../library/registry.ts";
+} from "../../library/authoring/authoring.ts";
+import type { DefinitionKind, DefinitionTypes } from "../../library/definitions/definition.ts";
+import type { DefinitionKey } from "../../library/definitions/reference.ts";
+import type { Registry } from "../../library/registry/registry.ts";
 import { workflowSchema } from "../../library/workflows/schema.ts";
 import { validate } from "../../shared/validation.ts";
 import { readBody } from "../base/body.ts";

@@ -5,7 +5,7 @@ import {
   type DefinitionKind,
   kindName,
   MAX_DEFINITION_BYTES,
-} from "../../library/definition.ts";
+} from "../../library/definitions/definition.ts";
 import { pageSchema } from "../base/query.ts";
 import {
   actionBody,

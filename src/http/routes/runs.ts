@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
-import { parseReference } from "../../library/reference.ts";
+import { parseReference } from "../../library/definitions/reference.ts";
 import { type CoordinatorApi, retryFields, startFields } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";

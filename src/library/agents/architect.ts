@@ -1,5 +1,5 @@
 /** The architect, who decides how a thing is built before anybody builds it. */
-import { definePersona, defineTool } from "../define.ts";
+import { definePersona, defineTool } from "../define/define.ts";
 
 export const architect = definePersona("architect", {
   name: "Architect",

@@ -1,5 +1,5 @@
 /** The developer, who writes the code. */
-import { definePersona, defineTool } from "../define.ts";
+import { definePersona, defineTool } from "../define/define.ts";
 
 export const developer = definePersona("developer", {
   name: "Developer",

@@ -1,5 +1,5 @@
 /** The manager, with whom users talk: it has its colleagues do the work, and answers with one result. */
-import { definePersona } from "../define.ts";
+import { definePersona } from "../define/define.ts";
 
 export const manager = definePersona("manager", {
   name: "Manager",

@@ -1,5 +1,5 @@
 /** The researcher, who finds out what is known. Give it tools that search. */
-import { definePersona, defineTool } from "../define.ts";
+import { definePersona, defineTool } from "../define/define.ts";
 
 export const researcher = definePersona("researcher", {
   name: "Researcher",

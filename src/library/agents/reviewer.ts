@@ -1,5 +1,5 @@
 /** The reviewer, who reads what others made and says what is wrong with it. */
-import { definePersona, defineTool } from "../define.ts";
+import { definePersona, defineTool } from "../define/define.ts";
 
 export const reviewer = definePersona("reviewer", {
   name: "Reviewer",

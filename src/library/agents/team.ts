@@ -4,7 +4,7 @@
  * @example
  * const app = dramatis({ libraries: [team.library], agents: team.agents });
  */
-import { defineLibrary } from "../define.ts";
+import { defineLibrary } from "../define/define.ts";
 import { architect, askArchitect } from "./architect.ts";
 import { askDeveloper, developer } from "./developer.ts";
 import { manager } from "./manager.ts";

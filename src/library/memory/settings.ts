@@ -5,8 +5,8 @@
  */
 import { z } from "zod";
 import type { Consolidation, Persona } from "../../protocol/definitions.ts";
-import { hookTargetSchema } from "../hook-forms.ts";
-import { referenceSchema } from "../reference.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { hookTargetSchema } from "../hooks/hook-forms.ts";
 import { isZone } from "./local-time.ts";
 
 type Memory = NonNullable<Persona["memory"]>;

@@ -2,7 +2,7 @@
 import type { Memory } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";
-import type { ShownMemory } from "../hook-inputs.ts";
+import type { ShownMemory } from "../hooks/hook-inputs.ts";
 
 /** The beginning of the note by which a cycle is told of memories. A line of JSON for each memory follows. */
 export const RECALLED =

@@ -1,6 +1,6 @@
 /** Tasks of strategies: each sends one prompt to the model. */
 import type { z } from "zod";
-import { defineTask } from "../define-task.ts";
+import { defineTask } from "../define/define-task.ts";
 import type { Prompt, Task } from "../tasks/built.ts";
 import { step } from "../tasks/step.ts";
 

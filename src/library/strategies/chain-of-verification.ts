@@ -1,9 +1,9 @@
 /** The strategy `chain_of_verification`: a draft is checked by questions that are answered without it, and then revised. */
 import { z } from "zod";
-import { defineTool } from "../define.ts";
-import { definePrompt } from "../define-task.ts";
-import { dataSchemaOf } from "../json-schema-of.ts";
-import { defineWorkflow, node, transition } from "../workflows/define-workflow.ts";
+import { defineTool } from "../define/define.ts";
+import { definePrompt } from "../define/define-task.ts";
+import { defineWorkflow, node, transition } from "../define/define-workflow.ts";
+import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import { askModel } from "./ask-model.ts";
 
 /** Questions that check a draft at most. */

@@ -1,9 +1,9 @@
 /** The strategy `research`: a question is split into sub-questions, which are answered in parallel, judged, and put together. */
 import { z } from "zod";
-import { defineTool } from "../define.ts";
-import { definePrompt, defineTask } from "../define-task.ts";
-import { dataSchemaOf } from "../json-schema-of.ts";
-import { defineWorkflow, node, transition } from "../workflows/define-workflow.ts";
+import { defineTool } from "../define/define.ts";
+import { definePrompt, defineTask } from "../define/define-task.ts";
+import { defineWorkflow, node, transition } from "../define/define-workflow.ts";
+import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import { askModel } from "./ask-model.ts";
 
 /** Sub-questions of a question at most. */

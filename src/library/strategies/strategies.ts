@@ -6,7 +6,7 @@
  * const app = dramatis({ libraries: [strategies.library, library] });
  * definePersona("guide", { identity: { systemPrompt: "You weigh questions." }, tools: { toolIds: ["strategies/debate"] } });
  */
-import { defineLibrary } from "../define.ts";
+import { defineLibrary } from "../define/define.ts";
 import { chainOfVerification, chainOfVerificationTool } from "./chain-of-verification.ts";
 import { debate, debateTool } from "./debate.ts";
 import { research, researchTool } from "./research.ts";

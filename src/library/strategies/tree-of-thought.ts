@@ -1,9 +1,9 @@
 /** The strategy `tree_of_thought`: from the best thoughts so far, next ones are proposed in parallel, scored one by one, and the best continue. */
 import { z } from "zod";
-import { defineTool } from "../define.ts";
-import { definePrompt, defineTask } from "../define-task.ts";
-import { dataSchemaOf } from "../json-schema-of.ts";
-import { defineWorkflow, node, transition } from "../workflows/define-workflow.ts";
+import { defineTool } from "../define/define.ts";
+import { definePrompt, defineTask } from "../define/define-task.ts";
+import { defineWorkflow, node, transition } from "../define/define-workflow.ts";
+import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import { askModel } from "./ask-model.ts";
 
 /** Levels of a tree at most. */

@@ -9,7 +9,7 @@ import type {
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
-import type { Defined, Run } from "../tool.ts";
+import type { Defined, Run } from "../tools/tool.ts";
 
 /** A persona. */
 export interface DefinedPersona extends Defined<Persona> {

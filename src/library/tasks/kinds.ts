@@ -17,8 +17,8 @@ import {
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
-import { referenceSchema } from "../reference.ts";
-import { MAX_TIMEOUT_MS } from "../schemas.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { MAX_TIMEOUT_MS } from "../tools/tool-schema.ts";
 import { hostProblem } from "./host-rules.ts";
 import {
   MAX_ACTION_HOSTS,

@@ -22,8 +22,8 @@ import type {
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
-import { isWrongReference } from "../placed.ts";
-import { type LibraryReference, parseReference } from "../reference.ts";
+import { isWrongReference } from "../definitions/placed.ts";
+import { type LibraryReference, parseReference } from "../definitions/reference.ts";
 import { effectOfAction } from "./actions-schema.ts";
 import { asksPerson, refersTo } from "./kinds.ts";
 import { missingVariables } from "./reads.ts";

@@ -4,7 +4,7 @@ import type { PromptDefinition } from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { templateIssues } from "../../shared/templates/template.ts";
-import { memberOf } from "../schema-paths.ts";
+import { memberOf } from "../definitions/schema-paths.ts";
 import { MAX_PROMPT_EXAMPLES } from "./limits.ts";
 import { missingVariables } from "./reads.ts";
 import { objectSchemaCheck, schemaCheck, withKeywords } from "./schema-check.ts";

@@ -16,7 +16,7 @@ import type { JsonObject } from "../../shared/json.ts";
 import { Spent } from "../../shared/json-schema/meter.ts";
 import { variablesOf } from "../../shared/templates/variables.ts";
 import { jsonPointer } from "../../shared/validation.ts";
-import { memberOf, requiredOf } from "../schema-paths.ts";
+import { memberOf, requiredOf } from "../definitions/schema-paths.ts";
 import { kindOf } from "./kinds.ts";
 import { ERRORS, LAST_OUTPUT } from "./paths.ts";
 import { isReference } from "./steps-schema.ts";

@@ -14,7 +14,7 @@ import type {
 import { DramatisError } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { isJsonObject } from "../../shared/json.ts";
-import type { Defined } from "../tool.ts";
+import type { Defined } from "../tools/tool.ts";
 import { type Embedded, isLibraryAction, joined, type LibraryAction, madeAs, type Prompt } from "./built.ts";
 
 /** An action in code: with prompts and profiles in the place of references. */

@@ -12,7 +12,7 @@ import {
   DEFAULT_TOOL_TIMEOUT_MS,
   MAX_TIMEOUT_MS,
   MAX_TOOL_BACKOFF_MS,
-} from "../schemas.ts";
+} from "../tools/tool-schema.ts";
 import { actionSchemas } from "./actions-schema.ts";
 import { MAX_STEP_ATTEMPTS } from "./limits.ts";
 import { readIssues } from "./reads.ts";

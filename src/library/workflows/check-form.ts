@@ -13,7 +13,7 @@ import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../shared/json-schema/read-schema.ts";
 import { idLister } from "../../shared/known-ids.ts";
 import { issueAt, jsonPointer } from "../../shared/validation.ts";
-import { inputSchemaIssues } from "../input-schema.ts";
+import { inputSchemaIssues } from "../definitions/input-schema.ts";
 import {
   itemNames,
   nodeExpressions,

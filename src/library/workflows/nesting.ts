@@ -11,8 +11,13 @@
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { placed } from "../placed.ts";
-import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "../reference.ts";
+import { placed } from "../definitions/placed.ts";
+import {
+  type DefinitionKey,
+  formatReference,
+  type LibraryReference,
+  parseReference,
+} from "../definitions/reference.ts";
 import { MAX_LEVELS, MAX_PARTS } from "./limits.ts";
 
 /** A workflow that was found. */

@@ -12,8 +12,8 @@ import {
 } from "../../protocol/workflow-definition.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isPlainObject, type JsonObject } from "../../shared/json.ts";
-import { MAX_AGENT_TIMEOUT_MS } from "../agent-tool.ts";
-import { referenceSchema } from "../reference.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { MAX_AGENT_TIMEOUT_MS } from "../tools/agent-tool.ts";
 import { nodeFields, type Report, transitionFields, workflowFields } from "./forms.ts";
 import {
   MAX_ITERATIONS,

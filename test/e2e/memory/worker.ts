@@ -1,7 +1,7 @@
 /** An application whose agents have memory. A header makes its sender a member; others are the local administrator. */
 import { dramatis } from "../../../src/dramatis.ts";
 import { localAuthorize } from "../../../src/http/auth/authorize.ts";
-import { defineLibrary, definePersona } from "../../../src/library/define.ts";
+import { defineLibrary, definePersona } from "../../../src/library/define/define.ts";
 
 const guide = definePersona("guide", {
   name: "Guide",

@@ -1,10 +1,15 @@
 /** An application whose tools take their time: each asks a desk that a test keeps, by the address in its input. */
 import { z } from "zod";
 import { dramatis } from "../../../src/dramatis.ts";
-import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
-import { defineTask } from "../../../src/library/define-task.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+} from "../../../src/library/define/define.ts";
+import { defineTask } from "../../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../../src/library/define/define-workflow.ts";
 import { step } from "../../../src/library/tasks/step.ts";
-import { defineWorkflow, node, transition } from "../../../src/library/workflows/define-workflow.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 
 const input = z.object({ url: z.string(), item: z.string().default("") });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { operationOf } from "../../../src/agents/coordinator/core/operations.ts";
 import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
 import { workOf } from "../../../src/agents/coordinator/core/work.ts";
-import { defineTool } from "../../../src/library/define.ts";
+import { defineTool } from "../../../src/library/define/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";

@@ -5,9 +5,9 @@
 import { z } from "zod";
 import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
 import type { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
-import { defineLibrary } from "../../../src/library/define.ts";
-import { defineTask } from "../../../src/library/define-task.ts";
-import { ToolError } from "../../../src/library/tool-error.ts";
+import { defineLibrary } from "../../../src/library/define/define.ts";
+import { defineTask } from "../../../src/library/define/define-task.ts";
+import { ToolError } from "../../../src/library/tools/tool-error.ts";
 import { soundnessIssues } from "../../../src/library/workflows/soundness/check.ts";
 import type { NewEnvelope } from "../../../src/protocol/envelope.ts";
 import { operationId } from "../../../src/protocol/ids.ts";

@@ -1,5 +1,5 @@
 /** The talk of simulated agents: the tools of a plan, what a request is for, and what a model replies. */
-import type { defineTool } from "../../../src/library/define.ts";
+import type { defineTool } from "../../../src/library/define/define.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
 import type { CallPlan, WorkPlan } from "./plan.ts";
 

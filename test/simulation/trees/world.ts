@@ -6,7 +6,7 @@
 import { reservedByCalls, spentByTurn } from "../../../src/agents/conversation/core/ledger.ts";
 import type { Invitation } from "../../../src/agents/conversation/core/signals.ts";
 import { chainOf } from "../../../src/agents/conversation/core/state.ts";
-import { defineTool } from "../../../src/library/define.ts";
+import { defineTool } from "../../../src/library/define/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";

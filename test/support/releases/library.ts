@@ -3,8 +3,8 @@
  * rename or remove one.
  */
 import { z } from "zod";
-import { defineLibrary, defineTool, type Library } from "../../../src/library/define.ts";
-import { ToolError } from "../../../src/library/tool-error.ts";
+import { defineLibrary, defineTool, type Library } from "../../../src/library/define/define.ts";
+import { ToolError } from "../../../src/library/tools/tool-error.ts";
 import type { Persona, ToolEffect } from "../../../src/protocol/definitions.ts";
 import type { RunRecord } from "../provider-script.ts";
 

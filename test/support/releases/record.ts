@@ -8,9 +8,9 @@ import { openSessionTables } from "../../../src/agents/base/storage/session-tabl
 import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
-import { contentHash } from "../../../src/library/definition.ts";
-import { Registry } from "../../../src/library/registry.ts";
-import { resolveChain } from "../../../src/library/resolve.ts";
+import { contentHash } from "../../../src/library/definitions/definition.ts";
+import { Registry } from "../../../src/library/registry/registry.ts";
+import { resolveChain } from "../../../src/library/registry/resolve.ts";
 import { SessionStore } from "../../../src/memory/session/session-store.ts";
 import type { SessionEvent } from "../../../src/memory/session/types.ts";
 import type { ToolSpec } from "../../../src/model/context.ts";

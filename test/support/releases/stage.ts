@@ -9,7 +9,7 @@ import { createModelGateway } from "../../../src/adapters/gateway/gateway.ts";
 import { effectsOf } from "../../../src/agents/conversation/core/effects.ts";
 import { ConversationQueries } from "../../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
-import { DeployedCode } from "../../../src/library/deployed-code.ts";
+import { DeployedCode } from "../../../src/library/registry/deployed-code.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";

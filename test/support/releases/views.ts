@@ -7,7 +7,7 @@ import { applyFrame } from "../../../src/client/reducer.ts";
 import { initialState } from "../../../src/client/state.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
-import type { DefinitionVersion } from "../../../src/library/definition-source.ts";
+import type { DefinitionVersion } from "../../../src/library/registry/definition-source.ts";
 import type { SessionStore } from "../../../src/memory/session/session-store.ts";
 import type { SessionEvent } from "../../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../../src/memory/session/working-context.ts";

@@ -3,7 +3,7 @@
  *
  * OFFLINE-6  A question is answered from the memories that the request tells, the most relevant first, and from nothing else: they are quoted.
  */
-import { keptWish } from "../../../library/memory/rules/extract-by-rules.ts";
+import { keptWish } from "../../../library/built-in/rules/extract-by-rules.ts";
 import { namesSecret } from "../../../library/memory/turn.ts";
 import { shorten } from "../../../shared/text.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";

@@ -17,8 +17,8 @@
  *             later.
  */
 import { excerptOf } from "../../../attachments/large-result.ts";
-import { callMessage } from "../../../library/agent-tool.ts";
-import { boundsOf } from "../../../library/sub-agent.ts";
+import { callMessage } from "../../../library/tools/agent-tool.ts";
+import { boundsOf } from "../../../library/tools/sub-agent.ts";
 import { isWithin, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import {
   AGENT_ASK,

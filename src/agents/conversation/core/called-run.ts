@@ -1,6 +1,6 @@
 /** The data of the runs that tool calls and hooks start. Pure. */
-import { formatReference, parseReference } from "../../../library/reference.ts";
-import { fromStored } from "../../../library/stored-tool.ts";
+import { formatReference, parseReference } from "../../../library/definitions/reference.ts";
+import { fromStored } from "../../../library/definitions/stored-tool.ts";
 import type { Mark } from "../../../model/mark.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, turnId } from "../../../protocol/ids.ts";

@@ -5,7 +5,7 @@
  *            opened, this is the requester of the call, who is the person at the root of the calls (WHO-2). Without such a person the call
  *            is refused, and a hook fails.
  */
-import { workflowTarget } from "../../../library/workflow-tool.ts";
+import { workflowTarget } from "../../../library/tools/workflow-tool.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import type { ToolErrorCode } from "../../../protocol/executor-api.ts";
 import { calledRunId, operationId, type TurnKey } from "../../../protocol/ids.ts";

@@ -8,7 +8,7 @@
  *          sums of its turns' calls and its calls for summaries.
  */
 
-import { profileAt } from "../../../library/version-chain.ts";
+import { profileAt } from "../../../library/definitions/version-chain.ts";
 import type { RequestOutcome } from "../../../model/call-record.ts";
 import { nanoDollarsOf } from "../../../model/cost.ts";
 import type { ErrorCategory } from "../../../model/error.ts";

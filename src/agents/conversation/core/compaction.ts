@@ -1,5 +1,5 @@
 /** Applies decisions about compactions to the state. Pure. */
-import { compactionProfile } from "../../../library/version-chain.ts";
+import { compactionProfile } from "../../../library/definitions/version-chain.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
 import { wholeMark } from "../../../model/mark.ts";
 import type { TokenEstimate } from "../../../model/spending.ts";

@@ -1,6 +1,6 @@
 /** The input and the output of planning. Every change of a conversation's state is one of these decisions. */
 
-import type { ActiveTurn } from "../../../library/hook-inputs.ts";
+import type { ActiveTurn } from "../../../library/hooks/hook-inputs.ts";
 import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { Mark, MarkedText, RequestMark } from "../../../model/mark.ts";
 import type { ModelReply } from "../../../model/reply.ts";

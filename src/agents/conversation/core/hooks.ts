@@ -4,7 +4,7 @@
  *
  * HOOK-1  A turn without hooks stores nothing of them and makes no statement more.
  */
-import type { ActiveTurn } from "../../../library/hook-inputs.ts";
+import type { ActiveTurn } from "../../../library/hooks/hook-inputs.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, type TurnKey } from "../../../protocol/ids.ts";
 import type { MemoryScope, MemorySubject } from "../../../protocol/memory.ts";

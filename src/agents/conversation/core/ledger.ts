@@ -10,7 +10,7 @@
  * LEDGER-3  A request that a crash interrupted is charged with its input and the most output that it may have had, because
  *           nobody knows what was received.
  */
-import { profileAt } from "../../../library/version-chain.ts";
+import { profileAt } from "../../../library/definitions/version-chain.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import {
   type Amounts,

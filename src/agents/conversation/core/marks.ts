@@ -5,7 +5,7 @@
  *           of tools, of clients and of other agents, and words of other agents are untrusted. So are attachments, an imported history,
  *           messages that their sender calls untrusted, bodies of webhooks, and tainted memories. The tools of memory add no mark of their own.
  */
-import { builtIn } from "../../../library/built-in.ts";
+import { builtIn } from "../../../library/built-in/built-in.ts";
 import { hasMedia, joinedMarks, type Mark, storedMark, wholeMark } from "../../../model/mark.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import type { Operation } from "./operation.ts";

@@ -6,7 +6,7 @@
  * TURN-3  A turn has one message that starts it, of a user or of another agent, and any number of messages of its agent.
  */
 
-import { profileAt } from "../../../library/version-chain.ts";
+import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { joinedMarks, markMember, type RequestMark } from "../../../model/mark.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";

@@ -5,10 +5,11 @@
  *            Where the tool maps its input, the model's own stands beside it. Both are pinned, so what runs later is the same.
  * WHO-5  The rule of a call is pinned with its tool. The conversation that has the call enforces it, so it holds for each entrance above.
  */
-import { taskTarget } from "../../../library/agent-tool.ts";
-import { parseReference } from "../../../library/reference.ts";
-import { fromStored } from "../../../library/stored-tool.ts";
-import { workflowTarget } from "../../../library/workflow-tool.ts";
+
+import { parseReference } from "../../../library/definitions/reference.ts";
+import { fromStored } from "../../../library/definitions/stored-tool.ts";
+import { taskTarget } from "../../../library/tools/agent-tool.ts";
+import { workflowTarget } from "../../../library/tools/workflow-tool.ts";
 import { type AnsweredBy, ruleOf } from "../../../protocol/approval.ts";
 import type { ToolDefinition, VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";

@@ -12,7 +12,7 @@
  * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have is
  *          `unknown`, because the model made up its name. Ids of providers are cut.
  */
-import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
+import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Span, SpanAttributes } from "../../../model/span.ts";

@@ -4,7 +4,7 @@
  * SPAWN-7  The journal records each call of a sub-agent as `subagent.requested`, and each conversation that it opens as
  *          `subagent.started`. The commit that ends the call or its attempt has `subagent.stopped` with the reason.
  */
-import { agentTarget } from "../../../library/agent-tool.ts";
+import { agentTarget } from "../../../library/tools/agent-tool.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { SubAgentTemplate } from "../../../protocol/sub-agent.ts";
 import { defined } from "../../../shared/defined.ts";

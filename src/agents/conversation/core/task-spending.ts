@@ -10,8 +10,9 @@
  * LEDGER-7  What the run of a workflow has used, with all below it, counts in the turn that called it, once, when the attempt ends: however the
  *           run ended, and also where the turn was stopped meanwhile. A run reserves nothing.
  */
+
+import { contextTokens } from "../../../library/definitions/version-chain.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
-import { contextTokens } from "../../../library/version-chain.ts";
 import { inputLimit, inputTokens } from "../../../memory/session/prompt-tokens.ts";
 import { MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
 import {

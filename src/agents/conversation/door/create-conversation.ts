@@ -1,7 +1,7 @@
 /** Checks the request that creates a conversation, and makes its record. */
 
 import { z } from "zod";
-import { checkPrices, checkRoom } from "../../../library/prices.ts";
+import { checkPrices, checkRoom } from "../../../library/registry/prices.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";

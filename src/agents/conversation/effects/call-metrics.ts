@@ -7,7 +7,7 @@
  */
 
 import { type RequestMetrics, requestInfo } from "../../../adapters/resilience/telemetry.ts";
-import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
+import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { callId, summaryId } from "../../../protocol/ids.ts";

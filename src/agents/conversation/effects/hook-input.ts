@@ -1,5 +1,5 @@
 /** The inputs of hooks. */
-import { hookInput, type ShownMemory } from "../../../library/hook-inputs.ts";
+import { hookInput, type ShownMemory } from "../../../library/hooks/hook-inputs.ts";
 import { joinedMarks, type Mark, markOfRequest } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { turnId } from "../../../protocol/ids.ts";

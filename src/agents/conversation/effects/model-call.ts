@@ -1,6 +1,6 @@
 /** Performs an attempt of a model call, and returns the outcome as a signal. Never throws. */
 
-import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
+import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { requestWithOutputLimit, withOutputLimit } from "../../../model/output-limit.ts";
 import { requestWithSingleCalls, withSingleCalls } from "../../../model/single-calls.ts";

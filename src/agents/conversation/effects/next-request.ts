@@ -1,5 +1,5 @@
 /** The estimate of a model call before it is made. */
-import { contextTokens, profileAt } from "../../../library/version-chain.ts";
+import { contextTokens, profileAt } from "../../../library/definitions/version-chain.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { baseContext, requestTokens, sentMoves } from "../core/planning/context.ts";
 import { type ConversationState, chainOf } from "../core/state.ts";

@@ -7,8 +7,9 @@
  * WINDOW-1  The window in memory equals the one that the store would give.
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
-import { recentTurnsLimit } from "../../../library/persona.ts";
-import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
+
+import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
+import { recentTurnsLimit } from "../../../library/personas/persona.ts";
 import { sizesOf, type WindowSizes } from "../../../memory/session/cut.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
 import { lastTurns, selectHistory } from "../../../memory/session/history.ts";

@@ -1,7 +1,8 @@
 /** Operations of one turn that run in one call of the Executor: a batch of calls, whose ends become signals. */
-import { taskTarget } from "../../../library/agent-tool.ts";
-import { parseReference } from "../../../library/reference.ts";
-import { fromStored } from "../../../library/stored-tool.ts";
+
+import { parseReference } from "../../../library/definitions/reference.ts";
+import { fromStored } from "../../../library/definitions/stored-tool.ts";
+import { taskTarget } from "../../../library/tools/agent-tool.ts";
 import type { Mark } from "../../../model/mark.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";

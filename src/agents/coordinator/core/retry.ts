@@ -1,5 +1,5 @@
 /** Further attempts of a node's task. Pure. */
-import { pauseAfter } from "../../../library/retry.ts";
+import { pauseAfter } from "../../../library/tools/retry.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 
 /** Returns the earliest time of the attempt after a failed one; `undefined` where that was the last. */

@@ -14,7 +14,7 @@
  *           envelope is a failure in the run above. A conversation gets its excerpt and reads the whole output.
  */
 import { excerptOf } from "../../../attachments/large-result.ts";
-import { callMessage } from "../../../library/agent-tool.ts";
+import { callMessage } from "../../../library/tools/agent-tool.ts";
 import {
   AGENT_CALL,
   AGENT_CANCEL,

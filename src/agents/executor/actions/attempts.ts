@@ -1,7 +1,7 @@
 /** The attempts of an action's requests to a model, and what they use up. */
 import { classified, nextStep } from "../../../adapters/resilience/next-step.ts";
 import { completeResilience } from "../../../adapters/resilience/profile.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelError } from "../../../model/error.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

@@ -11,7 +11,7 @@ import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../../adapters/default-profile.ts";
 import { compatible } from "../../../adapters/formats/offline/embedding.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import { type EmbeddingOutcome, type Embeddings, MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

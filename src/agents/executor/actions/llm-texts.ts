@@ -1,5 +1,5 @@
 /** Makes the request of an `llm` action from its texts. Pure. */
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";

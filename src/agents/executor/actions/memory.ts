@@ -6,8 +6,8 @@
  * MEMACT-2  `memory.write` writes once under its operation id, however often it runs. To delete what is gone changes nothing.
  */
 import { z } from "zod";
-import type { ToolContext } from "../../../library/define.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import type { ToolContext } from "../../../library/define/define.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { MemoryInput } from "../../../protocol/memory.ts";
 import type { MemoryAction } from "../../../protocol/task-definition.ts";
 import { DramatisError } from "../../../shared/errors.ts";

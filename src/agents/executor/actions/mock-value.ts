@@ -9,7 +9,7 @@
  * MOCK-4  A value has at most `MAX_PARTS` parts and, as JSON, `MAX_CHARACTERS` characters.
  * MOCK-5  Making a value takes its steps from a budget before it makes them, and ends when they are used up, whatever the schema is.
  */
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { MockAction } from "../../../protocol/task-definition.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { type Meter, Spent } from "../../../shared/json-schema/meter.ts";

@@ -5,7 +5,7 @@
  * VECTORACT-2  Input beyond the limits of Vectorize is refused before the index is asked.
  */
 import { z } from "zod";
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import {

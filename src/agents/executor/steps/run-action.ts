@@ -1,8 +1,8 @@
 /** Runs actions, by kind. */
-import type { ToolContext } from "../../../library/define.ts";
-import type { ToolCodes } from "../../../library/deployed-code.ts";
-import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/schemas.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import type { ToolContext } from "../../../library/define/define.ts";
+import type { ToolCodes } from "../../../library/registry/deployed-code.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
+import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/tools/tool-schema.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { PinnedAction } from "../../../protocol/task-definition.ts";

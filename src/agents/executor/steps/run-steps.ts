@@ -12,10 +12,10 @@
  *         tool, an exception may pass; an error that the action reports may if it says so.
  */
 
-import type { ToolContext } from "../../../library/define.ts";
-import { MAX_TOOL_BACKOFF_MS } from "../../../library/schemas.ts";
+import type { ToolContext } from "../../../library/define/define.ts";
 import { AREA_NAMES } from "../../../library/tasks/paths.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
+import { MAX_TOOL_BACKOFF_MS } from "../../../library/tools/tool-schema.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
 import type { RetryPolicy } from "../../../protocol/definition-parts.ts";
 import type { PinnedStep, PinnedTask, StepOutcome } from "../../../protocol/task-definition.ts";

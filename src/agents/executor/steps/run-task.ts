@@ -4,8 +4,8 @@
  * TASKRUN-1  A task gets only input that its schema accepts, with the schema's defaults filled in, and only a result that its schema
  *            accepts is used.
  */
-import type { ToolContext } from "../../../library/define.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import type { ToolContext } from "../../../library/define/define.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
 import type { Json } from "../../../shared/json.ts";
 import { withDefaults } from "../../../shared/json-schema/defaults.ts";

@@ -1,5 +1,5 @@
 /** The errors of steps. */
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { PinnedStep } from "../../../protocol/task-definition.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";

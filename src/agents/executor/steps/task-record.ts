@@ -10,7 +10,7 @@ import {
   MAX_RECORDED_MESSAGES,
   MAX_TASK_EVENTS,
 } from "../../../library/tasks/limits.ts";
-import { ToolError } from "../../../library/tool-error.ts";
+import { ToolError } from "../../../library/tools/tool-error.ts";
 import { type Allowance, type Amounts, isWithin } from "../../../model/spending.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedTask } from "../../../protocol/task-definition.ts";

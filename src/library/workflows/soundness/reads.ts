@@ -7,7 +7,7 @@
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
 import type { Reads } from "../../../shared/expressions/reads.ts";
-import { memberOf } from "../../schema-paths.ts";
+import { memberOf } from "../../definitions/schema-paths.ts";
 import {
   nodeExpressions,
   outputExpressions,

@@ -10,7 +10,7 @@ import type { Mapping } from "../../../shared/expressions/mapping.ts";
 import type { ReadPath } from "../../../shared/expressions/reads.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { jsonPointer } from "../../../shared/validation.ts";
-import { memberOf, mismatch, requiredOf } from "../../schema-paths.ts";
+import { memberOf, mismatch, requiredOf } from "../../definitions/schema-paths.ts";
 import { namesOf } from "../paths.ts";
 import type { Liveness } from "./liveness.ts";
 import type { ReadsOf } from "./reads.ts";

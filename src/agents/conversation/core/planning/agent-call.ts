@@ -10,7 +10,7 @@
  * DELEGATE-5  An agent that is called may decline, with a reason: `AGENT_DECLINED`, which is not repeated.
  * DELEGATE-6  The conversation of a call ends with its first turn, that of the call, in the same commit, or when its time is over.
  */
-import { DECLINE } from "../../../../library/agent-tool.ts";
+import { DECLINE } from "../../../../library/tools/agent-tool.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { AgentOutcome } from "../../../../protocol/agent-call.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";

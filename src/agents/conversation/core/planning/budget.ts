@@ -12,7 +12,11 @@
  * BUDGET-6  A conversation does not begin with a budget that is smaller than one reply: no call would ever fit.
  * BUDGET-5  A summary that does not fit a budget is not made, and no turn fails for it.
  */
-import { compactionProfile, contextTokens, profileAt } from "../../../../library/version-chain.ts";
+import {
+  compactionProfile,
+  contextTokens,
+  profileAt,
+} from "../../../../library/definitions/version-chain.ts";
 import { requestWithOutputLimit, withOutputLimit } from "../../../../model/output-limit.ts";
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";

@@ -14,7 +14,7 @@
  *                history.
  * SELFCOMPACT-4  A crash repeats the call for a summary as its next attempt, so a call that kills its actor is given up.
  */
-import { compactionProfile, contextTokens } from "../../../../library/version-chain.ts";
+import { compactionProfile, contextTokens } from "../../../../library/definitions/version-chain.ts";
 import { summaryContent } from "../../../../memory/session/compaction.ts";
 import { type Cut, cutOf, type WindowSizes } from "../../../../memory/session/cut.ts";
 import { estimateTokens } from "../../../../memory/session/tokens.ts";

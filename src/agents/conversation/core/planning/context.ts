@@ -12,8 +12,8 @@
  */
 
 import { isStoredResult, readResultTool, storedResultId } from "../../../../attachments/large-result.ts";
-import { modelInputSchema } from "../../../../library/agent-tool.ts";
-import { contextTokens } from "../../../../library/version-chain.ts";
+import { contextTokens } from "../../../../library/definitions/version-chain.ts";
+import { modelInputSchema } from "../../../../library/tools/agent-tool.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
 import { resultIn } from "../../../../memory/session/outcome.ts";
 import { estimateTokens, frameTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";

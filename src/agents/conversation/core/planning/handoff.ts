@@ -9,7 +9,7 @@
  *            told again. Turns that were in progress are told of when they are over, but for an agent that is to see nothing
  *            of the past.
  */
-import { contextTokens } from "../../../../library/version-chain.ts";
+import { contextTokens } from "../../../../library/definitions/version-chain.ts";
 import type { MarkedText } from "../../../../model/mark.ts";
 import type { Handoff } from "../../../../protocol/participants.ts";
 import type { Caller } from "../../../../protocol/views.ts";

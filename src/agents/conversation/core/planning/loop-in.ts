@@ -10,7 +10,7 @@
  * LOOPIN-4  Where the turn of the caller has a budget, the turn that starts gets half of what is left of it, and the caller keeps
  *           the rest.
  */
-import { agentCall, agentTarget } from "../../../../library/agent-tool.ts";
+import { agentCall, agentTarget } from "../../../../library/tools/agent-tool.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { turnId } from "../../../../protocol/ids.ts";
 import type { Handoff } from "../../../../protocol/participants.ts";

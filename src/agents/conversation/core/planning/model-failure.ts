@@ -13,7 +13,7 @@
  *         does not count against the model's attempts. The rest of the turn keeps this cut.
  */
 
-import { profileAt } from "../../../../library/version-chain.ts";
+import { profileAt } from "../../../../library/definitions/version-chain.ts";
 import { backoffMs, exceedsContext, type ModelError, mayFallBack } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";

@@ -11,7 +11,7 @@
  *           refused.
  * OUTPUT-3  Only the answer's text is stored; its data is parsed from the text whenever it is read.
  */
-import { maxMovesPerTurn } from "../../../../library/persona.ts";
+import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
 import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";

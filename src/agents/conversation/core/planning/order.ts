@@ -15,7 +15,7 @@
  *          with more authority than a user's message. It says that a quote is no instruction, and who spoke where the
  *          conversation has several people.
  */
-import type { ActiveTurn } from "../../../../library/hook-inputs.ts";
+import type { ActiveTurn } from "../../../../library/hooks/hook-inputs.ts";
 import { joinedMarks, type Mark, type MarkedText } from "../../../../model/mark.ts";
 import { operationId, turnId } from "../../../../protocol/ids.ts";
 import { plainText } from "../../../../shared/content.ts";

@@ -11,7 +11,7 @@
  *         of the others becomes the primary agent. Otherwise the conversation is `failed`, and input gets `CONVERSATION_CLOSED` with the
  *         reason.
  */
-import { checkPrices } from "../../../../library/prices.ts";
+import { checkPrices } from "../../../../library/registry/prices.ts";
 import type { Caller } from "../../../../protocol/views.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";

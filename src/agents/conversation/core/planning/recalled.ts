@@ -8,7 +8,7 @@
  * RECALL-4  The note has at most the tokens that the persona gives it: memories are left out from the least relevant one on.
  * RECALL-5  A memory that does not answer in time holds up no turn: the turn goes on without, and its record says so.
  */
-import type { ShownMemory } from "../../../../library/hook-inputs.ts";
+import type { ShownMemory } from "../../../../library/hooks/hook-inputs.ts";
 import { RECALLED, shownMemory } from "../../../../library/memory/shown-memory.ts";
 import { estimateTokens } from "../../../../memory/session/tokens.ts";
 import type { Memory } from "../../../../protocol/memory.ts";

@@ -7,7 +7,7 @@
  * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
  */
 import { excerptOf, viewOfResult } from "../../../../attachments/large-result.ts";
-import { maxMovesPerTurn } from "../../../../library/persona.ts";
+import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
 import type { Amounts } from "../../../../model/spending.ts";
 import { MAX_OUTPUT_BYTES, type ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";

@@ -4,7 +4,7 @@
  * OUTPUT-4  A turn's schema must describe an object, be small, and have only parts that can be checked in bounded time
  *           (INSCHEMA-1). The sender gets the error, before the turn starts.
  */
-import { inputSchemaIssues } from "../../../../library/input-schema.ts";
+import { inputSchemaIssues } from "../../../../library/definitions/input-schema.ts";
 import { DramatisError, type InputIssue } from "../../../../shared/errors.ts";
 import { isJson, type JsonObject } from "../../../../shared/json.ts";
 import { Patterns } from "../../../../shared/json-schema/pattern.ts";

@@ -13,8 +13,8 @@
  */
 
 import { READ_RESULT, readResultTool } from "../../../../attachments/large-result.ts";
-import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/agent-tool.ts";
-import { workflowTarget } from "../../../../library/workflow-tool.ts";
+import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/tools/agent-tool.ts";
+import { workflowTarget } from "../../../../library/tools/workflow-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
 import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";

@@ -8,7 +8,7 @@
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 
-import { pauseAfter } from "../../../../library/retry.ts";
+import { pauseAfter } from "../../../../library/tools/retry.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { Operation } from "../operation.ts";
 

@@ -10,7 +10,7 @@
  *         agent counts as having answered that user, and what is left of the budget of the turn before is its budget, beside what open
  *         calls may use up; if that turn goes on, it keeps a part. It waits its place in a queue, and interrupts nothing.
  */
-import { checkPrices } from "../../../../library/prices.ts";
+import { checkPrices } from "../../../../library/registry/prices.ts";
 import { joinedMarks, type Mark } from "../../../../model/mark.ts";
 import { addAmounts } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";

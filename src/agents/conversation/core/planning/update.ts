@@ -1,6 +1,6 @@
 /** Planning a change of the conversation's own settings. Pure. */
 
-import { checkPrices } from "../../../../library/prices.ts";
+import { checkPrices } from "../../../../library/registry/prices.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { checkOpen } from "../life.ts";

@@ -1,6 +1,6 @@
 /** Starts a turn with a user's message. */
 
-import { checkPrices } from "../../../../library/prices.ts";
+import { checkPrices } from "../../../../library/registry/prices.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { MAX_TURN_NUMBER } from "../../../../protocol/ids.ts";

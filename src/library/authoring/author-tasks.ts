@@ -1,0 +1,89 @@
+/**
+ * Checks of the tasks, actions and prompts that authors post.
+ *
+ * AUTHOR-5  Everything that a posted task refers to exists when it is added, and no posted request may reach a host that the deployer does
+ *           not list.
+ */
+import type {
+  ActionDefinition,
+  InlineAction,
+  PromptDefinition,
+  TaskDefinition,
+} from "../../protocol/task-definition.ts";
+import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { issuesText } from "../../shared/validation.ts";
+import type { DefinitionKey } from "../definitions/reference.ts";
+import { actionIssues, normalAction } from "../tasks/actions-schema.ts";
+import { isReference } from "../tasks/steps-schema.ts";
+import { completeTask } from "../tasks/task-schema.ts";
+import type { LibraryPorts } from "./authoring.ts";
+
+/** A task as an author posts it. */
+export type PostedTask = Omit<TaskDefinition, "timeoutMs" | "effect" | "steps"> &
+  Required<Pick<TaskDefinition, "steps">> & { timeoutMs?: number };
+
+/** Returns the task in its stored form. Throws `INVALID_INPUT` with the places of its problems. */
+export async function checkedTask(
+  { registry, mayReach }: LibraryPorts,
+  { library, id }: DefinitionKey,
+  posted: PostedTask,
+): Promise<TaskDefinition> {
+  const definition = completeTask(posted);
+  const { task } = await registry.pinned({ library, id, version: 0, hash: "", definition });
+  const errors = task.steps.flatMap(({ action }, index) =>
+    hostIssues(
+      action,
+      mayReach,
+      `/steps/${index}/action${isReference(posted.steps[index]?.action) ? "" : "/hosts"}`,
+    ),
+  );
+  if (errors.length > 0) throw refused("task", errors);
+  return definition;
+}
+
+/** Returns the action in its stored form. Throws `INVALID_INPUT` with the places of its problems. */
+export async function checkedAction(
+  { registry, mayReach }: LibraryPorts,
+  { library, id }: DefinitionKey,
+  posted: object,
+): Promise<ActionDefinition> {
+  const normal = normalAction(posted);
+  const errors = actionIssues(normal, "");
+  if (errors.length > 0) throw refused("action", errors);
+  // SAFETY: it has no problems, so it is an action of its kind.
+  const action = normal as InlineAction;
+  const hosts = hostIssues(action, mayReach, "/hosts");
+  if (hosts.length > 0) throw refused("action", hosts);
+  // A task of the action alone refers to all that the action does.
+  const definition = completeTask({ inputSchema: { type: "object" }, steps: [{ ref: "action", action }] });
+  await registry.pinned({ library, id, version: 0, hash: "", definition });
+  return action;
+}
+
+/** Returns the prompt. */
+export async function checkedPrompt(
+  _ports: LibraryPorts,
+  _key: DefinitionKey,
+  prompt: PromptDefinition,
+): Promise<PromptDefinition> {
+  return prompt;
+}
+
+/** Returns the problem of the hosts of an action that posted tasks may not reach. */
+export function hostIssues(
+  action: { kind: string; hosts?: readonly string[] },
+  mayReach: LibraryPorts["mayReach"],
+  path: string,
+): InputIssue[] {
+  const { hosts = [] } = action;
+  const refusedHosts = hosts.filter((host) => !mayReach(host));
+  if (refusedHosts.length === 0) return [];
+  const names = refusedHosts.map((host) => `"${host}"`).join(", ");
+  const message = `Posted tasks may not reach ${names}. The deployer lists hosts in DRAMATIS_HTTP_HOSTS, or in \`tasks.allowedHosts\` of dramatis().`;
+  return [{ path, message }];
+}
+
+function refused(what: string, issues: InputIssue[]): DramatisError {
+  const errors = issues.slice(0, 20);
+  return new DramatisError("INVALID_INPUT", `The ${what} is not valid: ${issuesText(errors)}`, { errors });
+}

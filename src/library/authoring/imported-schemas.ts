@@ -1,0 +1,103 @@
+/** The forms of what an imported conversation has pinned: the same as those of what authors post, with the parts in the place of references. */
+import { z } from "zod";
+import type { ToolDefinition } from "../../protocol/definitions.ts";
+import { mappingIssues } from "../../shared/expressions/mapping.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { inputSchemaIssues } from "../definitions/input-schema.ts";
+import { MAX_FALLBACKS, modelProfileSchema, personaSchema } from "../personas/persona-schema.ts";
+import { agentTarget, RESERVED, reservedMember } from "../tools/agent-tool.ts";
+import {
+  MAX_TIMEOUT_MS,
+  pinnedRetrySchema,
+  timeoutProblem,
+  toolDefinitionSchema,
+} from "../tools/tool-schema.ts";
+
+/** A persona has 128 tools at most, and the platform adds those of memory and of calls. */
+const MAX_TOOLS = 140;
+
+const effect = z.enum(["pure", "idempotent", "once"]);
+const origin = { id: definitionIdSchema, version: z.int().min(0), hash: z.string().max(200) };
+const pin = { ...origin, library: definitionIdSchema.exactOptional() };
+const timeoutMs = z.int().min(1).max(MAX_TIMEOUT_MS);
+const place = { library: definitionIdSchema, id: definitionIdSchema, effect, timeoutMs };
+
+const profilePin = z.strictObject({ ...pin, definition: modelProfileSchema });
+/** A task and a workflow are checked by themselves. */
+const part = z.unknown().optional();
+
+const toolDefinition = toolDefinitionSchema.superRefine((definition, context) => {
+  for (const { path, message } of toolIssues(definition))
+    context.addIssue({ code: "custom", path: path.split("/").slice(1), message });
+});
+
+const tool = z.strictObject({
+  ...pin,
+  definition: z.preprocess(
+    (given) => (isJsonObject(given) && given.target === undefined ? withTarget(given) : given),
+    toolDefinition,
+  ),
+  task: part,
+});
+
+/** Returns a tool with its target, also where release 0.3.0 pinned it (STORED-1). */
+function withTarget({ task, ...tool }: JsonObject): JsonObject {
+  return task === undefined ? tool : { ...tool, target: { task } };
+}
+
+const hook = z
+  .strictObject({ ...place, task: part, workflow: part })
+  .refine(({ task, workflow }) => task === undefined || workflow === undefined, {
+    path: ["workflow"],
+    error: "Must be absent: the hook has a task.",
+  });
+
+/** The versions of an agent, but for what is in its tasks and workflows. */
+export const chainSchema = z.strictObject({
+  persona: z.strictObject({ ...pin, definition: personaSchema }),
+  tools: z.array(tool).max(MAX_TOOLS),
+  modelProfile: profilePin,
+  fallbacks: z.array(profilePin).max(MAX_FALLBACKS).exactOptional(),
+  compactionProfile: profilePin.exactOptional(),
+  contextAssembly: hook.exactOptional(),
+  memoryExtraction: hook.exactOptional(),
+});
+
+/** A task of steps, but for its schemas and its steps. */
+export const pinnedTaskSchema = z.strictObject({
+  ...pin,
+  inputSchema: z.unknown().optional(),
+  outputSchema: z.unknown().optional(),
+  steps: z.array(z.looseObject({ action: z.looseObject({ kind: z.string() }) })),
+  authored: z.literal(true).exactOptional(),
+});
+
+/** The action of a step that runs code of the deployment. */
+export const codeActionSchema = z.strictObject({ kind: z.literal("code"), ...place });
+
+/** A workflow, but for its definition, and what is in its tasks and workflows. */
+export const pinnedWorkflowSchema = z.strictObject({
+  ...origin,
+  library: definitionIdSchema,
+  definition: z.unknown(),
+  tasks: z.record(
+    z.string(),
+    z.strictObject({ ...place, retry: pinnedRetrySchema.exactOptional(), task: part }),
+  ),
+  workflows: z.record(z.string(), z.unknown()),
+});
+
+/** The problems of a tool that depend on more than one of its fields, or on what its texts mean. */
+function toolIssues(tool: ToolDefinition) {
+  const { target, inputSchema, inputMapping = {} } = tool;
+  const agent = agentTarget(target);
+  const reserved = agent && reservedMember(agent, inputSchema);
+  const problem = timeoutProblem(tool);
+  return [
+    ...inputSchemaIssues(inputSchema, "/inputSchema"),
+    ...mappingIssues(inputMapping, ["input"], "/inputMapping"),
+    ...(reserved === undefined ? [] : [{ path: `/inputSchema/properties/${reserved}`, message: RESERVED }]),
+    ...(problem === null ? [] : [{ path: "/timeoutMs", message: problem }]),
+  ];
+}

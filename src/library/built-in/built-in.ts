@@ -1,0 +1,10 @@
+/** The library `dramatis`: the platform's own tasks and tools, always deployed beside the libraries of the application. */
+import { defineLibrary } from "../define/define.ts";
+import { consolidateMemories, consolidateWithoutModel } from "./consolidation-tasks.ts";
+import { extractMemories, extractWithoutModel } from "./extraction-tasks.ts";
+import { MEMORY_TOOLS } from "./memory-tools.ts";
+
+export const builtIn = defineLibrary("dramatis", {
+  tasks: [extractMemories, extractWithoutModel, consolidateMemories, consolidateWithoutModel],
+  tools: MEMORY_TOOLS,
+});

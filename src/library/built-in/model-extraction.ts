@@ -1,0 +1,111 @@
+/**
+ * The texts of an extraction by a model, and the check of its answer. Pure.
+ *
+ * LEARN-3  The transcript is sent as data, JSON lines whose speaker is a member: no text of it can end its line or begin another one.
+ * LEARN-4  A memory needs evidence: the exact words of the user, or of the agent where it is a decision. What has none is left out, so the
+ *          agent's claims never become facts about the user.
+ * LEARN-5  Only offered memories are changed. An answer that names another one is not valid, and the attempt fails. What changes one that is
+ *          read-only is added beside it.
+ * LEARN-6  The times of an answer are those of the user's clock. A time that is none, or out of reason, is left out.
+ * LEARN-7  What seems to hold a secret is left out, whatever the model says.
+ */
+import { z } from "zod";
+import type { MemoryOperation } from "../../protocol/memory.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { cut } from "../../shared/text.ts";
+import { toIso } from "../../shared/time.ts";
+import { dataSchemaOf } from "../definitions/json-schema-of.ts";
+import { localText, readLocalTime } from "../memory/local-time.ts";
+import { foldedText, type LearnedTurn, namesSecret } from "../memory/turn.ts";
+import { ToolError } from "../tools/tool-error.ts";
+
+/** Memories of one turn at most. */
+const MAX_MEMORIES = 20;
+const MAX_CONTENT = 1_000;
+/** Milliseconds that a memory may be ahead of its turn, and the earliest time of one. */
+const MAX_AHEAD_MS = 100 * 365 * 86_400_000;
+const EARLIEST = Date.UTC(1800, 0, 1);
+
+const learned = z.object({
+  action: z.enum(["add", "change"]),
+  id: z.string().nullable().describe("The id of the known memory that changes; null to add one."),
+  content: z.string().describe("One sentence that is understood alone."),
+  type: z.enum(["fact", "preference", "decision", "event", "note"]),
+  significance: z.number().describe("From 0 for small talk to 1 for what must never be forgotten."),
+  said_by: z.enum(["user", "agent"]),
+  quote: z.string().describe("The exact words of the transcript that say it."),
+  when: z
+    .string()
+    .nullable()
+    .describe("The local time of the event, YYYY-MM-DD or YYYY-MM-DDTHH:MM; null where none is said."),
+});
+
+/** The answer of the model. */
+export const answerSchema = z.object({ memories: z.array(learned) });
+
+export type ExtractionAnswer = z.output<typeof answerSchema>;
+
+/** The JSON Schema of the answer. */
+export const ANSWER_SCHEMA: JsonObject = dataSchemaOf("The answer of an extraction", answerSchema);
+
+/** The values of the prompt. */
+export interface ExtractionTexts {
+  /** There is something to read. */
+  any: boolean;
+  now: string;
+  transcript: string;
+  known: string;
+}
+
+/** Returns the values of the prompt for a turn. */
+export function extractionTexts({ said, answer, time, zone, memories }: LearnedTurn): ExtractionTexts {
+  const line = (value: object) => JSON.stringify(value);
+  const moves = [
+    { speaker: "user", text: said },
+    { speaker: "agent", text: answer },
+  ].filter(({ text }) => text.trim() !== "");
+  return {
+    any: said.trim() !== "",
+    now: localText(time, zone),
+    transcript: moves.map(line).join("\n"),
+    known: memories.map(line).join("\n"),
+  };
+}
+
+/** Returns the operations of a model's answer. Throws `ToolError`, retriable, for one that changes what it was not offered (LEARN-5). */
+export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer): MemoryOperation[] {
+  const known = new Set(turn.memories.map(({ id }) => id));
+  const readOnly = new Set(turn.memories.filter((memory) => memory.readOnly === true).map(({ id }) => id));
+  const sources = { user: foldedText(turn.said), agent: foldedText(turn.answer) };
+  const changed = new Set<string>();
+  const operations: MemoryOperation[] = [];
+  for (const { action, id, content, type, significance, said_by, quote, when } of memories) {
+    if (action === "change" && (id === null || !known.has(id)))
+      throw new ToolError(`The answer changes the memory "${id ?? ""}", which was not offered.`, {
+        retriable: true,
+      });
+    const text = cut(content.trim(), MAX_CONTENT);
+    const evidence = foldedText(quote);
+    const isEvident = evidence !== "" && ` ${sources[said_by]} `.includes(` ${evidence} `);
+    if (text === "" || !isEvident || namesSecret(text)) continue;
+    if (said_by === "agent" && type !== "decision") continue;
+    const at = toIso(timeOf(when, turn));
+    const isAdded = action === "add" || id === null || readOnly.has(id);
+    const fields = {
+      ...{ content: text, type, significance: Math.min(1, Math.max(0, significance)) },
+      ...{ time: at, validFrom: at },
+    };
+    if (isAdded) operations.push({ op: "write", ...fields });
+    else if (!changed.has(id)) {
+      changed.add(id);
+      operations.push({ op: "update", memoryId: id, ...fields });
+    }
+  }
+  return operations.slice(0, MAX_MEMORIES);
+}
+
+/** Returns the time of a memory: that of the turn where the answer gives none within reason (LEARN-6). */
+function timeOf(when: string | null, { time, zone }: LearnedTurn): number {
+  const read = when === null ? undefined : readLocalTime(when, zone);
+  return read === undefined || read < EARLIEST || read > time + MAX_AHEAD_MS ? time : read;
+}

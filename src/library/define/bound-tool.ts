@@ -1,0 +1,129 @@
+/**
+ * Tools in code that run a task or a workflow of a library.
+ *
+ * FLOWTOOL-1  A tool with the target `{workflow}` is `idempotent`, or `once` if its author says so: a call that is repeated finds the run that it
+ *             has started. It is never `pure`, because pure calls may begin before the reply that makes them is kept.
+ */
+import { z } from "zod";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { type Mapping, mappingIssues } from "../../shared/expressions/mapping.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { issuesText, validate } from "../../shared/validation.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { isTask, isWorkflow, type Task, type Tool, type Workflow } from "../tasks/built.ts";
+import { attemptsOf } from "../tasks/task-schema.ts";
+import { commonOptions, definedTool, type ToolOptions, zodSchema } from "../tools/tool-definition.ts";
+import { ToolError } from "../tools/tool-error.ts";
+import { NEVER_PURE, WORKFLOW_DEFAULTS } from "../tools/workflow-tool.ts";
+
+/** The argument of `defineTool` for a tool that a task runs. Absent members have the values of the task. */
+export interface TaskToolOptions extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "hosts"> {
+  /** The task: itself, or a reference to one, with or without a version. */
+  target: { task: Task | DefinitionReference };
+  /** A zod object: what the model gives. The task's own input when absent; required where the task is a reference. */
+  input?: z.ZodType;
+  /** The members of the task's input, as expressions over `input`; the model's input when absent. */
+  inputMapping?: Mapping;
+}
+
+/** The argument of `defineTool` for a tool whose calls run a workflow. */
+export interface WorkflowToolOptions
+  extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "hosts" | "effect"> {
+  /** The workflow: itself, or a reference to one, with or without a version. */
+  target: { workflow: Workflow | DefinitionReference };
+  /** A zod object: what the model gives. The workflow's own input when absent; required where the workflow is a reference. */
+  input?: z.ZodType;
+  /** The members of the run's input, as expressions over `input`; the model's input when absent. */
+  inputMapping?: Mapping;
+  /** `idempotent` when absent. */
+  effect?: "idempotent" | "once";
+  /** Time limit of a run, in milliseconds: 900 000 at most, and when absent. */
+  timeoutMs?: number;
+}
+
+/** The fields of both, but for the target. */
+const boundOptions = { ...commonOptions, input: zodSchema.optional(), inputMapping: z.unknown().optional() };
+
+const taskOptionsSchema = z.strictObject({
+  ...boundOptions,
+  target: z.strictObject({
+    task: z.union([z.custom<Task>(isTask), referenceSchema], {
+      error: "Must be made with defineTask(…), or be a reference to a task.",
+    }),
+  }),
+});
+
+const workflowOptionsSchema = z.strictObject({
+  ...boundOptions,
+  hosts: z
+    .undefined({ error: "Is not for tools that run a workflow: what its tasks reach is not known." })
+    .optional(),
+  effect: z.enum(["idempotent", "once"], { error: NEVER_PURE }).optional(),
+  target: z.strictObject({
+    workflow: z.union([z.custom<Workflow>(isWorkflow), referenceSchema], {
+      error: "Must be made with defineWorkflow(…), or be a reference to a workflow.",
+    }),
+  }),
+});
+
+/** Returns a tool over a task. Throws `INVALID_INPUT`. */
+export function taskTool(options: TaskToolOptions, tool: string): Tool {
+  validate(taskOptionsSchema, options, "", tool);
+  const { target } = options;
+  const task = isTask(target.task) ? target.task : undefined;
+  const reference = isTask(target.task) ? target.task.id : target.task;
+  const usual = task && {
+    inputSchema: task.definition.inputSchema,
+    timeoutMs: task.definition.timeoutMs,
+    effect: task.effect,
+    ...defined({ retry: attemptsOf(task.definition.retry) }),
+  };
+  checkInput(options, tool, "task", task !== undefined);
+  const { input, inputMapping } = options;
+  return {
+    ...definedTool(options, tool, {
+      target: { task: reference },
+      ...defined({ input, inputMapping, usual }),
+    }),
+    ...defined({ task }),
+    run: () => Promise.reject(new ToolError(`"${options.name}" runs a task and no code of its own.`)),
+  };
+}
+
+/** Returns a tool over a workflow. Throws `INVALID_INPUT`. */
+export function workflowTool(options: WorkflowToolOptions, tool: string): Tool {
+  validate(workflowOptionsSchema, options, "", tool);
+  const { target } = options;
+  const workflow = isWorkflow(target.workflow) ? target.workflow : undefined;
+  const reference = isWorkflow(target.workflow) ? target.workflow.id : target.workflow;
+  checkInput(options, tool, "workflow", workflow !== undefined);
+  const { input, inputMapping } = options;
+  const { inputSchema } = workflow?.definition ?? {};
+  return {
+    ...definedTool(options, tool, {
+      target: { workflow: reference },
+      usual: { ...WORKFLOW_DEFAULTS, ...defined({ inputSchema }) },
+      ...defined({ input, inputMapping }),
+    }),
+    ...defined({ workflow }),
+    run: () => Promise.reject(new ToolError(`"${options.name}" runs a workflow and no code of its own.`)),
+  };
+}
+
+/** Throws `INVALID_INPUT` where nothing says what the model gives, or an expression of the mapping is not valid. */
+function checkInput(
+  { input, inputMapping }: Pick<TaskToolOptions, "input" | "inputMapping">,
+  tool: string,
+  kind: "task" | "workflow",
+  isHere: boolean,
+): void {
+  if (!isHere && input === undefined)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `${tool}: /input: Is required where \`target.${kind}\` is a reference.`,
+    );
+  const issues = inputMapping === undefined ? [] : mappingIssues(inputMapping, ["input"], "/inputMapping");
+  if (issues.length > 0)
+    throw new DramatisError("INVALID_INPUT", `${tool}: ${issuesText(issues)}`, { errors: issues });
+}

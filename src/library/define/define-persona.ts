@@ -1,0 +1,59 @@
+/** The builder of personas. */
+import type { HookName, HookTarget, Persona } from "../../protocol/definitions.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { validate } from "../../shared/validation.ts";
+import { HOOKS } from "../hooks/hook-forms.ts";
+import { settingsWithoutScope } from "../memory/scope.ts";
+import { personaSchema } from "../personas/persona-schema.ts";
+import { type DefinedPersona, isWorkflow, type Workflow } from "../tasks/built.ts";
+import { checkedId, withId } from "../tools/tool-definition.ts";
+
+/** A hook in code: a workflow may stand in it itself. */
+export type HookInCode = HookTarget | { workflow: Workflow };
+
+/** The second argument of `definePersona`. Memories need a `scope`, which says whose memories a conversation sees (MEMSET-1). */
+export interface PersonaOptions extends Omit<Persona, "memory"> {
+  memory?: Omit<NonNullable<Persona["memory"]>, HookName> & { [Name in HookName]?: HookInCode };
+}
+
+/**
+ * Defines a persona. Throws `INVALID_INPUT`.
+ * @example definePersona("guide", { identity: { systemPrompt: "You help travellers." }, tools: { toolIds: ["weather"] } });
+ */
+export function definePersona(id: string, persona: PersonaOptions): DefinedPersona {
+  const workflows = HOOKS.flatMap((name) => workflowIn(persona?.memory?.[name]) ?? []);
+  const definition = validate(personaSchema, withReferences(persona), "", `Persona "${id}"`);
+  checkScope(id, definition);
+  return {
+    ...withId(checkedId("persona", id), definition),
+    ...(workflows.length === 0 ? {} : { workflows: [...new Set(workflows)] }),
+  };
+}
+
+/** Throws `INVALID_INPUT` for a persona that uses memory and does not say whose (MEMSET-1). */
+function checkScope(id: string, { memory }: Persona): void {
+  const [setting] = settingsWithoutScope(memory);
+  if (setting === undefined) return;
+  const message = `\`memory.${setting}\` uses the agent's memory, so add \`scope\` beside it: "user" keeps what the agent learns of one user from all others, "agent" shares it among all users, "conversation" keeps it in its conversation.`;
+  throw new DramatisError("INVALID_INPUT", `Persona "${id}": /memory/scope: ${message}`, {
+    errors: [{ path: "/memory/scope", message }],
+  });
+}
+
+function workflowIn(hook: HookInCode | undefined): Workflow | undefined {
+  if (typeof hook !== "object" || hook === null || !("workflow" in hook)) return undefined;
+  return isWorkflow(hook.workflow) ? hook.workflow : undefined;
+}
+
+/** Returns the persona with the ids of its workflows in their places. */
+function withReferences(persona: PersonaOptions): object {
+  const { memory } = { ...persona };
+  if (typeof memory !== "object" || memory === null) return persona;
+  const hooks = HOOKS.map((name) => {
+    const hook = memory[name];
+    const workflow = workflowIn(hook);
+    return [name, workflow === undefined ? hook : { ...hook, workflow: workflow.id }] as const;
+  });
+  return { ...persona, memory: { ...memory, ...defined(Object.fromEntries(hooks)) } };
+}

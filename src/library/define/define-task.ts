@@ -1,0 +1,249 @@
+/**
+ * Builders of tasks, actions and prompts in TypeScript. What they return is data, beside the functions of the deployed code.
+ *
+ * TASKDEF-1  A task gets only input that its schema accepted, and only output that its schema accepts is used.
+ * TASKDEF-2  A task of steps, an action without code and a prompt that are built here equal those that are posted as JSON: they have the
+ *            same hash.
+ * TASKDEF-3  The attempts of a task of a function have the form of those of a task of steps. A `once` task has one.
+ */
+import { z } from "zod";
+import type { ToolEffect } from "../../protocol/definition-parts.ts";
+import type { CodeActionDefinition, TaskDefinition, TaskRetry } from "../../protocol/task-definition.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
+import { dataSchemaOf } from "../definitions/json-schema-of.ts";
+import { actionIssues, effectOfAction, normalAction } from "../tasks/actions-schema.ts";
+import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "../tasks/built.ts";
+import { promptSchema } from "../tasks/prompt.ts";
+import { type Action, actionData, type Step, stepsData } from "../tasks/step.ts";
+import { againIssues, type EffectLookup, effectOfSteps, isReference } from "../tasks/steps-schema.ts";
+import { completeTask, taskRetrySchema, taskSchema } from "../tasks/task-schema.ts";
+import type { Run, ToolContext } from "../tools/tool.ts";
+import { checkedId, withId } from "../tools/tool-definition.ts";
+import { ToolError } from "../tools/tool-error.ts";
+import { defineTool } from "./define.ts";
+
+/** The fields of both kinds of tasks. */
+interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
+  /** 1 to 64 letters, digits, `_` and `-`, unlike the ids of the library's tools. */
+  id: string;
+  /** Explains what the task does, for authors of tools over it. */
+  description?: string;
+  /** A zod object. */
+  input: Input;
+  /** The schema of the result; any JSON when absent. */
+  output?: Output;
+  /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. A hook has 30 000 at most. */
+  timeoutMs?: number;
+}
+
+/** A function with its input and output: what tasks and actions of functions share. */
+export interface TaskOptions<Input extends z.ZodType, Output extends z.ZodType>
+  extends CommonOptions<Input, Output> {
+  /** Effect of running the task twice; `once` when absent. A `once` task is never repeated, not even after an error. */
+  effect?: ToolEffect;
+  execute(input: z.output<Input>, context: ToolContext): z.input<Output> | Promise<z.input<Output>>;
+}
+
+/** The argument of `defineTask` for a task of a function. */
+export interface FunctionTaskOptions<Input extends z.ZodType, Output extends z.ZodType>
+  extends TaskOptions<Input, Output> {
+  /** Attempts while its error may pass; one when absent. Not for a `once` task. */
+  retry?: TaskRetry;
+}
+
+/** The argument of `defineTask` for a task of steps. Its effect is the weakest of its actions' (STEP-2). */
+export interface StepsTaskOptions<Input extends z.ZodType, Output extends z.ZodType>
+  extends CommonOptions<Input, Output> {
+  /** 1 to 64 steps, in their order. */
+  steps: readonly Step[];
+  /** Attempts of the whole task while its error may pass, each from the first step; one when absent. Not with a `once` action. */
+  retry?: TaskRetry;
+}
+
+/** The argument of `defineAction` for an action of a kind without code. */
+export type NamedActionOptions = Action & { id: string };
+
+const NOTHING: Embedded = { actions: [], prompts: [], modelProfiles: [] };
+
+/**
+ * Defines a task. Throws `INVALID_INPUT`.
+ * @example
+ * const recall = defineTask({
+ *   id: "recall",
+ *   input: z.looseObject({ user_message: z.any() }),
+ *   effect: "pure",
+ *   execute: ({ user_message }) => ({ model: "gpt-4.1", stream: true, messages: [{ role: "user", content: user_message }] }),
+ * });
+ */
+export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
+  options: FunctionTaskOptions<Input, Output>,
+): Task;
+/**
+ * Defines a task of steps. Throws `INVALID_INPUT`.
+ * @example
+ * const bill = defineTask({
+ *   id: "bill",
+ *   input: z.object({ orderId: z.string() }),
+ *   steps: [
+ *     step("load", { action: loadOrder, inputMapping: { id: "input.orderId" }, outputMapping: { "state.order": "result" } }),
+ *     step("sum", { action: { kind: "update_context", values: { total: "state.order.items.map(i, i.price).sum()" } } }),
+ *   ],
+ * });
+ */
+export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
+  options: StepsTaskOptions<Input, Output>,
+): Task;
+export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
+  options: FunctionTaskOptions<Input, Output> | StepsTaskOptions<Input, Output>,
+): Task {
+  if ("steps" in options) return stepsTask(options);
+  const { retry, ...own } = options;
+  const { description, ...code } = codeOf(own);
+  const { inputSchema, outputSchema, effect, timeoutMs } = code.definition;
+  const definition: TaskDefinition = {
+    inputSchema,
+    timeoutMs,
+    effect,
+    ...defined({ outputSchema, description, retry: checkedAttempts(code.id, retry, effect) }),
+  };
+  return { ...withId(code.id, definition), made: "task", embedded: NOTHING, effect, run: code.run };
+}
+
+/** Returns the attempts of a task of a function in their stored form. Throws `INVALID_INPUT`. */
+function checkedAttempts(id: string, given: unknown, effect: ToolEffect): TaskRetry | undefined {
+  if (given === undefined) return undefined;
+  const retry = validate(taskRetrySchema, given, "/retry", `Task "${id}"`);
+  if (retry.maxAttempts === 1) return undefined;
+  if (effect === "once")
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `Task "${id}": /retry: A \`once\` task has one attempt, because a failed one may have taken effect. Declare \`effect: "idempotent"\` if it may run twice under one operation id, or remove \`retry\`.`,
+    );
+  return retry;
+}
+
+function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
+  id,
+  description,
+  input,
+  output,
+  timeoutMs,
+  retry,
+  steps: written,
+  ...others
+}: StepsTaskOptions<Input, Output>): Task {
+  const task = `Task "${id}"`;
+  const other = ["execute", "effect"].find((name) => Object.hasOwn(others, name));
+  if (other !== undefined) {
+    const message = `${task} has \`steps\`, so it has no \`${other}\`: its steps say what it does. Remove one.`;
+    throw new DramatisError("INVALID_INPUT", message);
+  }
+  const { steps, embedded } = stepsData(written);
+  const given = {
+    ...others,
+    inputSchema: dataSchemaOf(`The input of task "${id}"`, input),
+    steps,
+    ...defined({
+      description,
+      timeoutMs,
+      retry,
+      outputSchema: output && dataSchemaOf(`The output of task "${id}"`, output),
+    }),
+  };
+  const definition = completeTask(validate(taskSchema, given, "", task));
+  const known: EffectLookup = (action) => {
+    if (!isReference(action)) return effectOfAction(action);
+    const own = embedded.actions.find((candidate) => candidate.id === action);
+    return own && effectOfAction(own.definition);
+  };
+  const errors = againIssues(definition.steps ?? [], known, definition.retry !== undefined);
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `${task} is not valid: ${issuesText(errors)}`, { errors });
+  const effect = effectOfSteps(definition.steps ?? [], (action) => known(action) ?? "once");
+  return { ...withId(checkedId("task", id), definition), made: "task", embedded, effect };
+}
+
+/**
+ * Defines an action in code, which steps of tasks use. Throws `INVALID_INPUT`.
+ * @example
+ * const loadOrder = defineAction({
+ *   id: "load_order",
+ *   input: z.object({ id: z.string() }),
+ *   effect: "pure",
+ *   execute: ({ id }) => orders.get(id),
+ * });
+ */
+export function defineAction<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
+  options: TaskOptions<Input, Output>,
+): CodeAction;
+/**
+ * Defines an action of a kind without code, for steps of several tasks. Throws `INVALID_INPUT`.
+ * @example defineAction({ id: "ask_bank", kind: "http.request", hosts: ["bank.example"], effect: "pure" });
+ */
+export function defineAction(options: NamedActionOptions): NamedAction;
+export function defineAction<Input extends z.ZodType, Output extends z.ZodType>(
+  options: TaskOptions<Input, Output> | NamedActionOptions,
+): CodeAction | NamedAction {
+  if ("kind" in options) return namedAction(options);
+  const { description, ...code } = codeOf(options);
+  const definition: CodeActionDefinition = { kind: "code", ...code.definition, ...defined({ description }) };
+  return { ...withId(code.id, definition), made: "action", embedded: NOTHING, run: code.run };
+}
+
+function namedAction({ id, ...written }: NamedActionOptions): NamedAction {
+  const { action, embedded } = actionData(written as Action);
+  const normal = normalAction(action) as typeof action;
+  const errors = actionIssues(normal, "");
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `Action "${id}" is not valid: ${issuesText(errors)}`, {
+      errors,
+    });
+  return { ...withId(checkedId("action", id), normal), made: "action", embedded };
+}
+
+/**
+ * Defines a prompt: a text for models in Liquid. Throws `INVALID_INPUT`.
+ * @example definePrompt("summarise", { template: "Summarise in {{ words }} words:\n{{ text }}" });
+ */
+export function definePrompt(id: string, prompt: Prompt["definition"]): Prompt {
+  return withId(checkedId("prompt", id), validate(promptSchema, prompt, "", `Prompt "${id}"`));
+}
+
+/** The function of a task or an action, behind the checks of its input and output, and the description of both. */
+function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
+  description,
+  output,
+  ...options
+}: TaskOptions<Input, Output>): {
+  id: string;
+  description: string | undefined;
+  definition: Omit<CodeActionDefinition, "kind" | "description">;
+  run: Run;
+} {
+  const { id } = options;
+  const tool = defineTool({ ...options, name: id, description: description ?? `The task ${id}.` });
+  const { inputSchema, effect, timeoutMs } = tool.definition;
+  const definition = {
+    inputSchema,
+    effect,
+    timeoutMs,
+    ...defined({ outputSchema: output && resultSchemaOf(output) }),
+  };
+  if (output === undefined) return { id, description, definition, run: tool.run };
+  const run: Run = async (input, context) => {
+    const parsed = await output.safeParseAsync(await tool.run(input, context));
+    if (parsed.success) return parsed.data;
+    const issues = issuesText(inputIssues(parsed.error));
+    throw new ToolError(`The output does not match the schema of the task "${id}": ${issues}`);
+  };
+  return { id, description, definition, run };
+}
+
+/** Converts the schema of a function's result. What JSON Schema cannot say is any value. */
+function resultSchemaOf(output: z.ZodType): JsonObject {
+  const { $schema: _, ...schema } = z.toJSONSchema(output, { io: "output", unrepresentable: "any" });
+  return JSON.parse(JSON.stringify(schema));
+}

@@ -1,0 +1,245 @@
+/**
+ * Builders of workflows. They check everything when the module loads.
+ *
+ * FLOWBUILD-1  A workflow in code that is not valid or not sound stops the deployment. The error names each place, and says what to change.
+ * FLOWBUILD-2  A task or a workflow that stands in a node is referred to by its id, in the library of the workflow.
+ */
+import type { z } from "zod";
+import type { AgentMode } from "../../protocol/definitions.ts";
+import type {
+  MergeStrategy,
+  SynchronizationStrategy,
+  WorkflowForeach,
+  WorkflowTimeout,
+} from "../../protocol/workflow-definition.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { Mapping } from "../../shared/expressions/mapping.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { utf8Length } from "../../shared/utf8.ts";
+import { issuesText, validate } from "../../shared/validation.ts";
+import { MAX_DEFINITION_BYTES } from "../definitions/definition.ts";
+import { dataSchemaOf } from "../definitions/json-schema-of.ts";
+import {
+  type EmbeddedInWorkflow as Embedded,
+  isTask,
+  isWorkflow,
+  madeAs,
+  type Task,
+  type Workflow,
+} from "../tasks/built.ts";
+import { workflowSchema } from "../workflows/schema.ts";
+import { checkWorkflow } from "../workflows/soundness/check-workflow.ts";
+import type { Lookup } from "../workflows/soundness/schemas.ts";
+
+export type { EmbeddedInWorkflow as Embedded, Workflow } from "../tasks/built.ts";
+
+/** The second argument of `node`. It names a task, a workflow or an agent; without one, tokens pass through the node. */
+export interface NodeOptions {
+  name?: string;
+  /** A task: itself, or a reference to it. */
+  task?: Task | DefinitionReference;
+  /** A workflow that runs as a sub-workflow: itself, or a reference to it. */
+  workflow?: Workflow | DefinitionReference;
+  /** The id of an agent. */
+  agent?: string;
+  /** The way of calling the agent; `delegate` when absent. */
+  mode?: AgentMode;
+  /** Time limit of a called agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
+  timeoutMs?: number;
+  /** The members of the input of what runs: expressions over `input`, `state` and `output`. The run's input when absent. */
+  inputMapping?: Mapping;
+  /**
+   * Writes of the node, by path: expressions that may use `result`, too.
+   * @example { "state.order": "result", "output.total": "result.total" }
+   */
+  outputMapping?: Mapping;
+  resourceBindings?: Readonly<Record<string, string>>;
+}
+
+/** A node of a workflow in code. */
+export interface NodeInCode extends NodeOptions {
+  readonly ref: string;
+}
+
+/** The argument of `transition`. */
+export interface TransitionOptions {
+  /** `FROM-TO` when absent. */
+  ref?: string;
+  /** The `ref` of a node. */
+  from: string;
+  /** The `ref` of a node. */
+  to: string;
+  /** 0 when absent. Transitions with the lowest number are tried first; if any fires, the others do not. */
+  priority?: number;
+  /** An expression over `input`, `state` and `output` that decides; the transition always fires when absent. */
+  condition?: string;
+  /** Number of tokens; one when absent. */
+  spawnCount?: number;
+  /** Makes a token for each item of a list. */
+  foreach?: WorkflowForeach;
+  /** Makes each token a branch of this group. */
+  siblingGroup?: string;
+  /** Joins the branches of a group. */
+  synchronization?: {
+    siblingGroup: string;
+    /** `m_of_n:2` means `{mOfN: 2}`. */
+    strategy: SynchronizationStrategy | `m_of_n:${number}`;
+    /** Milliseconds after the first arrival; no limit when absent. */
+    timeoutMs?: number;
+    /** `fail` when absent. */
+    onTimeout?: "fail" | "proceed_with_available";
+    /** Failed branches that the fan-in accepts; any number when absent. */
+    maxFailures?: number;
+    /** Collects `_branch.output`, or a path below it, of the branches that completed. */
+    merge?: { source: string; target: string; strategy: MergeStrategy };
+  };
+  loopConfig?: { maxIterations: number };
+}
+
+/** A transition of a workflow in code. */
+export type TransitionInCode = Readonly<TransitionOptions>;
+
+/** The second argument of `defineWorkflow`. */
+export interface WorkflowOptions {
+  name?: string;
+  description?: string;
+  /** A zod object: the input of a run. */
+  input: z.ZodType;
+  /** The schema of a run's output; any JSON when absent. */
+  output?: z.ZodType;
+  /** A zod object: `state`. Without it nothing may write `state`. */
+  context?: z.ZodType;
+  /** The members of a run's output: expressions over `input`, `state` and `output`. `{}` when absent. */
+  outputMapping?: Mapping;
+  /** The `ref` of the node that runs first. */
+  initialNode: string;
+  nodes: readonly NodeInCode[];
+  transitions?: readonly TransitionInCode[];
+  /** Time limit of a run, in milliseconds; none when absent. */
+  timeoutMs?: number;
+  /** The reaction to the end of the time: `human_gate` when absent. */
+  onTimeout?: WorkflowTimeout;
+}
+
+/**
+ * Returns a node of a workflow. `defineWorkflow` checks it.
+ * @example node("load", { task: loadOrder, inputMapping: { id: "input.orderId" }, outputMapping: { "state.order": "result" } });
+ */
+export function node(ref: string, options: NodeOptions = {}): NodeInCode {
+  return { ref, ...options };
+}
+
+/**
+ * Returns a transition of a workflow. `defineWorkflow` checks it.
+ * @example transition({ from: "load", to: "approve", condition: "state.order.total > 100" });
+ */
+export function transition(options: TransitionOptions): TransitionInCode {
+  return { ...options };
+}
+
+/**
+ * Defines a workflow. Throws `INVALID_INPUT` unless it is valid and sound.
+ * @example
+ * const greeting = defineWorkflow("greeting", {
+ *   input: z.object({ name: z.string() }),
+ *   initialNode: "greet",
+ *   nodes: [node("greet", { task: "demo/greet", outputMapping: { "output.text": "result" } })],
+ *   outputMapping: { text: "output.text" },
+ * });
+ */
+export function defineWorkflow(id: string, options: WorkflowOptions): Workflow {
+  validate(definitionIdSchema, id, "", "The id of a workflow");
+  const what = `Workflow "${id}"`;
+  const { input, output, context, nodes, ...fields } = { ...options };
+  const schemas = {
+    inputSchema: schemaOf(`The input of ${what}`, input),
+    outputSchema: schemaOf(`The output of ${what}`, output),
+    contextSchema: schemaOf(`The context of ${what}`, context),
+  };
+  const given = {
+    ...fields,
+    ...defined(schemas),
+    nodes: Array.isArray(nodes) ? nodes.map(withoutCode) : nodes,
+  };
+  const definition = validate(workflowSchema, given, "", what);
+  const bytes = utf8Length(JSON.stringify(definition));
+  if (bytes > MAX_DEFINITION_BYTES)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `${what} has ${bytes} bytes as JSON. The maximum is ${MAX_DEFINITION_BYTES}. Move parts into sub-workflows.`,
+    );
+  const embedded = embeddedOf(nodes);
+  const errors = checkWorkflow(definition, lookupIn(embedded));
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `${what} is not valid: ${issuesText(errors)}`, { errors });
+  return { id, definition, made: "workflow", embedded };
+}
+
+/** Returns the tasks and workflows in the nodes of a workflow, with those in the nodes of its sub-workflows; each once. */
+export function embeddedIn({ embedded }: Workflow): Embedded {
+  const inner = embedded.workflows.map(embeddedIn);
+  return {
+    tasks: [...new Set([...embedded.tasks, ...inner.flatMap(({ tasks }) => tasks)])],
+    workflows: [...new Set([...embedded.workflows, ...inner.flatMap(({ workflows }) => workflows)])],
+  };
+}
+
+function schemaOf(what: string, schema: z.ZodType | undefined) {
+  if (schema === undefined) return undefined;
+  if (typeof schema === "object" && schema !== null && "_zod" in schema) return dataSchemaOf(what, schema);
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `${what} must be a schema of zod 4. Wrap the fields in z.object({…}).`,
+  );
+}
+
+/** Returns a node with references in place of tasks and workflows in code. */
+function withoutCode(given: NodeInCode): object {
+  if (typeof given !== "object" || given === null) return given;
+  checkPlaces(given);
+  const { task, workflow, ...others } = given;
+  return {
+    ...others,
+    ...defined({
+      task: isTask(task) ? task.id : task,
+      workflow: isWorkflow(workflow) ? workflow.id : workflow,
+    }),
+  };
+}
+
+function embeddedOf(nodes: readonly NodeInCode[]): Embedded {
+  return {
+    tasks: [...new Set(nodes.flatMap(({ task }) => (isTask(task) ? [task] : [])))],
+    workflows: [...new Set(nodes.flatMap(({ workflow }) => (isWorkflow(workflow) ? [workflow] : [])))],
+  };
+}
+
+/** Throws `INVALID_INPUT` where a member has what another member takes. */
+function checkPlaces({ ref, task, workflow }: NodeInCode): void {
+  for (const [member, value] of Object.entries({ task, workflow })) {
+    const made = madeAs(value);
+    if (made === undefined || made === member) continue;
+    const fix = made === "action" ? "A node runs tasks: put the action in one." : `Write \`${made}\`.`;
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `Node "${ref}" has ${made === "action" ? "an" : "a"} ${made} as its \`${member}\`. ${fix}`,
+    );
+  }
+}
+
+function lookupIn({ tasks, workflows }: Embedded): Lookup {
+  return (kind, reference) => {
+    if (kind === "task") {
+      const task = tasks.find(({ id }) => id === reference);
+      if (task === undefined) return null;
+      const { inputSchema, outputSchema = null } = task.definition;
+      return { input: inputSchema, output: outputSchema };
+    }
+    const workflow = workflows.find(({ id }) => id === reference);
+    if (workflow === undefined) return null;
+    const { inputSchema, outputSchema = null } = workflow.definition;
+    return { input: inputSchema, output: outputSchema };
+  };
+}

@@ -1,0 +1,30 @@
+/** Errors of references that name nothing, or nothing that can be used. */
+import { DramatisError } from "../../shared/errors.ts";
+
+/** Reports whether a look-up failed because of the reference or of what it names. */
+export function isWrongReference(error: unknown): error is DramatisError {
+  return error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT");
+}
+
+/** Returns the result of `find`. The error of a wrong reference gets the place of the reference, where there is one. */
+export async function placed<Found>(place: string | undefined, find: () => Promise<Found>): Promise<Found> {
+  try {
+    return await find();
+  } catch (error) {
+    throw withPlace(place, error);
+  }
+}
+
+/** As `placed`, for a check that waits for nothing. */
+export function placedNow(place: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw withPlace(place, error);
+  }
+}
+
+function withPlace(place: string | undefined, error: unknown): unknown {
+  if (place === undefined || !isWrongReference(error)) return error;
+  return new DramatisError(error.code, `${place}: ${error.message}`, error.options);
+}

@@ -1,0 +1,124 @@
+/**
+ * Schemas of personas and model profiles. They are strict: an unknown field is an error, so a misspelt setting is never ignored.
+ * They fill in no defaults; those of a persona are in `persona.ts`.
+ */
+import { z } from "zod";
+import { type ModelProfile, PROVIDERS } from "../../model/profile.ts";
+import { budgetSchema } from "../../protocol/budget.ts";
+import type { Persona } from "../../protocol/definitions.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { hookTargetSchema, withHookForms } from "../hooks/hook-forms.ts";
+import { memorySettings } from "../memory/scope.ts";
+import { hasOneExtraction, learningFields } from "../memory/settings.ts";
+import { MAX_TIMEOUT_MS } from "../tools/tool-schema.ts";
+import { MAX_MOVES } from "./persona.ts";
+import { refused } from "./persona-forms.ts";
+
+/** Maximum number of fallbacks of a model profile, including the fallbacks of its fallbacks. */
+export const MAX_FALLBACKS = 5;
+
+/** Maximum number of example messages of a persona. */
+const MAX_EXAMPLES = 8;
+
+/** Maximum length of an example message. */
+const MAX_EXAMPLE_LENGTH = 500;
+
+/** The limits of a context budget, in tokens. */
+const MIN_CONTEXT_TOKENS = 1_000;
+const MAX_CONTEXT_TOKENS = 10_000_000;
+
+const PROVIDER_ALIASES: Record<string, string> = {
+  cloudflare: "workers-ai",
+  google: "gemini",
+  local: "openai",
+};
+
+const label = z.string().min(1).max(2_000);
+const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
+/** US dollars per 1 000 tokens. */
+const price = z.exactOptional(z.number().min(0));
+const contextTokens = z.exactOptional(z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS));
+const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+
+const hook = z.exactOptional(hookTargetSchema);
+
+/** A persona. Fields keep their values. */
+export const personaSchema = z.strictObject({
+  name: z.exactOptional(label),
+  description: z.exactOptional(label),
+  identity: z.strictObject({
+    systemPrompt: z.string().min(1).max(200_000),
+    instructions: z.exactOptional(z.array(z.string().min(1).max(50_000)).max(100)),
+    modelProfileId: z.exactOptional(referenceSchema),
+    model: refused("Is not supported: name a model profile in `identity.modelProfileId`."),
+  }),
+  memory: z.exactOptional(
+    withHookForms(
+      z
+        .strictObject({
+          recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
+          contextTokens,
+          compactionProfileId: z.exactOptional(referenceSchema),
+          contextAssembly: hook,
+          memoryExtraction: hook,
+          storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
+          ...memorySettings,
+          ...learningFields,
+        })
+        .refine(hasOneExtraction, {
+          path: ["extract"],
+          error: "The extraction is given twice, also as `memoryExtraction`. Give one.",
+        }),
+    ),
+  ),
+  tools: z.exactOptional(
+    z.strictObject({
+      toolIds: z.exactOptional(z.array(referenceSchema).max(128)),
+      constraints: z.exactOptional(
+        z.strictObject({ maxMovesPerTurn: z.exactOptional(z.int().min(1).max(MAX_MOVES)) }),
+      ),
+    }),
+  ),
+  budget: budgetSchema.exactOptional(),
+  examples: z.exactOptional(z.array(z.string().min(1).max(MAX_EXAMPLE_LENGTH)).min(1).max(MAX_EXAMPLES)),
+}) satisfies z.ZodType<Persona>;
+
+/** A model profile. Replaces aliases of providers, and removes trailing slashes of the base URL. */
+export const modelProfileSchema = z.strictObject({
+  provider: z.preprocess(
+    (value) => (typeof value === "string" ? (PROVIDER_ALIASES[value] ?? value) : value),
+    z.enum(PROVIDERS),
+  ),
+  modelId: z.string().min(1).max(500),
+  parameters: z.exactOptional(jsonObject),
+  executionConfig: z.exactOptional(
+    z.strictObject({
+      timeoutMs: z.exactOptional(timeout),
+      firstByteTimeoutMs: z.exactOptional(timeout),
+      idleTimeoutMs: z.exactOptional(timeout),
+    }),
+  ),
+  contextTokens,
+  baseUrl: z.exactOptional(
+    z
+      .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })
+      .max(2_000)
+      .transform((url) => url.replace(/\/+$/, "")),
+  ),
+  apiKeySecret: z.exactOptional(
+    z
+      .string()
+      .regex(
+        /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
+        "Name an environment variable. Never write the key itself here",
+      ),
+  ),
+  costPer1kInput: price,
+  costPer1kOutput: price,
+  costPer1kCachedInput: price,
+  costPer1kCacheWrite: price,
+  fallbacks: z.exactOptional(
+    z.array(referenceSchema).max(MAX_FALLBACKS, `A model profile has at most ${MAX_FALLBACKS} fallbacks`),
+  ),
+}) satisfies z.ZodType<ModelProfile>;

@@ -1,0 +1,41 @@
+/**
+ * The settings of a persona and their defaults.
+ *
+ * PERSONA-1  `definePersona` keeps the fields as written. The registry fills in the settings, and this form is hashed and
+ *            pinned. So a new default does not change existing conversations, and writing a default out does not change the
+ *            hash.
+ */
+import type { Persona } from "../../protocol/definitions.ts";
+import { defined } from "../../shared/defined.ts";
+import { completeScope } from "../memory/scope.ts";
+
+const DEFAULT_RECENT_TURNS = 20;
+const DEFAULT_MAX_MOVES = 16;
+/** Maximum of `maxMovesPerTurn`: the ids of a turn have room for the calls of this number of replies. */
+export const MAX_MOVES = 100;
+
+/** Returns the number of turns that the model sees, if they fit its context. */
+export function recentTurnsLimit(persona: Persona): number {
+  return persona.memory?.recentTurnsLimit ?? DEFAULT_RECENT_TURNS;
+}
+
+/** Returns the number of model replies after which the agent must answer. */
+export function maxMovesPerTurn(persona: Persona): number {
+  return persona.tools?.constraints?.maxMovesPerTurn ?? DEFAULT_MAX_MOVES;
+}
+
+/** Returns the persona with its settings filled in. */
+export function completePersona(persona: Persona): Persona {
+  return {
+    ...persona,
+    memory: {
+      ...persona.memory,
+      recentTurnsLimit: recentTurnsLimit(persona),
+      ...defined({ scope: completeScope(persona.memory) }),
+    },
+    tools: {
+      ...persona.tools,
+      constraints: { ...persona.tools?.constraints, maxMovesPerTurn: maxMovesPerTurn(persona) },
+    },
+  };
+}

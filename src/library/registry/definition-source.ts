@@ -1,0 +1,88 @@
+/** The interface that the registry's two sources share: the deployed code, and the database that authors write to. */
+import type { Listed, ListRange, Page, PageOptions } from "../../shared/page.ts";
+import type { Principal } from "../../shared/principal.ts";
+import type { DefinitionKind, DefinitionTypes } from "../definitions/definition.ts";
+import type { DefinitionKey, LibraryReference } from "../definitions/reference.ts";
+
+/** A definition and the hash of its content, before it has a version number. */
+export interface UnversionedDefinition<Kind extends DefinitionKind = DefinitionKind> {
+  kind: Kind;
+  library: string;
+  id: string;
+  /** SHA-256 of the canonical JSON of `definition`, in hex. */
+  hash: string;
+  definition: DefinitionTypes[Kind];
+}
+
+/** One version of a definition. */
+export interface DefinitionVersion<Kind extends DefinitionKind = DefinitionKind>
+  extends Omit<UnversionedDefinition<Kind>, "kind"> {
+  version: number;
+  /** The author of this version; `null` for deployed definitions. */
+  owner: string | null;
+  /** ISO 8601 UTC; `null` for deployed definitions without a database. */
+  createdAt: string | null;
+}
+
+/** The version number of a deployed definition. */
+export type PublishedVersion = Pick<DefinitionVersion, "version" | "createdAt">;
+
+/** A library without its contents. */
+export interface LibraryView {
+  id: string;
+  /** `code`: deployed with the Worker. `api`: written by authors. */
+  source: "code" | "api";
+  /** The author of the first definition; `null` for deployed libraries. */
+  owner: string | null;
+  /** ISO 8601 UTC; `null` for deployed libraries. */
+  createdAt: string | null;
+}
+
+/**
+ * Definitions to read. Every method throws `UNAVAILABLE`, retriable, while the database does not answer. Lists ascend by
+ * creation, and throw `INVALID_INPUT` for an invalid cursor.
+ */
+export interface DefinitionSource {
+  /** Returns `null` if the library does not exist. */
+  library(id: string): Promise<LibraryView | null>;
+  /** Returns the libraries of a range, and one more if there is one: it shows that another page follows. */
+  libraries(range: ListRange): Promise<Listed<LibraryView>[]>;
+  /** Returns the version that the reference names, else the latest; `null` if it does not exist. */
+  find<Kind extends DefinitionKind>(
+    kind: Kind,
+    reference: LibraryReference,
+  ): Promise<DefinitionVersion<Kind> | null>;
+  /** Returns the latest version of each definition. */
+  list<Kind extends DefinitionKind>(
+    kind: Kind,
+    library: string,
+    options?: PageOptions,
+  ): Promise<Page<DefinitionVersion<Kind>>>;
+  /** Returns all versions of a definition; no items if it does not exist. */
+  versions<Kind extends DefinitionKind>(
+    kind: Kind,
+    key: DefinitionKey,
+    options?: PageOptions,
+  ): Promise<Page<DefinitionVersion<Kind>>>;
+}
+
+/** The definitions of one tenant in the database. */
+export interface DefinitionStore extends DefinitionSource {
+  /** Returns the ids of a library's definitions without their content, the first `limit` by creation. */
+  ids(kind: DefinitionKind, library: string, limit: number): Promise<string[]>;
+  /**
+   * Returns the version with this content, and adds it if there is none. The author of a library's first definition owns
+   * the library. Throws `FORBIDDEN` if somebody else owns it, unless the author is an administrator. Throws `CONFLICT` if
+   * the definition has the maximum number of versions, or if the library is new and its id is too close to another's
+   * (LIBAPI-5).
+   */
+  add<Kind extends DefinitionKind>(
+    definition: UnversionedDefinition<Kind>,
+    author: Principal,
+  ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }>;
+  /** Returns the versions with this content, in the order given, and adds those that are missing. */
+  publish(definitions: readonly UnversionedDefinition[]): Promise<PublishedVersion[]>;
+}
+
+/** The tenant of the deployed definitions in the database. Names of other tenants do not begin with a colon. */
+export const CODE_TENANT = ":code";

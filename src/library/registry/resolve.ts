@@ -1,0 +1,215 @@
+/**
+ * Resolves a persona to the version chain that a conversation pins.
+ *
+ * CHAIN-1  The chain is complete and holds only data, so later changes of libraries do not affect it.
+ * CHAIN-2  The tools of a chain have different names.
+ * CHAIN-3  Fallbacks are in the order of use. The fallbacks of a fallback follow it. A profile occurs once, never as its
+ *          own fallback, and there are at most five fallbacks.
+ */
+import type { ModelProfile } from "../../model/profile.ts";
+import type {
+  Persona,
+  PersonaSource,
+  Pin,
+  ToolDefinition,
+  VersionChain,
+} from "../../protocol/definitions.ts";
+import type { PinnedTask } from "../../protocol/task-definition.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { utf8Length } from "../../shared/utf8.ts";
+import { validate } from "../../shared/validation.ts";
+import { builtIn } from "../built-in/built-in.ts";
+import { MEMORY_TOOLS } from "../built-in/memory-tools.ts";
+import { contentHash } from "../definitions/definition.ts";
+import { placed } from "../definitions/placed.ts";
+import {
+  formatReference,
+  type LibraryReference,
+  parseReference,
+  referenceSchema,
+} from "../definitions/reference.ts";
+import { HOOKS, hookReference } from "../hooks/hook-forms.ts";
+import { hasMemoryTools } from "../memory/scope.ts";
+import { completePersona } from "../personas/persona.ts";
+import { hasLibraryId, libraryIdSchema } from "../personas/persona-forms.ts";
+import { MAX_FALLBACKS, personaSchema } from "../personas/persona-schema.ts";
+import { MAX_PINNED_BYTES } from "../tasks/limits.ts";
+import { withModels } from "../tasks/pin.ts";
+import { pinExtraction } from "./pin-extraction.ts";
+import { pinHook } from "./pin-hook.ts";
+import { checkPrices } from "./prices.ts";
+import type { Registry } from "./registry.ts";
+
+/**
+ * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields, whose JSON
+ * pointers begin with `base`.
+ */
+export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
+  if (hasLibraryId(value)) return validate(libraryIdSchema, value, base, "The persona's reference");
+  return isReference(value)
+    ? validate(referenceSchema, value, base, "The persona's reference")
+    : validate(personaSchema, value, base, "The persona");
+}
+
+/**
+ * Resolves a persona, its tools and its model profile. A bare id in a persona means a definition of the same library. A
+ * persona without a model profile gets `defaultProfile`. `complete` adds settings of the deployment to each profile. Throws
+ * `NOT_FOUND` for a definition that does not exist, `INVALID_INPUT` for invalid input.
+ */
+export async function resolveChain(
+  registry: Registry,
+  source: PersonaSource,
+  defaultProfile: ModelProfile,
+  complete: (profile: ModelProfile) => ModelProfile = (profile) => profile,
+): Promise<VersionChain> {
+  const persona = await resolvePersona(registry, parsePersonaSource(source));
+  const { identity, memory, tools } = persona.definition;
+  const { modelProfileId } = identity;
+  const compactionId = memory?.compactionProfileId;
+  const at = <Found>(pointer: string, find: () => Promise<Found>) =>
+    placed(`Persona "${nameOf(persona)}", ${pointer}`, find);
+  const profileAt = (pointer: string, reference: DefinitionReference) =>
+    at(pointer, () => registry.modelProfile(parseReference(reference, persona.library)));
+  const [resolvedTools, modelProfile, compactionProfile] = await Promise.all([
+    Promise.all([
+      ...(tools?.toolIds ?? []).map((tool, index) =>
+        at(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, persona.library))),
+      ),
+      ...memoryTools(persona.definition).map((tool) => registry.tool(tool)),
+    ]),
+    modelProfileId === undefined
+      ? inline("default", defaultProfile)
+      : profileAt("/identity/modelProfileId", modelProfileId),
+    compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
+  ]);
+  refuseEqualNames(resolvedTools);
+  const extract = memory?.extract ?? false;
+  const [contextAssembly, memoryExtraction] = await Promise.all(
+    HOOKS.map(async (name) => {
+      const target = memory?.[name];
+      if (name === "memoryExtraction" && extract !== false) {
+        const own =
+          extract === true ? modelProfile : await profileAt("/memory/extract/profileId", extract.profileId);
+        return pinExtraction(registry, own.definition);
+      }
+      if (target === undefined) return undefined;
+      return at(`/memory/${name}/${hookReference(target).kind}`, () =>
+        pinHook(registry, { name, target, home: persona.library }, { defaultProfile, complete }),
+      );
+    }),
+  );
+  const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
+  const fallbacks = (await resolveFallbacks(registry, modelProfile)).map(completed);
+  const withTask = <Part extends { task?: PinnedTask }>({ task, ...part }: Part) => ({
+    ...part,
+    ...defined({ task: task && withModels(task, modelProfile.definition, complete) }),
+  });
+  const chain: VersionChain = {
+    persona,
+    tools: resolvedTools.map(withTask),
+    modelProfile: completed(modelProfile),
+    ...(fallbacks.length === 0 ? {} : { fallbacks }),
+    ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
+    ...defined({
+      contextAssembly: contextAssembly && withTask(contextAssembly),
+      memoryExtraction: memoryExtraction && withTask(memoryExtraction),
+    }),
+  };
+  checkSize(chain);
+  const { budget } = persona.definition;
+  if (budget !== undefined) checkPrices(chain, budget, `Persona "${nameOf(persona)}", `);
+  return chain;
+}
+
+/** Throws `INVALID_INPUT` for tasks and workflows that are too large to be pinned together. */
+export function checkSize({ tools, contextAssembly, memoryExtraction }: VersionChain): void {
+  const hooks = [contextAssembly, memoryExtraction];
+  const parts = [
+    ...[...tools, ...hooks].flatMap((part) => part?.task ?? []),
+    ...hooks.flatMap((part) => part?.workflow ?? []),
+  ];
+  if (parts.length === 0) return;
+  const bytes = utf8Length(JSON.stringify(parts));
+  if (bytes <= MAX_PINNED_BYTES) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `The tasks of the persona's tools and hooks, and the workflows of its hooks, have ${bytes} bytes as JSON together, with all that they refer to. The maximum is ${MAX_PINNED_BYTES}.`,
+  );
+}
+
+/** A profile and its origin. */
+type PinnedProfile = VersionChain["modelProfile"];
+
+/** Returns the fallbacks of a profile (CHAIN-3). Throws `NOT_FOUND` for a missing profile, `INVALID_INPUT` for too many. */
+export async function resolveFallbacks(
+  registry: Registry,
+  profile: Pick<PinnedProfile, "library" | "id" | "definition">,
+): Promise<PinnedProfile[]> {
+  const fallbacks: PinnedProfile[] = [];
+  const seen = new Set([nameOf(profile)]);
+  const add = async ({ library, definition }: Pick<PinnedProfile, "library" | "definition">) => {
+    for (const reference of definition.fallbacks ?? []) {
+      const target = parseReference(reference, library);
+      if (seen.has(nameOf(target))) continue;
+      if (fallbacks.length === MAX_FALLBACKS) {
+        throw new DramatisError(
+          "INVALID_INPUT",
+          `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including those of its fallbacks. Name fewer.`,
+        );
+      }
+      const fallback = await registry.modelProfile(target);
+      seen.add(nameOf(target));
+      fallbacks.push(fallback);
+      await add(fallback);
+    }
+  };
+  await add(profile);
+  return fallbacks;
+}
+
+/** Returns the tools of memory that a persona has beside its own. */
+function memoryTools(persona: Persona): LibraryReference[] {
+  return hasMemoryTools(persona) ? MEMORY_TOOLS.map(({ id }) => ({ library: builtIn.id, id })) : [];
+}
+
+function nameOf({ library, id }: { library?: string; id: string }): string {
+  return library === undefined ? id : formatReference({ library, id });
+}
+
+async function resolvePersona(
+  registry: Registry,
+  source: Persona | DefinitionReference,
+): Promise<VersionChain["persona"]> {
+  return isReference(source)
+    ? registry.persona(parseReference(source))
+    : inline("inline", completePersona(source));
+}
+
+function isReference(value: unknown): value is DefinitionReference {
+  return typeof value === "string" || (typeof value === "object" && value !== null && "library" in value);
+}
+
+/** Pins a definition that no library holds. */
+async function inline<Definition extends Persona | ModelProfile>(
+  id: string,
+  definition: Definition,
+): Promise<Pin & { definition: Definition }> {
+  return { id, version: 1, hash: await contentHash(definition), definition };
+}
+
+/** Throws `INVALID_INPUT` if two tools have the same name (CHAIN-2). */
+export function refuseEqualNames(tools: readonly (Pin & { definition: ToolDefinition })[]): void {
+  const byName = new Map<string, string>();
+  for (const { definition, ...pin } of tools) {
+    const other = byName.get(definition.name);
+    if (other !== undefined) {
+      throw new DramatisError(
+        "INVALID_INPUT",
+        `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is one of the tools of memory: rename the first, or set `memory.memoryTools` to false." : "Give the persona one of them."}`,
+      );
+    }
+    byName.set(definition.name, nameOf(pin));
+  }
+}

@@ -1,0 +1,12 @@
+/** The pauses between attempts. Pure. */
+import type { RetryPolicy } from "../../protocol/definition-parts.ts";
+import { MAX_TOOL_BACKOFF_MS } from "./tool-schema.ts";
+
+/** Returns the pause after a failed attempt, in milliseconds. */
+export function pauseAfter(
+  { backoffMs, backoff = "exponential", maxDelayMs = MAX_TOOL_BACKOFF_MS }: RetryPolicy,
+  attempt: number,
+): number {
+  const factor = backoff === "none" ? 1 : backoff === "linear" ? attempt : 2 ** (attempt - 1);
+  return Math.min(backoffMs * factor, maxDelayMs, MAX_TOOL_BACKOFF_MS);
+}

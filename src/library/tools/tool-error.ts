@@ -1,0 +1,21 @@
+/** The error of a tool. */
+import type { ToolErrorCode } from "../../protocol/executor-api.ts";
+
+/**
+ * Reports a failure to the model, when a tool's `execute` throws it. The model gets the code and the message, so the message
+ * should explain how to do better.
+ * @example throw new ToolError("No such city. Give its English name.", { code: "NOT_FOUND" });
+ */
+export class ToolError extends Error {
+  override readonly name = "ToolError";
+  /** `EXECUTION_FAILED` when absent. */
+  readonly code: ToolErrorCode;
+  /** `true` if the same call may succeed later; `false` when absent. */
+  readonly retriable: boolean;
+
+  constructor(message: string, options: { code?: ToolErrorCode; retriable?: boolean; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code ?? "EXECUTION_FAILED";
+    this.retriable = options.retriable ?? false;
+  }
+}

@@ -1,0 +1,81 @@
+/** Schemas of tools, and the limits of their calls. They are strict: an unknown field is an error, so a misspelt setting is never ignored. */
+import { z } from "zod";
+import { approvalNeedSchema } from "../../protocol/approval-schema.ts";
+import type { ToolDefinition } from "../../protocol/definitions.ts";
+import { hostsSchema } from "../../protocol/sub-agent.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { referenceSchema } from "../definitions/reference.ts";
+import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
+import { workflowTarget } from "./workflow-tool.ts";
+
+/** Maximum timeout of one attempt of a call, in milliseconds. */
+export const MAX_TIMEOUT_MS = 900_000;
+
+/** Timeout of one attempt of a tool that declares none, in milliseconds. */
+export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
+
+/** Maximum number of attempts of a tool's call, the first included. */
+export const MAX_TOOL_ATTEMPTS = 10;
+
+/** The longest pause between two attempts of a tool's call, in milliseconds. */
+export const MAX_TOOL_BACKOFF_MS = 60_000;
+
+/** Milliseconds before the second attempt of a tool that declares attempts, but no backoff. */
+export const DEFAULT_TOOL_BACKOFF_MS = 1_000;
+
+const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+
+/** The attempts of a tool as authors write them. */
+export const retrySchema = z.strictObject({
+  maxAttempts: z.exactOptional(z.int().min(1).max(MAX_TOOL_ATTEMPTS)),
+  backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+});
+
+/** Describes why a tool's time limit is not allowed; `null` if it is. Code has a lower maximum than agents and workflows. */
+export function timeoutProblem({
+  target,
+  timeoutMs,
+}: Pick<ToolDefinition, "target" | "timeoutMs">): string | null {
+  const isCode = agentTarget(target) === undefined && workflowTarget(target) === undefined;
+  if (!isCode || timeoutMs <= MAX_TIMEOUT_MS) return null;
+  return `Must be ${MAX_TIMEOUT_MS} at most for a tool that runs code.`;
+}
+
+/** Further attempts, as conversations and runs keep them. */
+export const pinnedRetrySchema = z.strictObject({
+  maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
+  backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
+  backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
+  maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+});
+
+/** A tool, without its code. */
+export const toolDefinitionSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens"),
+  description: z.string().min(1, "Must explain to the model when to use the tool.").max(10_000),
+  inputSchema: jsonObject.refine((schema) => schema.type === "object", {
+    error: "The input schema must describe an object: wrap it in z.object({…})",
+  }),
+  effect: z.enum(["pure", "idempotent", "once"]),
+  timeoutMs: z.int().min(1).max(MAX_AGENT_TIMEOUT_MS),
+  retry: z.exactOptional(pinnedRetrySchema),
+  hosts: z.exactOptional(hostsSchema),
+  async: z.exactOptional(z.boolean()),
+  approval: z.exactOptional(approvalNeedSchema),
+  target: z.exactOptional(
+    z.union(
+      [
+        z.strictObject({ task: referenceSchema }),
+        z.strictObject({ workflow: referenceSchema }),
+        agentTargetSchema,
+      ],
+      {
+        error:
+          "Must be {agent, mode?, modes?, handoff?}, with the id of an agent, {task}, with a reference to a task or a tool in code, or {workflow}, with a reference to a workflow.",
+      },
+    ),
+  ),
+  inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
+}) satisfies z.ZodType<ToolDefinition>;

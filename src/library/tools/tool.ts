@@ -1,0 +1,43 @@
+/** The context of a library's functions, and the form of its definitions. */
+import type { ToolState } from "../../protocol/executor-api.ts";
+import type { ToolMemory } from "../../protocol/tool-memory.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
+import type { Json } from "../../shared/json.ts";
+import type { DeferOptions, Deferred } from "./deferred.ts";
+
+/** The second argument of a tool's `execute`. */
+export interface ToolContext {
+  /** Stays the same in all attempts of a call. Use it as the idempotency key in requests to other services. */
+  operationId: string;
+  /** Aborts when the call is cancelled or its time is over. */
+  signal: AbortSignal;
+  /** The origin of the call: a turn of a conversation, or a run of a workflow, which has no `conversationId`. */
+  context: CallContext;
+  /** Durable values of the conversation, or of the workflow's run. */
+  state: ToolState;
+  /** The memory of the call's agent, in the scope of its persona. */
+  memory: ToolMemory;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /**
+   * Returns the handle by which the result of this call comes later: `return` it, after giving its `url` or `handle` to whoever
+   * will have the result. Not for `pure` tools.
+   *
+   * @example
+   * const deferred = await defer({ expiresInMs: 3_600_000 });
+   * await startPayment(amount, { webhook: deferred.url });
+   * return deferred;
+   */
+  defer(options?: DeferOptions): Promise<Deferred>;
+  /** Publishes the call's progress to readers of the conversation or the run. It is not stored, and the model does not see it. */
+  progress(value: Json): void;
+}
+
+/** A definition with its id in a library. */
+export interface Defined<Definition> {
+  readonly id: string;
+  readonly definition: Definition;
+}
+
+/** Runs a function of the deployed code. Checks the input first: throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
+export type Run = (input: unknown, context: ToolContext) => Promise<unknown>;
