@@ -48,21 +48,21 @@ const PARTS = {
     effects: ["core"],
     store: ["core"],
     reads: ["core", "store"],
-    door: ["core", "store", "reads"],
-    mirror: ["core", "reads"],
+    inbound: ["core", "store", "reads"],
+    projections: ["core", "reads"],
   },
   [COORDINATOR]: {
     core: [],
     effects: ["core"],
     store: ["core"],
     reads: ["core", "store"],
-    door: ["core", "store", "reads"],
+    inbound: ["core", "store", "reads"],
   },
   [TRIGGER]: {
     core: [],
     effects: ["core"],
     store: ["core"],
-    door: ["core", "store"],
+    inbound: ["core", "store"],
   },
 };
 
@@ -86,7 +86,7 @@ const DOES_IO = [
   "adapters/gateway",
   "adapters/resilience",
   "agents/(?:base|executor|agent)",
-  `${TRIGGER}/(?:door/hook|effects|runtime|store|trigger)`,
+  `${TRIGGER}/(?:inbound/hook|effects|runtime|store|trigger)`,
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
 ];
@@ -105,7 +105,7 @@ const USES_PLATFORM = [
   `${CONVERSATION}/conversation\\.ts`,
   `${COORDINATOR}/coordinator\\.ts`,
   `${TRIGGER}/trigger\\.ts`,
-  `${CONVERSATION}/door/session-guard\\.ts`,
+  `${CONVERSATION}/inbound/session-guard\\.ts`,
 ];
 
 const under = (folders) => `^src/(?:${folders.join("|")})/`;

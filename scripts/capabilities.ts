@@ -300,7 +300,7 @@ export const CAPABILITIES: readonly Capability[] = [
   {
     row: "A75",
     name: "Metadata of agents",
-    statement: "Free `metadata` of an agent round-trips and is mirrored in D1.",
+    statement: "Free `metadata` of an agent round-trips and is projected in D1.",
   },
   {
     row: "A76",

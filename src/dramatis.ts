@@ -36,7 +36,7 @@ import { builtInEmbeddings, builtInGateway } from "./gateways.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { defaultAuthorize } from "./http/auth/authorize.ts";
 import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
-import { completeLimits } from "./http/base/limits.ts";
+import { completeLimits } from "./http/base/http-limits.ts";
 import type { LibraryPorts } from "./library/authoring/authoring.ts";
 import { importedChain } from "./library/authoring/imported-chain.ts";
 import { CODE_TENANT } from "./library/registry/definition-source.ts";

@@ -20,7 +20,7 @@ export { dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/auth/authorize.ts";
 export { bearerToken } from "./http/auth/bearer.ts";
 export type { CorsOptions } from "./http/auth/cors.ts";
-export type { Limits } from "./http/base/limits.ts";
+export type { Limits } from "./http/base/http-limits.ts";
 export * as team from "./library/agents/team.ts";
 export {
   type Defined,

@@ -10,7 +10,7 @@ import type { MemoryEmbedding } from "./agents/agent/memory-embedder.ts";
 import type { Authorize, LocalEnv } from "./http/auth/authorize.ts";
 import type { CorsOptions } from "./http/auth/cors.ts";
 import type { JwtEnv } from "./http/auth/jwt.ts";
-import type { Limits } from "./http/base/limits.ts";
+import type { Limits } from "./http/base/http-limits.ts";
 import type { Library } from "./library/define/define.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";

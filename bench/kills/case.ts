@@ -5,7 +5,7 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { type Bundle, buildBundle } from "../harness/bundle.ts";
 import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";

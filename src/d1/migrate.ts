@@ -7,7 +7,7 @@
  * MIGRATE-3  Recorded migrations that this code does not contain, those of a newer release, are left alone.
  */
 import { systemClock } from "../ports/system.ts";
-import { MIGRATIONS, type Migration } from "./schema.ts";
+import { MIGRATIONS, type Migration } from "./d1-tables.ts";
 
 /** Databases that are up to date. Not a promise, which must not outlive the request that created it. */
 const current = new WeakSet<D1Database>();

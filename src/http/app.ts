@@ -11,7 +11,7 @@ import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
 import type { HttpEnv, HttpRoutes, RequestPorts } from "./base/context.ts";
-import { completeLimits, type Limits } from "./base/limits.ts";
+import { completeLimits, type Limits } from "./base/http-limits.ts";
 import { problem, problemOf } from "./base/problem.ts";
 import { unknownParameters } from "./base/query.ts";
 import { type PlatformLimiter, RequestLimiter } from "./base/request-limiter.ts";

@@ -17,7 +17,7 @@ import { runs } from "../../bench/kills/runs/scenario.ts";
 import { storm } from "../../bench/kills/storm.ts";
 import { checkTrees } from "../../bench/kills/trees/check.ts";
 import { trees } from "../../bench/kills/trees/scenario.ts";
-import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
 
 const PATIENCE_MS = 90_000;
 /** The turn that must fail pauses for half a minute in all. */

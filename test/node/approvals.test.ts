@@ -1,11 +1,11 @@
 /** Calls that need a person's approval: their wait, its outcomes, and what messages, stops, time and crashes do to it. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { shownStatus } from "../../src/agents/conversation/core/life.ts";
-import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { works } from "../../src/agents/conversation/core/waits.ts";
-import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/door/approve-below.ts";
+import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/inbound/approve-below.ts";
 import { defineLibrary, defineTool, type ToolOptions } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";

@@ -8,9 +8,9 @@ import {
   CLIENT_TOOL_TIMEOUT_MS,
   MAX_RECOVERIES,
   MIN_HEARTBEAT_MS,
-} from "../../src/agents/conversation/core/limits.ts";
-import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
-import { checkHistory, seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
+import { parseSubmissions, startTurnSchema } from "../../src/agents/conversation/inbound/requests.ts";
+import { checkHistory, seedEvents } from "../../src/agents/conversation/inbound/seed-history.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";

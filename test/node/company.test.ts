@@ -5,7 +5,7 @@ import {
   MAX_ACTIVE_CONTENT,
   MAX_ACTIVE_TURNS,
   MAX_AGENT_TURNS,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
 import { startTurns } from "../../src/agents/conversation/core/planning/turn-taking.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";

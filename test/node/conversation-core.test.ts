@@ -4,10 +4,6 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import { dueIn, effectsOf, endedEffects } from "../../src/agents/conversation/core/effects.ts";
-import { framesOf } from "../../src/agents/conversation/core/frames.ts";
-import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
-import { heldTurns } from "../../src/agents/conversation/core/isolation.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
@@ -16,7 +12,11 @@ import {
   MAX_RESUME_PAUSE_MS,
   MIN_HEARTBEAT_MS,
   NOTICES,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
+import { dueIn, effectsOf, endedEffects } from "../../src/agents/conversation/core/effects.ts";
+import { framesOf } from "../../src/agents/conversation/core/frames.ts";
+import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
+import { heldTurns } from "../../src/agents/conversation/core/isolation.ts";
 import { isOpen } from "../../src/agents/conversation/core/operation.ts";
 import {
   baseContext,

@@ -1,7 +1,7 @@
 /** Cron expressions and their next times in zones. */
 import { describe, expect, test } from "vitest";
 import { nextTime, parseCron } from "../../src/agents/trigger/core/cron.ts";
-import { parseCreate } from "../../src/agents/trigger/door/requests.ts";
+import { parseCreate } from "../../src/agents/trigger/inbound/requests.ts";
 
 /** The next times of an expression, as ISO texts. */
 function timesOf(expression: string, zone: string, after: string, count: number): string[] {

@@ -13,7 +13,7 @@ import { type ConversationState, NEW_STANDING } from "../../src/agents/conversat
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
-import { Handles } from "../../src/agents/conversation/door/handles.ts";
+import { Handles } from "../../src/agents/conversation/inbound/handles.ts";
 import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { allowAll } from "../../src/policy/gate.ts";

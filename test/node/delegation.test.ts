@@ -4,13 +4,13 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callEnvelopes, endedCalls } from "../../src/agents/conversation/core/call-envelopes.ts";
 import { callEnd } from "../../src/agents/conversation/core/call-time.ts";
-import type { PlanInput } from "../../src/agents/conversation/core/decisions.ts";
 import {
   CALL_GRACE_MS,
   MAX_CALL_DEPTH,
   MAX_OPEN_CALLS,
   MAX_TURN_RESULTS,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
+import type { PlanInput } from "../../src/agents/conversation/core/decisions.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type CallOrigin,

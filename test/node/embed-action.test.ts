@@ -19,7 +19,7 @@ import {
 } from "../../src/adapters/index.ts";
 import { MAX_EMBEDDED_LENGTH, MAX_HASHED_LENGTH, runEmbed } from "../../src/agents/executor/actions/embed.ts";
 import { TaskRecord } from "../../src/agents/executor/steps/task-record.ts";
-import { MAX_EMBEDDED_TEXTS } from "../../src/library/tasks/limits.ts";
+import { MAX_EMBEDDED_TEXTS } from "../../src/library/tasks/task-limits.ts";
 import type { Allowance } from "../../src/model/spending.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { LATE_RESULT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { toJson } from "../../src/agents/executor/output.ts";

@@ -6,7 +6,7 @@ import {
   MAX_EXPRESSION_LENGTH,
   MAX_EXPRESSION_PARTS,
   MAX_MAPPED_KEYS,
-} from "../../src/shared/expressions/limits.ts";
+} from "../../src/shared/expressions/expression-limits.ts";
 import { mapped, mappingIssues } from "../../src/shared/expressions/mapping.ts";
 import { ExpressionError } from "../../src/shared/expressions/values.ts";
 import { isJson, type Json, type JsonObject } from "../../src/shared/json.ts";

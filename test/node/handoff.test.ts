@@ -1,6 +1,6 @@
 /** The past that an agent is told of when it joins. */
 import { describe, expect, test } from "vitest";
-import { HANDOFF_SHARE, MAX_SAID_TURNS } from "../../src/agents/conversation/core/limits.ts";
+import { HANDOFF_SHARE, MAX_SAID_TURNS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { agentCall, modelInputSchema } from "../../src/library/tools/agent-tool.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";

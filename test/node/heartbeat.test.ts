@@ -1,8 +1,11 @@
 /** The heartbeat of running work, as a function of its age. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import {
+  MAX_HEARTBEAT_MS,
+  MIN_HEARTBEAT_MS,
+} from "../../src/agents/conversation/core/conversation-limits.ts";
 import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
-import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "../../src/agents/conversation/core/limits.ts";
 
 const age = fc.integer({ min: -3_600_000, max: 24 * 3_600_000 });
 

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { requestHttp } from "../../src/agents/executor/actions/http-request.ts";
 import { addressProblem, hostProblem, isPrivateHost } from "../../src/library/tasks/host-rules.ts";
-import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/limits.ts";
+import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/task-limits.ts";
 import { isJson, type Json } from "../../src/shared/json.ts";
 
 interface Seen {

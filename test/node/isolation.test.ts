@@ -1,13 +1,13 @@
 /** Turns under which their actor dies: who is counted, who pauses, who runs alone, and who fails. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { effectsOfTurns, type TurnEffect } from "../../src/agents/conversation/core/effects.ts";
-import { crashesOf, heldTurns, resumePause } from "../../src/agents/conversation/core/isolation.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_RECOVERIES,
   MAX_RESUME_PAUSE_MS,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
+import { effectsOfTurns, type TurnEffect } from "../../src/agents/conversation/core/effects.ts";
+import { crashesOf, heldTurns, resumePause } from "../../src/agents/conversation/core/isolation.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { EffectSignal, Signal } from "../../src/agents/conversation/core/signals.ts";

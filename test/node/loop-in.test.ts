@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { operationTraceparent } from "../../src/agents/conversation/core/trace.ts";

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { answerSchema } from "../../src/agents/base/mailbox/checks.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
+import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import {
   ACT_WITHIN_MS,
   delayAfter,
@@ -14,8 +15,7 @@ import {
   RECEIPT_KEPT_MS,
   REDELIVER_WITHIN_MS,
   SEND_WITHIN_MS,
-} from "../../src/agents/base/mailbox/limits.ts";
-import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+} from "../../src/agents/base/mailbox/mailbox-limits.ts";
 import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/base/mailbox/outbox-entry.ts";
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import { decideReceipt } from "../../src/agents/base/mailbox/receipt.ts";

@@ -2,7 +2,7 @@
 import type { ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
 import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
-import { fitsStrict } from "../../src/adapters/formats/openai/schema.ts";
+import { fitsStrict } from "../../src/adapters/formats/openai/openai-schema.ts";
 import { adapterFor } from "../../src/adapters/index.ts";
 import type { ModelContext } from "../../src/model/context.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";

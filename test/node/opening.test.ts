@@ -1,6 +1,6 @@
 /** The opening of a call's conversation, who may read it, and how calls go on, with real mailboxes on a virtual clock. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { CALL_GRACE_MS } from "../../src/agents/conversation/core/limits.ts";
+import { CALL_GRACE_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { AGENT_ASK, AGENT_CALL, AGENT_READERS } from "../../src/protocol/agent-call.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";

@@ -4,9 +4,9 @@ import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { StoredClock } from "../../src/agents/base/runtime/stored-clock.ts";
+import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
 import { dueIn, effectsOfTurn, endedEffects } from "../../src/agents/conversation/core/effects.ts";
-import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 import {
   type Operation,
   packOperation,

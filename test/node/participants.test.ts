@@ -2,13 +2,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { speakerOf } from "../../src/agents/conversation/core/caller.ts";
-import type { AgentDecision, PlanInput } from "../../src/agents/conversation/core/decisions.ts";
 import {
   MAX_AGENTS,
   MAX_SAID_LENGTH,
   MAX_SAID_TURNS,
   MAX_USERS,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
+import type { AgentDecision, PlanInput } from "../../src/agents/conversation/core/decisions.ts";
 import { addressee, mentionedIn } from "../../src/agents/conversation/core/planning/address.ts";
 import { planComplete } from "../../src/agents/conversation/core/planning/complete.ts";
 import { planJoin, planLeave } from "../../src/agents/conversation/core/planning/participants.ts";

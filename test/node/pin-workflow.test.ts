@@ -6,7 +6,7 @@ import { defineWorkflow, node, transition } from "../../src/library/define/defin
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { pinWorkflow } from "../../src/library/registry/pin.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
-import { MAX_LEVELS, MAX_PINNED_WORKFLOW_BYTES } from "../../src/library/workflows/limits.ts";
+import { MAX_LEVELS, MAX_PINNED_WORKFLOW_BYTES } from "../../src/library/workflows/workflow-limits.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 import { library, taskOf, workflow } from "../support/authored-library.ts";

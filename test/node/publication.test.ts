@@ -1,6 +1,6 @@
-/** A mirror of a directory that is slow, or down for a while. */
+/** A projection of a directory that is slow, or down for a while. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Mirror } from "../../src/agents/base/mirror/mirror.ts";
+import { Projection } from "../../src/agents/base/projections/projection.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -19,8 +19,8 @@ class World {
   listed = "";
   put: () => Promise<unknown> = async () => undefined;
 
-  begin(): Mirror {
-    return new Mirror({
+  begin(): Projection {
+    return new Projection({
       put: async () => {
         const { value } = this.stored;
         const again = await this.put();
@@ -40,15 +40,15 @@ class World {
     });
   }
 
-  async change(mirror: Mirror, value: string): Promise<void> {
+  async change(projection: Projection, value: string): Promise<void> {
     this.stored = { value, changedAt: this.now };
-    await mirror.note();
+    await projection.note();
   }
 
   /** Fires the wake-up. */
-  ring(mirror: Mirror): void {
+  ring(projection: Projection): void {
     this.now = this.armed ?? Number.NaN;
-    const again = mirror.wake();
+    const again = projection.wake();
     this.armed = again === null ? null : this.now + again;
   }
 }
@@ -78,13 +78,13 @@ test("PUB-1 the next life publishes a change if a life ends during a slow put", 
 
 test("PUB-2 a change during a put causes another put after it", async () => {
   const world = new World();
-  const mirror = world.begin();
+  const projection = world.begin();
   const waiting: (() => void)[] = [];
   world.put = () => new Promise<void>((resolve) => waiting.push(resolve));
-  await world.change(mirror, "old");
-  const published = mirror.publish();
-  await world.change(mirror, "new");
-  void mirror.publish();
+  await world.change(projection, "old");
+  const published = projection.publish();
+  await world.change(projection, "new");
+  void projection.publish();
   expect(waiting).toHaveLength(1);
   waiting[0]?.();
   await settled();
@@ -97,46 +97,46 @@ test("PUB-2 a change during a put causes another put after it", async () => {
 test("PUB-3 retries start after 15 seconds and back off to 15 minutes", async () => {
   const world = new World();
   world.put = () => Promise.reject(new Error("no such table"));
-  const mirror = world.begin();
-  await world.change(mirror, "first");
-  await mirror.publish();
+  const projection = world.begin();
+  await world.change(projection, "first");
+  await projection.publish();
   const pauses: number[] = [];
   for (let attempt = 0; attempt < 10; attempt++) {
     const before = world.now;
     // Every other attempt runs in a new life.
-    world.ring(attempt % 2 === 0 ? mirror : world.begin());
+    world.ring(attempt % 2 === 0 ? projection : world.begin());
     pauses.push(world.now - before);
     await settled();
   }
   const expected = [15 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 4 * MINUTE, 8 * MINUTE];
   expect(pauses).toEqual([...expected, 15 * MINUTE, 15 * MINUTE, 15 * MINUTE]);
   world.put = async () => undefined;
-  world.ring(mirror);
+  world.ring(projection);
   await settled();
   expect(world.listed).toBe("first");
-  await world.change(mirror, "second");
+  await world.change(projection, "second");
   expect(world.armed).toBe(world.now + 15 * SECOND);
 });
 
 test("PUB-4 a put that can do more later is repeated then, and by a change at once", async () => {
   const world = new World();
-  const mirror = world.begin();
+  const projection = world.begin();
   let puts = 0;
   world.put = async () => {
     puts += 1;
     return puts < 3 ? MINUTE : undefined;
   };
-  await world.change(mirror, "first");
+  await world.change(projection, "first");
   world.armed = null;
-  await mirror.publish();
+  await projection.publish();
   expect([puts, world.armed]).toEqual([1, world.now + MINUTE]);
-  await mirror.publish();
+  await projection.publish();
   expect(puts, "not before its time").toBe(1);
-  await world.change(mirror, "second");
-  await mirror.publish();
+  await world.change(projection, "second");
+  await projection.publish();
   expect(puts).toBe(2);
   world.now += MINUTE;
-  world.ring(mirror);
+  world.ring(projection);
   await settled();
-  expect([puts, world.armed, mirror.wake()]).toEqual([3, null, null]);
+  expect([puts, world.armed, projection.wake()]).toEqual([3, null, null]);
 });

@@ -7,10 +7,10 @@ import type { Client, ConnectionMemory } from "../../src/agents/base/sockets/cli
 import { createOutflows, Outflow, stallMs } from "../../src/agents/base/sockets/outflow.ts";
 import { NEW_FLOW, SocketReader } from "../../src/agents/base/sockets/socket-reader.ts";
 import { Stall } from "../../src/agents/base/sockets/stall.ts";
-import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
-import { MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
-import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
-import { messageOf } from "../../src/agents/conversation/door/requests.ts";
+import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/inbound/connections.ts";
+import { ConversationReaders } from "../../src/agents/conversation/inbound/readers.ts";
+import { messageOf } from "../../src/agents/conversation/inbound/requests.ts";
+import { MAX_READERS } from "../../src/agents/conversation/inbound/socket-limits.ts";
 import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversation/reads/frame-cursor.ts";
 import type { FrameText } from "../../src/agents/conversation/reads/frame-texts.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";

@@ -12,11 +12,11 @@ import {
   VersionedRecord,
 } from "../../src/agents/base/storage/schema-upgrade.ts";
 import { openSessionTables, SESSIONS_SCHEMA } from "../../src/agents/base/storage/session-tables.ts";
+import { CONVERSATION_SCHEMA } from "../../src/agents/conversation/store/conversation-tables.ts";
 import { Journal } from "../../src/agents/conversation/store/journal.ts";
-import { CONVERSATION_SCHEMA } from "../../src/agents/conversation/store/schema.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
-import { MIGRATIONS } from "../../src/d1/schema.ts";
+import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { LongText, type PackedText } from "../../src/memory/session/long-text.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";

@@ -1,8 +1,8 @@
 /** The rules of runs, one by one, as their core decides them. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MAX_TOKENS } from "../../src/agents/coordinator/core/limits.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+import { MAX_TOKENS } from "../../src/agents/coordinator/core/run-limits.ts";
 import { openGate } from "../../src/agents/coordinator/core/run-time.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import { merged } from "../../src/agents/coordinator/core/values.ts";

@@ -6,7 +6,7 @@ import { planQueue } from "../../src/agents/conversation/core/planning/order.ts"
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import type { RunInvited } from "../../src/agents/conversation/core/signals.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { parseStart } from "../../src/agents/coordinator/door/start-run.ts";
+import { parseStart } from "../../src/agents/coordinator/inbound/start-run.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { calledRunId } from "../../src/protocol/ids.ts";

@@ -1,11 +1,11 @@
 /** The bounds of a run, whatever its workflow and its input: steps, lengths, calls and runs below. */
 import { describe, expect, test } from "vitest";
 import { newRun } from "../../src/agents/coordinator/core/begin.ts";
-import { MAX_OPEN_CALLS } from "../../src/agents/coordinator/core/limits.ts";
 import { plan } from "../../src/agents/coordinator/core/plan.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+import { MAX_OPEN_CALLS } from "../../src/agents/coordinator/core/run-limits.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { PlayedRun } from "../support/workflows/play.ts";
 
 const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]));

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { childRunOf } from "../../src/agents/coordinator/core/child-run.ts";
 import { dueIn } from "../../src/agents/coordinator/core/effects.ts";
-import { CLOSE_MS } from "../../src/agents/coordinator/core/limits.ts";
+import { CLOSE_MS } from "../../src/agents/coordinator/core/run-limits.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { Random } from "../simulation/random.ts";
 import { each, numbers, played, recordOf } from "../support/workflows/spread.ts";
 import { PlayedTree, type TreeOptions } from "../support/workflows/tree.ts";

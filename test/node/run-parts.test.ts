@@ -1,8 +1,8 @@
 /** Fan-outs that are spread over runs of their own. `PART_SEEDS` sets how many random workflows are tried. */
 import { describe, expect, test } from "vitest";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { WorkflowDefinition } from "../../src/protocol/workflow-definition.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { fingerprint } from "../../src/shared/text.ts";

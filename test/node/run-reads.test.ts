@@ -6,7 +6,7 @@ import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import { readRunTrace } from "../../src/agents/coordinator/reads/run-trace.ts";
 import { journalPage } from "../../src/agents/coordinator/reads/run-views.ts";
 import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 

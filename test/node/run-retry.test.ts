@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isHeld } from "../../src/agents/coordinator/core/holds.ts";
-import { MAX_RETRIES } from "../../src/agents/coordinator/core/limits.ts";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+import { MAX_RETRIES } from "../../src/agents/coordinator/core/run-limits.ts";
 import { mayBeRetried, repeatedEffects } from "../../src/agents/coordinator/core/run-retry.ts";
 import type { NodeOutcome } from "../../src/agents/coordinator/core/state.ts";
 import { runView } from "../../src/agents/coordinator/reads/run-views.ts";

@@ -1,22 +1,22 @@
 /** A run that begins more at once than its outbox has room for: it begins the rest when there is room again. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { MAX_OUTBOX_BYTES, MAX_OUTBOX_ENVELOPES } from "../../src/agents/base/mailbox/limits.ts";
+import { MAX_OUTBOX_BYTES, MAX_OUTBOX_ENVELOPES } from "../../src/agents/base/mailbox/mailbox-limits.ts";
 import { newRun } from "../../src/agents/coordinator/core/begin.ts";
+import { plan } from "../../src/agents/coordinator/core/plan.ts";
+import { type RunEnvelope, runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
 import {
   AGENT_NODE_MS,
   MAX_COMMIT_START_BYTES,
   MAX_COMMIT_STARTS,
   MAX_OPEN_PARTS,
   PART_START_BYTES,
-} from "../../src/agents/coordinator/core/limits.ts";
-import { plan } from "../../src/agents/coordinator/core/plan.ts";
-import { type RunEnvelope, runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+} from "../../src/agents/coordinator/core/run-limits.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import type { Room } from "../../src/agents/coordinator/core/start-room.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { isAtRest } from "../../src/agents/coordinator/core/tree-room.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 

@@ -1,8 +1,8 @@
 /** Streams of a run's journal: what they hold for slow readers, and when they end. */
 
 import { describe, expect, test, vi } from "vitest";
-import { MAX_RUN_READERS, RunReaders } from "../../src/agents/coordinator/door/run-readers.ts";
-import { HIGH_WATER_MARK, STALL_MS } from "../../src/agents/coordinator/door/run-stream.ts";
+import { MAX_RUN_READERS, RunReaders } from "../../src/agents/coordinator/inbound/run-readers.ts";
+import { HIGH_WATER_MARK, STALL_MS } from "../../src/agents/coordinator/inbound/run-stream.ts";
 import { MAX_KEPT_BYTES, RunEvents } from "../../src/agents/coordinator/reads/run-events.ts";
 import type { RunJournalRow } from "../../src/agents/coordinator/store/run-journal.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";

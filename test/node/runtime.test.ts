@@ -6,8 +6,11 @@ import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import type { MetricsSink, RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
+import {
+  MAX_CALLS_PER_REPLY,
+  MAX_SHOWN_LENGTH,
+} from "../../src/agents/conversation/core/conversation-limits.ts";
 import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
-import { MAX_CALLS_PER_REPLY, MAX_SHOWN_LENGTH } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";

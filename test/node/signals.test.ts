@@ -2,17 +2,17 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { callerKey } from "../../src/agents/conversation/core/caller.ts";
-import { correlationOf } from "../../src/agents/conversation/core/correlation.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_QUEUED_BYTES,
   MAX_QUEUED_SIGNALS,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
+import { correlationOf } from "../../src/agents/conversation/core/correlation.ts";
 import { fitting } from "../../src/agents/conversation/core/planning/signal-queue.ts";
-import { Ingress } from "../../src/agents/conversation/door/ingress.ts";
-import { openSignal } from "../../src/agents/conversation/door/signal-envelope.ts";
-import { Stops } from "../../src/agents/conversation/door/stops.ts";
-import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
+import { Ingress } from "../../src/agents/conversation/inbound/ingress.ts";
+import { openSignal } from "../../src/agents/conversation/inbound/signal-envelope.ts";
+import { Stops } from "../../src/agents/conversation/inbound/stops.ts";
+import { UsageProjection } from "../../src/agents/conversation/projections/usage-projection.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import { defineLibrary } from "../../src/library/define/define.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
@@ -509,7 +509,7 @@ describe("the wake-up of the active window", () => {
     const room = await Room.create();
     const put = Promise.withResolvers<void>();
     let disarmed = 0;
-    const mirror = new UsageMirror({
+    const projection = new UsageProjection({
       clock: systemClock,
       state: () => ({ ...room.runtime.state, usage: { ...NO_USAGE, calls: 1 } }),
       directory: () => ({ putUsage: async () => put.resolve() }) as unknown as Directory,
@@ -518,10 +518,10 @@ describe("the wake-up of the active window", () => {
         disarmed += 1;
       },
     });
-    mirror.changed();
-    mirror.wake();
+    projection.changed();
+    projection.wake();
     await put.promise;
-    await vi.waitFor(() => expect(mirror.wake()).toBeNull());
+    await vi.waitFor(() => expect(projection.wake()).toBeNull());
     expect(disarmed).toBe(expected);
   });
 });

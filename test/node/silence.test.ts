@@ -6,12 +6,15 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import { ATTEMPT_TIMEOUT_MS } from "../../src/agents/base/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import { ATTEMPT_TIMEOUT_MS } from "../../src/agents/base/mailbox/mailbox-limits.ts";
+import {
+  MAX_RESUME_PAUSE_MS,
+  MODEL_ATTEMPTS,
+} from "../../src/agents/conversation/core/conversation-limits.ts";
 import { resumePause } from "../../src/agents/conversation/core/isolation.ts";
-import { MAX_RESUME_PAUSE_MS, MODEL_ATTEMPTS } from "../../src/agents/conversation/core/limits.ts";
-import { AGENT_TIMEOUT_MS, agentPart } from "../../src/agents/conversation/door/create-conversation.ts";
 import { conversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import { AGENT_TIMEOUT_MS, agentPart } from "../../src/agents/conversation/inbound/create-conversation.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";

@@ -1,11 +1,11 @@
 /** A D1 database that never answers: whoever asks it gets an error in time, from every query of the project. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Mirror } from "../../src/agents/base/mirror/mirror.ts";
+import { Projection } from "../../src/agents/base/projections/projection.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
+import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
-import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { CODE_TENANT } from "../../src/library/registry/definition-source.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -116,7 +116,7 @@ test("INTIME-1 PUB-1 a publication waits no longer than that, and is made once t
   const clock = new VirtualClock();
   let d1 = database(1);
   const puts: number[] = [];
-  const mirror = new Mirror({
+  const projection = new Projection({
     clock,
     put: async () => {
       puts.push(clock.now());
@@ -124,14 +124,14 @@ test("INTIME-1 PUB-1 a publication waits no longer than that, and is made once t
     },
     wakeup: { arm: async () => undefined, disarm: () => undefined },
   });
-  await mirror.note();
-  const published = mirror.publish();
+  await projection.note();
+  const published = projection.publish();
   await clock.advance(D1_TIMEOUT_MS);
   await published;
   d1 = database(2);
   await clock.advance(60_000);
-  mirror.wake();
-  await mirror.publish();
+  projection.wake();
+  await projection.publish();
   expect(puts).toHaveLength(2);
-  expect(mirror.wake()).toBeNull();
+  expect(projection.wake()).toBeNull();
 });

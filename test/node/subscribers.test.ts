@@ -1,8 +1,8 @@
 /** Frames on their way to readers: text in pieces, and connections that cannot be opened. */
 import { describe, expect, test } from "vitest";
 import type { Client } from "../../src/agents/base/sockets/client.ts";
-import { type ConnectionPorts, openConnection } from "../../src/agents/conversation/door/connections.ts";
 import { DeltaBuffer } from "../../src/agents/conversation/effects/delta-buffer.ts";
+import { type ConnectionPorts, openConnection } from "../../src/agents/conversation/inbound/connections.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";

@@ -6,8 +6,8 @@ import { markOfResult, markOfTurn } from "../../src/agents/conversation/core/mar
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { replyEvent, turnFromEvents } from "../../src/agents/conversation/core/turn-events.ts";
-import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { assemblyInput, extractionInput } from "../../src/agents/conversation/effects/hook-input.ts";
+import { seedEvents } from "../../src/agents/conversation/inbound/seed-history.ts";
 import { builtIn } from "../../src/library/built-in/built-in.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";

@@ -1,8 +1,8 @@
 /** Budgets and tasks that ask models: what is reserved, what may be sent, and what is charged where nobody knows the end. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { LeaseState } from "../../src/agents/conversation/core/lease.ts";
-import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 import { planStoppedTask } from "../../src/agents/conversation/core/planning/results.ts";
 import type { BudgetLeased } from "../../src/agents/conversation/core/signals.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";

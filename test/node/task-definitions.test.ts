@@ -15,7 +15,7 @@ import type { StepDefinition } from "../../src/protocol/task-definition.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import { filled, withDefaults } from "../../src/shared/json-schema/defaults.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
-import { MAX_TEMPLATE_LENGTH } from "../../src/shared/templates/limits.ts";
+import { MAX_TEMPLATE_LENGTH } from "../../src/shared/templates/template-limits.ts";
 
 const INPUT: JsonObject = { type: "object" };
 const mocks = (schemas: readonly JsonObject[]): StepDefinition[] =>

@@ -18,7 +18,7 @@ import { type ConversationState, NEW_STANDING } from "../../src/agents/conversat
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { noteWork, workTimes } from "../../src/agents/conversation/core/work-times.ts";
-import { startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
+import { startTurnSchema } from "../../src/agents/conversation/inbound/requests.ts";
 import { parseTraceparent, type Span, spanIdOf, traceIdOf, traceparentOf } from "../../src/model/span.ts";
 import { validate } from "../../src/shared/validation.ts";
 import { recordOf } from "../support/records.ts";

@@ -6,14 +6,14 @@ import { ExpressionError } from "../../src/shared/expressions/values.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
 import { checkBudget } from "../../src/shared/json-schema/violations.ts";
+import { render, templateIssues } from "../../src/shared/templates/template.ts";
 import {
   MAX_RENDERED_LENGTH,
   MAX_TEMPLATE_CODE,
   MAX_TEMPLATE_DEPTH,
   MAX_TEMPLATE_LENGTH,
   MAX_TEMPLATE_TAGS,
-} from "../../src/shared/templates/limits.ts";
-import { render, templateIssues } from "../../src/shared/templates/template.ts";
+} from "../../src/shared/templates/template-limits.ts";
 import { variablesOf } from "../../src/shared/templates/variables.ts";
 import { shorten } from "../../src/shared/text.ts";
 import { jsonValues } from "../support/json-values.ts";

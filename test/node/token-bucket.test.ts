@@ -1,7 +1,7 @@
 /** The token bucket's rules over random histories of takes and waits. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { completeLimits } from "../../src/http/base/limits.ts";
+import { completeLimits } from "../../src/http/base/http-limits.ts";
 import {
   isFull,
   type RateLimit,

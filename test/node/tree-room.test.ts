@@ -12,7 +12,7 @@ import {
   sharedRoom,
   shareOf,
 } from "../../src/agents/coordinator/core/tree-room.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { PinnedWorkflow } from "../../src/protocol/pinned-workflow.ts";
 import { RUN_REST, WORK_HELD } from "../../src/protocol/run-call.ts";
 import { Random } from "../simulation/random.ts";

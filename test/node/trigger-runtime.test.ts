@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { disabled, failed, scheduled, started, takeDue } from "../../src/agents/trigger/core/firing.ts";
-import { GIVE_UP_MS, MAX_PAUSE_MS } from "../../src/agents/trigger/core/limits.ts";
 import type { Firing, TriggerRecord } from "../../src/agents/trigger/core/record.ts";
+import { GIVE_UP_MS, MAX_PAUSE_MS } from "../../src/agents/trigger/core/trigger-limits.ts";
 import { TriggerRuntime } from "../../src/agents/trigger/runtime.ts";
 import { TriggerStore } from "../../src/agents/trigger/store/trigger-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";

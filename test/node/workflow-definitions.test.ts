@@ -13,15 +13,15 @@ import {
   type WorkflowOptions,
 } from "../../src/library/define/define-workflow.ts";
 import { formIssues } from "../../src/library/workflows/check-form.ts";
+import { checkWorkflow } from "../../src/library/workflows/soundness/check-workflow.ts";
 import {
   MAX_ITEM_NAMES,
   MAX_NODES,
   MAX_PATH_NAMES,
   MAX_TRANSITIONS,
   MAX_WRITTEN_PATHS,
-} from "../../src/library/workflows/limits.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
-import { checkWorkflow } from "../../src/library/workflows/soundness/check-workflow.ts";
+} from "../../src/library/workflows/workflow-limits.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { DramatisError, type InputIssue } from "../../src/shared/errors.ts";
 import { canonicalJson, type Json } from "../../src/shared/json.ts";
 import { inputIssues } from "../../src/shared/validation.ts";

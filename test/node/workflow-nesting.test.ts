@@ -8,7 +8,7 @@ import { defineWorkflow, node, transition, type Workflow } from "../../src/libra
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { pinWorkflow } from "../../src/library/registry/pin.ts";
 import type { Registry } from "../../src/library/registry/registry.ts";
-import { MAX_LEVELS } from "../../src/library/workflows/limits.ts";
+import { MAX_LEVELS } from "../../src/library/workflows/workflow-limits.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { PinnedWorkflow } from "../../src/protocol/pinned-workflow.ts";
 import { DramatisError } from "../../src/shared/errors.ts";

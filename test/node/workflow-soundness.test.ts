@@ -1,12 +1,16 @@
 /** The soundness check of workflows: each rule, with a broken graph and its mended neighbour, and random graphs judged by their runs. */
 import { describe, expect, test } from "vitest";
 import { formIssues } from "../../src/library/workflows/check-form.ts";
-import { MAX_FAN_OUT_DEPTH, MAX_NODES, MAX_TRANSITIONS } from "../../src/library/workflows/limits.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
 import { checkWorkflow } from "../../src/library/workflows/soundness/check-workflow.ts";
 import { findMeetings } from "../../src/library/workflows/soundness/meetings.ts";
 import type { Lookup } from "../../src/library/workflows/soundness/schemas.ts";
+import {
+  MAX_FAN_OUT_DEPTH,
+  MAX_NODES,
+  MAX_TRANSITIONS,
+} from "../../src/library/workflows/workflow-limits.ts";
+import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { WorkflowDefinition, WorkflowTransition } from "../../src/protocol/workflow-definition.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { Random } from "../simulation/random.ts";

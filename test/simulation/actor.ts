@@ -6,7 +6,7 @@
 import type { Connection } from "agents";
 import type { ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { openConnection, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
+import { openConnection, receiveFrame } from "../../src/agents/conversation/inbound/connections.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";

@@ -3,7 +3,7 @@ import {
   MAX_RECOVERIES,
   MODEL_ATTEMPTS,
   MODEL_BACKOFF_MS,
-} from "../../src/agents/conversation/core/limits.ts";
+} from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ModelCallRecord } from "./history.ts";

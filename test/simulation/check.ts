@@ -1,6 +1,6 @@
 /** Checks of every run, on its history. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
+import { NOTICES } from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";

@@ -7,12 +7,12 @@ import type { ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
 import { createOutflows } from "../../src/agents/base/sockets/outflow.ts";
 import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
-import type { ConnectionPorts } from "../../src/agents/conversation/door/connections.ts";
-import { Ingress } from "../../src/agents/conversation/door/ingress.ts";
-import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
-import { Stops } from "../../src/agents/conversation/door/stops.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
-import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
+import type { ConnectionPorts } from "../../src/agents/conversation/inbound/connections.ts";
+import { Ingress } from "../../src/agents/conversation/inbound/ingress.ts";
+import { ConversationReaders } from "../../src/agents/conversation/inbound/readers.ts";
+import { Stops } from "../../src/agents/conversation/inbound/stops.ts";
+import { UsageProjection } from "../../src/agents/conversation/projections/usage-projection.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Directory } from "../../src/d1/directory.ts";
@@ -111,7 +111,7 @@ export class Life implements Caller {
   readonly ingress: SignalDoor;
   readonly submit: Submit;
   readonly approve: Approve;
-  readonly #usage: UsageMirror;
+  readonly #usage: UsageProjection;
   readonly followers: ConversationReaders;
   /** Number of open streams, which keep the actor in memory. */
   readers = 0;
@@ -128,7 +128,7 @@ export class Life implements Caller {
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#runtimePorts());
-    this.#usage = this.#usageMirror();
+    this.#usage = this.#usageProjection();
     const approve: Approve = (...answer) => this.#takeApproval(answer);
     this.approve = actor.surroundings.variant.approve?.(approve) ?? approve;
     const submit: Submit = (results) => this.runtime.results.submit(results);
@@ -275,13 +275,13 @@ export class Life implements Caller {
     };
   }
 
-  #usageMirror(): UsageMirror {
+  #usageProjection(): UsageProjection {
     const { variant, directory } = this.actor.surroundings;
     const put = directory(this);
     const putUsage = variant.directory?.(put) ?? put;
-    return new UsageMirror({
+    return new UsageProjection({
       state: () => this.runtime.state,
-      // SAFETY: the mirror uses only these members.
+      // SAFETY: the projection uses only these members.
       directory: () => ({ putUsage }) as Directory,
       clock: this.clock,
       isDue: () => this.runtime.dueIn !== null,

@@ -1,5 +1,5 @@
 /** The seeded history of a simulated conversation. */
-import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
+import { seedEvents } from "../../src/agents/conversation/inbound/seed-history.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { Ids } from "../../src/ports/ids.ts";

@@ -4,8 +4,8 @@
  */
 import { nextTime, parseCron } from "../../src/agents/trigger/core/cron.ts";
 import { disabled, scheduled } from "../../src/agents/trigger/core/firing.ts";
-import { GIVE_UP_MS } from "../../src/agents/trigger/core/limits.ts";
 import type { Due, Firing, TriggerRecord } from "../../src/agents/trigger/core/record.ts";
+import { GIVE_UP_MS } from "../../src/agents/trigger/core/trigger-limits.ts";
 import { start } from "../../src/agents/trigger/effects/start.ts";
 import { TriggerRuntime } from "../../src/agents/trigger/runtime.ts";
 import { TriggerStore } from "../../src/agents/trigger/store/trigger-store.ts";

@@ -1,7 +1,7 @@
 /** The usage part of the directory in a simulation, with the production statement on SQLite. */
 
+import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import type { ConversationUsage } from "../../src/d1/directory.ts";
-import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { PUT_USAGE } from "../../src/d1/statements.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";

@@ -1,7 +1,7 @@
 /** A conversation in Node with a scripted provider, for cases that differ in tools, replies and options of a message only. */
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
-import { startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
+import { startTurnSchema } from "../../src/agents/conversation/inbound/requests.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Library } from "../../src/library/define/define.ts";

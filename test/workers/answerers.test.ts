@@ -1,6 +1,6 @@
 /** Who may answer requests for approval and gates, on the real Worker: each rule, at each entrance, by each kind of person. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { createClient } from "../../src/client/http.ts";
 import { pendingApprovals } from "../../src/client/state.ts";
 import type { ApprovalNeed } from "../../src/protocol/approval.ts";

@@ -3,7 +3,7 @@ import { exports } from "cloudflare:workers";
 import { Chat } from "@ai-sdk/react";
 import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { ConversationChatTransport } from "../../src/client/ai-sdk/index.ts";
 import { createClient } from "../../src/client/http.ts";
 import { type LiveConversation, pendingApprovals } from "../../src/client/state.ts";

@@ -4,7 +4,7 @@ import { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import OpenAI from "openai";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
-import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { LATE_RESULT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { ConversationChatTransport } from "../../src/client/ai-sdk/index.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
 import { cancelledOperations } from "./library.ts";

@@ -1,6 +1,6 @@
 /** Claims of clients' tool calls, on the real Worker, with the real sessions of several tabs. */
 import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { runClientTools } from "../../src/client/client-tools.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import type { Json } from "../../src/shared/json.ts";

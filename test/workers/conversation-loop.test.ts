@@ -15,7 +15,7 @@ import {
   NEW_STANDING,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
-import { TurnEnds } from "../../src/agents/conversation/door/turn-ends.ts";
+import { TurnEnds } from "../../src/agents/conversation/inbound/turn-ends.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";

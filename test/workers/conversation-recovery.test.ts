@@ -9,8 +9,11 @@ import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from
 import { OFFLINE_PROFILE } from "../../src/adapters/default-profile.ts";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import {
+  MAX_HEARTBEAT_MS,
+  MIN_HEARTBEAT_MS,
+} from "../../src/agents/conversation/core/conversation-limits.ts";
 import { resumePause } from "../../src/agents/conversation/core/isolation.ts";
-import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "../../src/agents/conversation/core/limits.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";

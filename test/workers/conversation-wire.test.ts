@@ -6,7 +6,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
-import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import type { Principal } from "../../src/shared/principal.ts";

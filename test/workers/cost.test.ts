@@ -12,7 +12,7 @@ import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
-import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
+import { seedEvents } from "../../src/agents/conversation/inbound/seed-history.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";

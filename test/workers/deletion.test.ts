@@ -3,8 +3,8 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
+import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { OTHER_TABLES, OWNED_TABLES } from "../../src/d1/owned-rows.ts";
-import { MIGRATIONS } from "../../src/d1/schema.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";

@@ -12,8 +12,8 @@ import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } 
 import { z } from "zod";
 import { durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { entrypointOf, namespaceOf } from "../../src/agents/base/lookup/exported-classes.ts";
-import { MAX_ATTEMPTS } from "../../src/agents/base/mailbox/limits.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import { MAX_ATTEMPTS } from "../../src/agents/base/mailbox/mailbox-limits.ts";
 import type { OutboxEntry } from "../../src/agents/base/mailbox/outbox-entry.ts";
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import { deadLetter as letterView } from "../../src/http/openapi/views.ts";

@@ -1,7 +1,7 @@
 /** Runs that are followed as server-sent events. */
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { describe, expect, test } from "vitest";
-import { MAX_RUN_READERS } from "../../src/agents/coordinator/door/run-readers.ts";
+import { MAX_RUN_READERS } from "../../src/agents/coordinator/inbound/run-readers.ts";
 import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf } from "./provider.ts";

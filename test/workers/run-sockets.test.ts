@@ -3,7 +3,7 @@ import { evictDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { FLOOD } from "../../src/agents/base/sockets/flood.ts";
-import { MAX_RUN_READERS } from "../../src/agents/coordinator/door/run-readers.ts";
+import { MAX_RUN_READERS } from "../../src/agents/coordinator/inbound/run-readers.ts";
 import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf } from "./provider.ts";

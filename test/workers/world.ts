@@ -3,7 +3,7 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } fro
 import { exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { expect, onTestFinished, vi } from "vitest";
-import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { LATE_RESULT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";

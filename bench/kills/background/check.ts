@@ -7,7 +7,7 @@
  *         acts once and a kill made its outcome unknown.
  * KILL-14 A tool that acts once is called once per operation. A result that was taken by its handle is the outcome.
  */
-import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/limits.ts";
+import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/conversation-limits.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
 import type { Violation } from "../check/records.ts";
 import type { BackgroundFinal, BackgroundHistory, SentBatch } from "./history.ts";

@@ -1,5 +1,5 @@
 /** KILL-1 to KILL-3, KILL-9 and KILL-10: messages and their turns. */
-import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/limits.ts";
+import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/conversation-limits.ts";
 import type { History, SentMessage } from "../history.ts";
 import { contentOf } from "../script.ts";
 import {

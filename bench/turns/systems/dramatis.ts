@@ -4,7 +4,7 @@
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
+import { conversationRecord } from "../../../src/agents/conversation/inbound/create-conversation.ts";
 import { dramatis } from "../../../src/dramatis.ts";
 import {
   defineLibrary,

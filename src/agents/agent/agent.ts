@@ -44,7 +44,7 @@ import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
-import { Mirror } from "../base/mirror/mirror.ts";
+import { Projection } from "../base/projections/projection.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
@@ -115,7 +115,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       removal: () => this.#removal.wake(),
       import: () => this.#backup.wake(),
     });
-    readonly #listing = new Mirror({
+    readonly #listing = new Projection({
       clock: systemClock,
       wakeup: this.#wakeups.named("directory"),
       put: async () => ports.directory(this.env)?.putAgent(this.#store.identity()),

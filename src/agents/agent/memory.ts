@@ -22,7 +22,7 @@ import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
-import { Mirror } from "../base/mirror/mirror.ts";
+import { Projection } from "../base/projections/projection.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { MemoryUpkeep, type UpkeepPorts } from "./upkeep.ts";
@@ -61,7 +61,7 @@ export class AgentMemory {
   readonly upkeep: MemoryUpkeep;
   readonly #index: SearchIndex;
   readonly #copies: Copies;
-  readonly #mirror: Mirror;
+  readonly #projection: Projection;
   readonly #search: MemorySearch;
   readonly #clock: Clock;
 
@@ -86,13 +86,13 @@ export class AgentMemory {
       ...ports,
       index: this.#index,
       objects: stores.objects,
-      noted: async () => void (await Promise.all([this.#mirror.note(), this.upkeep.noted()])),
-      committed: () => void this.#mirror.publish(),
+      noted: async () => void (await Promise.all([this.#projection.note(), this.upkeep.noted()])),
+      committed: () => void this.#projection.publish(),
     });
     this.extractions = new Extractions(this.corpus);
     this.upkeep = new MemoryUpkeep({ ...ports.upkeep, clock, corpus: this.corpus });
     this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: () => this.#pump() });
-    this.#mirror = new Mirror({
+    this.#projection = new Projection({
       clock,
       wakeup: ports.wakeup,
       put: () => this.#put(),
@@ -105,12 +105,12 @@ export class AgentMemory {
 
   /** Starts what is due. Returns the milliseconds until the next call; `null` if the copies are up to date. */
   wake(): number | null {
-    return this.#mirror.wake();
+    return this.#projection.wake();
   }
 
   /** Begins to bring the copies up to date. */
   publish(): void {
-    void this.#mirror.publish();
+    void this.#projection.publish();
   }
 
   async status(): Promise<MemoryStatus> {
@@ -154,7 +154,7 @@ export class AgentMemory {
   /** Begins work that no change has brought. */
   #awaken(): void {
     try {
-      this.#mirror.note().catch((error: unknown) => console.error(error));
+      this.#projection.note().catch((error: unknown) => console.error(error));
       this.publish();
     } catch (error) {
       console.error(error);

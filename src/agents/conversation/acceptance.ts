@@ -15,8 +15,8 @@ import type { Signal, UserMessage } from "./core/signals.ts";
 import type { ConversationState } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
-import { checkRepeated, repliedMessage, startedTurn } from "./door/message-checks.ts";
 import { type ConversationMedia, checkNewMedia, hasMedia } from "./effects/media.ts";
+import { checkRepeated, repliedMessage, startedTurn } from "./inbound/message-checks.ts";
 
 export interface AcceptancePorts {
   clock: Pick<Clock, "now">;

@@ -30,7 +30,7 @@ import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { resultOf } from "./core/planning/agent-call.ts";
 import type { AgentEnded, Signal } from "./core/signals.ts";
 import type { Turn } from "./core/turn.ts";
-import { operationAt } from "./door/message-checks.ts";
+import { operationAt } from "./inbound/message-checks.ts";
 import type { LargeResults } from "./large-results.ts";
 import type { Opening } from "./opening.ts";
 import type { ConversationUnit } from "./runtime.ts";

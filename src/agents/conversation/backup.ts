@@ -37,7 +37,7 @@ import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { runningExtractions } from "./core/hooks.ts";
 import { type ConversationIdentity, type ConversationState, runningCompactions } from "./core/state.ts";
-import { checkKeeper } from "./door/access.ts";
+import { checkKeeper } from "./inbound/access.ts";
 import { readAll } from "./read-all.ts";
 import type { ConversationQueries } from "./reads/queries.ts";
 import type { ConversationRuntime } from "./runtime.ts";

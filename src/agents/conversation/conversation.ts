@@ -3,7 +3,7 @@
  * answers errors as data. The shell in `runtime.ts` does the work.
  *
  * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
- * models and tools, whose outcomes return to the shell as signals. Beside it, `reads/` answers queries, and `mirror/`
+ * models and tools, whose outcomes return to the shell as signals. Beside it, `reads/` answers queries, and `projections/`
  * publishes to the agent, the directory and the metrics sink.
  */
 
@@ -64,11 +64,11 @@ import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
 import { checkOpen } from "./core/life.ts";
 import { CALL_TURN, type ConversationState } from "./core/state.ts";
-import { CallEnds } from "./door/call-ends.ts";
-import { isReadable } from "./door/client-frames.ts";
-import { admit, openConnection, receiveFrame } from "./door/connections.ts";
-import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./door/requests.ts";
 import { Entrance } from "./entrance.ts";
+import { CallEnds } from "./inbound/call-ends.ts";
+import { isReadable } from "./inbound/client-frames.ts";
+import { admit, openConnection, receiveFrame } from "./inbound/connections.ts";
+import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./inbound/requests.ts";
 import { KeptConversation } from "./kept-conversation.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";

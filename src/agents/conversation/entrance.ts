@@ -22,22 +22,22 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { Client } from "../base/sockets/client.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker, mayRead, noConversation, noConversationAt } from "./door/access.ts";
-import { approveBelow } from "./door/approve-below.ts";
-import { Claims } from "./door/claims.ts";
-import type { ConnectionPorts } from "./door/connections.ts";
+import { checkReader, checkSpeaker, mayRead, noConversation, noConversationAt } from "./inbound/access.ts";
+import { approveBelow } from "./inbound/approve-below.ts";
+import { Claims } from "./inbound/claims.ts";
+import type { ConnectionPorts } from "./inbound/connections.ts";
 import {
   agentPart,
   checkActorName,
   checkSameRequest,
   conversationRecord,
   parseCreate,
-} from "./door/create-conversation.ts";
-import { Ingress } from "./door/ingress.ts";
-import { Participants } from "./door/participants.ts";
-import { approvalSchema, messageOf, parseSubmissions, startTurnSchema } from "./door/requests.ts";
-import { seedEvents } from "./door/seed-history.ts";
-import { Stops } from "./door/stops.ts";
+} from "./inbound/create-conversation.ts";
+import { Ingress } from "./inbound/ingress.ts";
+import { Participants } from "./inbound/participants.ts";
+import { approvalSchema, messageOf, parseSubmissions, startTurnSchema } from "./inbound/requests.ts";
+import { seedEvents } from "./inbound/seed-history.ts";
+import { Stops } from "./inbound/stops.ts";
 import type { ConversationParts } from "./parts.ts";
 import { conversationView, resolvedApproval } from "./reads/views.ts";
 

@@ -29,7 +29,7 @@ import { plainText } from "../../shared/content.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
-import type { Mirror } from "../base/mirror/mirror.ts";
+import type { Projection } from "../base/projections/projection.ts";
 import { Removal, type RemovalStep } from "../base/removal/removal.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { Erasure } from "./core/erase-entry.ts";
@@ -38,7 +38,7 @@ import { extractionOf } from "./core/hooks.ts";
 import type { Operation } from "./core/operation.ts";
 import { type ConversationState, runningCompactions } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
-import { checkKeeper } from "./door/access.ts";
+import { checkKeeper } from "./inbound/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { quotingTurns, TO_REMOVE } from "./store/entry-eraser.ts";
 
@@ -51,7 +51,7 @@ export interface ErasingPorts {
   /** `null` where attachments are not stored. */
   attachments: AttachmentStore | null;
   /** The conversation's entry in the directory. */
-  listing: Pick<Mirror, "note" | "publish">;
+  listing: Pick<Projection, "note" | "publish">;
   /** Finds the actor of another conversation of the tenant. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "remove">>;
 }

@@ -6,8 +6,8 @@ import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { AGENT_INVITE } from "../../protocol/run-invitation.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { noConversationAt } from "./door/access.ts";
-import { GuardedSessionAgent } from "./door/session-guard.ts";
+import { noConversationAt } from "./inbound/access.ts";
+import { GuardedSessionAgent } from "./inbound/session-guard.ts";
 import type { ConversationParts } from "./parts.ts";
 
 /** Milliseconds in which the SDK ends an actor that was destroyed. */

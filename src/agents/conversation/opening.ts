@@ -30,7 +30,7 @@ import { NotNow } from "../base/mailbox/handlers.ts";
 import { resultEnvelope } from "./core/call-envelopes.ts";
 import { callerOf } from "./core/planning/agent-call.ts";
 import type { ConversationIdentity } from "./core/state.ts";
-import { agentPart, checkChainLength, severalOf } from "./door/create-conversation.ts";
+import { agentPart, checkChainLength, severalOf } from "./inbound/create-conversation.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 
 export interface OpeningPorts {

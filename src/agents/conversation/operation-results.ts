@@ -20,9 +20,9 @@ import { answeredBy } from "./core/shown-call.ts";
 import type { ApprovalResolved, EffectSignal, Signal } from "./core/signals.ts";
 import { type ConversationState, chainOf } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
-import type { RunEnd } from "./door/call-ends.ts";
-import type { Handles } from "./door/handles.ts";
-import { operationAt } from "./door/message-checks.ts";
+import type { RunEnd } from "./inbound/call-ends.ts";
+import type { Handles } from "./inbound/handles.ts";
+import { operationAt } from "./inbound/message-checks.ts";
 import type { LargeResults } from "./large-results.ts";
 
 export interface OperationResultsPorts {

@@ -7,8 +7,8 @@ import type { Span, SpanExporter } from "../../model/span.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { approvalsMirror } from "../base/mirror/approvals-mirror.ts";
-import type { Mirror } from "../base/mirror/mirror.ts";
+import { approvalsProjection } from "../base/projections/approvals-projection.ts";
+import type { Projection } from "../base/projections/projection.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
@@ -16,17 +16,17 @@ import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
 import { type BackupPorts, ConversationBackup } from "./backup.ts";
 import { waitingCalls } from "./core/waiting-calls.ts";
-import { mayRead } from "./door/access.ts";
-import { broughtBy } from "./door/participants.ts";
-import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Erasing } from "./erasing.ts";
+import { mayRead } from "./inbound/access.ts";
+import { broughtBy } from "./inbound/participants.ts";
+import { ConversationReaders } from "./inbound/readers.ts";
 import { takeLearnedAnswers } from "./learned-answers.ts";
 import { takeLeaseAnswers } from "./lease-answers.ts";
-import { Announcement } from "./mirror/announcement.ts";
-import { UsageMirror } from "./mirror/usage-mirror.ts";
 import { Opening, type OpeningPorts } from "./opening.ts";
 import { type Outbound, type OutgoingPorts, outgoing } from "./outgoing.ts";
+import { Announcement } from "./projections/announcement.ts";
+import { UsageProjection } from "./projections/usage-projection.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { ConversationRemoval, type ConversationRemovalPorts } from "./removal.ts";
 import { takeRunInvitations } from "./run-invitations.ts";
@@ -98,9 +98,9 @@ export class ConversationParts {
     { early: ["window"] },
   );
   readonly announcement: Announcement;
-  readonly usage: UsageMirror;
+  readonly usage: UsageProjection;
   /** The calls that wait for people, in the directory. */
-  readonly approvals: Mirror;
+  readonly approvals: Projection;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly readers: ConversationReaders;
@@ -120,14 +120,14 @@ export class ConversationParts {
       clock,
       wakeup: this.wakeups.named("directory"),
     });
-    this.usage = new UsageMirror({
+    this.usage = new UsageProjection({
       state: () => this.runtime.state,
       directory,
       clock,
       isDue: () => this.runtime.dueIn !== null,
       disarm: () => this.wakeups.disarm("window"),
     });
-    this.approvals = approvalsMirror({
+    this.approvals = approvalsProjection({
       clock,
       directory,
       wakeup: this.wakeups.named("approvals"),

@@ -17,7 +17,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkKeeper } from "./door/access.ts";
+import { checkKeeper } from "./inbound/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 

@@ -26,8 +26,8 @@ import { resultEnvelope } from "./core/call-envelopes.ts";
 import type { Invitation, RunInvited } from "./core/signals.ts";
 import type { ConversationIdentity } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
-import { operationAt } from "./door/message-checks.ts";
 import { invitation } from "./effects/join.ts";
+import { operationAt } from "./inbound/message-checks.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 
 export interface RunInvitationPorts {

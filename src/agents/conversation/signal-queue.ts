@@ -15,7 +15,7 @@ import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import type { Acceptance, AcceptingUnit } from "./acceptance.ts";
 import { callerKey } from "./core/caller.ts";
-import { DRAIN_STEP } from "./core/limits.ts";
+import { DRAIN_STEP } from "./core/conversation-limits.ts";
 import { fitting, mayDrain, queueOf } from "./core/planning/signal-queue.ts";
 import type { QueuedMessage, RefusedMessage, Signal, UserMessage } from "./core/signals.ts";
 import {
@@ -24,7 +24,7 @@ import {
   type SignalQueue,
   takesPart,
 } from "./core/state.ts";
-import { isSameMessage, keyConflict } from "./door/message-checks.ts";
+import { isSameMessage, keyConflict } from "./inbound/message-checks.ts";
 
 /** The unit of work in which messages of the queue begin their turns. */
 interface DrainingUnit extends AcceptingUnit {

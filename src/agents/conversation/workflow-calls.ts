@@ -39,8 +39,8 @@ import { failure } from "./core/planning/tool-call.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
-import { operationAt } from "./door/message-checks.ts";
 import type { HookRuns } from "./effects/hook-runs.ts";
+import { operationAt } from "./inbound/message-checks.ts";
 import type { LargeResults } from "./large-results.ts";
 import type { ConversationUnit } from "./runtime.ts";
 

@@ -59,8 +59,8 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
-import { approvalsMirror } from "../base/mirror/approvals-mirror.ts";
-import { Mirror } from "../base/mirror/mirror.ts";
+import { approvalsProjection } from "../base/projections/approvals-projection.ts";
+import { Projection } from "../base/projections/projection.ts";
 import { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
@@ -75,9 +75,10 @@ import { unknownRun } from "./core/record.ts";
 import { beginsWork } from "./core/run-envelopes.ts";
 import { isOver } from "./core/state.ts";
 import { shownStatus } from "./core/work.ts";
-import { RunReaders } from "./door/run-readers.ts";
-import { RunSockets } from "./door/run-sockets.ts";
-import { RunWaiters } from "./door/run-waiters.ts";
+import { RunTelemetry } from "./effects/run-telemetry.ts";
+import { RunReaders } from "./inbound/run-readers.ts";
+import { RunSockets } from "./inbound/run-sockets.ts";
+import { RunWaiters } from "./inbound/run-waiters.ts";
 import {
   answerCheck,
   cannotDefer,
@@ -89,8 +90,7 @@ import {
   parseStart,
   refuseWaiting,
   requestHash,
-} from "./door/start-run.ts";
-import { RunTelemetry } from "./effects/run-telemetry.ts";
+} from "./inbound/start-run.ts";
 import { RunEvents } from "./reads/run-events.ts";
 import { readRunTrace } from "./reads/run-trace.ts";
 import { journalPage, outerView, runSummary, runView, runWorkflow, waitingGates } from "./reads/run-views.ts";
@@ -188,7 +188,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       },
     });
     /** The gates that wait for people, in the directory. */
-    readonly #approvals = approvalsMirror({
+    readonly #approvals = approvalsProjection({
       clock: systemClock,
       wakeup: this.#wakeups.named("approvals"),
       directory: () => ports.directory(this.env),
@@ -205,7 +205,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       (work) => this.ctx.waitUntil(work),
     );
     /** The run's entry in the directory. */
-    readonly #listing = new Mirror({
+    readonly #listing = new Projection({
       clock: systemClock,
       wakeup: this.#wakeups.named("directory"),
       put: async () => {

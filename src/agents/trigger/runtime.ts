@@ -12,14 +12,14 @@ import type { TriggerStarted } from "../../protocol/trigger-api.ts";
 import { DramatisError, toErrorData } from "../../shared/errors.ts";
 import { ArmedWakeup, type WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { dueIn, failed, started, takeDue } from "./core/firing.ts";
-import { ATTEMPT_MS, DELIVERY_KEPT_MS, MIN_PAUSE_MS } from "./core/limits.ts";
 import type { Firing, TriggerRecord } from "./core/record.ts";
+import { ATTEMPT_MS, DELIVERY_KEPT_MS, MIN_PAUSE_MS } from "./core/trigger-limits.ts";
 import { TriggerStore } from "./store/trigger-store.ts";
 
 export interface TriggerPorts extends WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
-  /** As `Mirror.note`: publishes a change that somebody made. Called in the transaction that makes it. */
+  /** As `Projection.note`: publishes a change that somebody made. Called in the transaction that makes it. */
   note(): Promise<void>;
   /** Starts a run or a turn, once for each key. Throws what refuses it. */
   start(firing: Firing): Promise<TriggerStarted>;

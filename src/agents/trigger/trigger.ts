@@ -20,11 +20,12 @@ import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import { Mirror } from "../base/mirror/mirror.ts";
+import { Projection } from "../base/projections/projection.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { TriggerRecord } from "./core/record.ts";
-import { beforeBody, checkSigned, newSecret, startsWith } from "./door/hook.ts";
+import { actorOf, start } from "./effects/start.ts";
+import { beforeBody, checkSigned, newSecret, startsWith } from "./inbound/hook.ts";
 import {
   changed,
   checkChanger,
@@ -36,8 +37,7 @@ import {
   triggerSummary,
   triggerView,
   updateTime,
-} from "./door/requests.ts";
-import { actorOf, start } from "./effects/start.ts";
+} from "./inbound/requests.ts";
 import { TriggerRuntime } from "./runtime.ts";
 
 /** Everything that an application provides to its triggers. */
@@ -90,7 +90,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         ),
     });
 
-    readonly #listing = new Mirror({
+    readonly #listing = new Projection({
       clock: systemClock,
       wakeup: this.#wakeups.named("directory"),
       put: async () => {

@@ -11,7 +11,7 @@ import {
 import type { DefinitionKind, DefinitionTypes } from "../../library/definitions/definition.ts";
 import type { DefinitionKey } from "../../library/definitions/reference.ts";
 import type { Registry } from "../../library/registry/registry.ts";
-import { workflowSchema } from "../../library/workflows/schema.ts";
+import { workflowSchema } from "../../library/workflows/workflow-schema.ts";
 import { validate } from "../../shared/validation.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";

@@ -1,6 +1,11 @@
 /** The bodies and queries of requests about memories. */
 import { z } from "zod";
-import { MAX_BATCH, MAX_METADATA_FILTERS, MAX_NAME_LENGTH, MAX_RESULTS } from "../../memory/corpus/limits.ts";
+import {
+  MAX_BATCH,
+  MAX_METADATA_FILTERS,
+  MAX_NAME_LENGTH,
+  MAX_RESULTS,
+} from "../../memory/corpus/corpus-limits.ts";
 import { isMemoryId } from "../../memory/corpus/memory-id.ts";
 import { checkSizes } from "../../memory/corpus/schemas.ts";
 import {

@@ -9,10 +9,10 @@ import { issuesText } from "../../shared/validation.ts";
 import { isWrongReference } from "../definitions/placed.ts";
 import { type DefinitionKey, formatReference, parseReference } from "../definitions/reference.ts";
 import type { Registry } from "../registry/registry.ts";
-import { MAX_WORKFLOW_ISSUES } from "../workflows/limits.ts";
 import { Nesting, type Part, readAll } from "../workflows/nesting.ts";
 import { checkWorkflow } from "../workflows/soundness/check-workflow.ts";
 import type { KnownSchemas } from "../workflows/soundness/schemas.ts";
+import { MAX_WORKFLOW_ISSUES } from "../workflows/workflow-limits.ts";
 import type { LibraryPorts } from "./authoring.ts";
 
 /** Returns the workflow. Throws `INVALID_INPUT` with the places of its problems. */

@@ -16,9 +16,9 @@ import { modelProfileSchema } from "../personas/persona-schema.ts";
 import { pinTask, type TaskParts } from "../tasks/pin.ts";
 import { promptSchema } from "../tasks/prompt.ts";
 import { taskSchema } from "../tasks/task-schema.ts";
-import { MAX_LEVELS } from "../workflows/limits.ts";
-import { workflowSchema } from "../workflows/schema.ts";
 import { checkWorkflow } from "../workflows/soundness/check-workflow.ts";
+import { MAX_LEVELS } from "../workflows/workflow-limits.ts";
+import { workflowSchema } from "../workflows/workflow-schema.ts";
 import { codeActionSchema, pinnedTaskSchema, pinnedWorkflowSchema } from "./imported-schemas.ts";
 
 /** Begins the messages about what a file has pinned. */

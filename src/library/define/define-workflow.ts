@@ -29,9 +29,9 @@ import {
   type Task,
   type Workflow,
 } from "../tasks/built.ts";
-import { workflowSchema } from "../workflows/schema.ts";
 import { checkWorkflow } from "../workflows/soundness/check-workflow.ts";
 import type { Lookup } from "../workflows/soundness/schemas.ts";
+import { workflowSchema } from "../workflows/workflow-schema.ts";
 
 export type { EmbeddedInWorkflow as Embedded, Workflow } from "../tasks/built.ts";
 

@@ -22,8 +22,8 @@ import { utf8Length } from "../../shared/utf8.ts";
 import { placed } from "../definitions/placed.ts";
 import { formatReference, type LibraryReference, parseReference } from "../definitions/reference.ts";
 import { withModels } from "../tasks/pin.ts";
-import { MAX_PINNED_WORKFLOW_BYTES } from "../workflows/limits.ts";
 import { Nesting, type Part, partsOf, readAll } from "../workflows/nesting.ts";
+import { MAX_PINNED_WORKFLOW_BYTES } from "../workflows/workflow-limits.ts";
 import type { Registry, Resolved } from "./registry.ts";
 
 /** Tasks that are read at a time. */

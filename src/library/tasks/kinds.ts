@@ -16,18 +16,18 @@ import {
 } from "../../protocol/task-definition.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
-import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
+import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/template-limits.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { MAX_TIMEOUT_MS } from "../tools/tool-schema.ts";
 import { hostProblem } from "./host-rules.ts";
+import { schemaCheck } from "./schema-check.ts";
 import {
   MAX_ACTION_HOSTS,
   MAX_ANSWER_TOKENS,
   MAX_GATE_MS,
   MAX_MOCK_DELAY_MS,
   MAX_PROMPT_TOKENS,
-} from "./limits.ts";
-import { schemaCheck } from "./schema-check.ts";
+} from "./task-limits.ts";
 
 /** The references of an action. */
 interface Refers {

@@ -2,12 +2,12 @@
 import { z } from "zod";
 import type { PromptDefinition } from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
-import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { templateIssues } from "../../shared/templates/template.ts";
+import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/template-limits.ts";
 import { memberOf } from "../definitions/schema-paths.ts";
-import { MAX_PROMPT_EXAMPLES } from "./limits.ts";
 import { missingVariables } from "./reads.ts";
 import { objectSchemaCheck, schemaCheck, withKeywords } from "./schema-check.ts";
+import { MAX_PROMPT_EXAMPLES } from "./task-limits.ts";
 
 const template = z
   .string()

@@ -4,10 +4,10 @@ import type { InputIssue } from "../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { checkValue } from "../../shared/json-schema/check-value.ts";
 import { alternativeOf, filled } from "../../shared/json-schema/defaults.ts";
+import type { Schema } from "../../shared/json-schema/json-schema.ts";
 import { type Meter, Spent } from "../../shared/json-schema/meter.ts";
 import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../shared/json-schema/read-schema.ts";
-import type { Schema } from "../../shared/json-schema/schema.ts";
 import { checkBudget } from "../../shared/json-schema/violations.ts";
 import { issueAt, jsonPointer } from "../../shared/validation.ts";
 

@@ -22,8 +22,8 @@ import { referenceSchema } from "../definitions/reference.ts";
 import { MAX_TOOL_BACKOFF_MS } from "../tools/tool-schema.ts";
 import { normalAction, optionIssues } from "./actions-schema.ts";
 import { asksPerson } from "./kinds.ts";
-import { MAX_STEP_ATTEMPTS, MAX_STEPS } from "./limits.ts";
 import { AREA_NAMES, pathProblem } from "./paths.ts";
+import { MAX_STEP_ATTEMPTS, MAX_STEPS } from "./task-limits.ts";
 
 const mapping = z.record(z.string().min(1).max(200), z.string().min(1));
 const outcome = z.enum(["continue", "skip", "succeed", "fail"]);

@@ -14,10 +14,10 @@ import {
   MAX_TOOL_BACKOFF_MS,
 } from "../tools/tool-schema.ts";
 import { actionSchemas } from "./actions-schema.ts";
-import { MAX_STEP_ATTEMPTS } from "./limits.ts";
 import { readIssues } from "./reads.ts";
 import { objectSchemaCheck, schemaCheck, schemaIssues } from "./schema-check.ts";
 import { normalSteps, stepsIssues } from "./steps-schema.ts";
+import { MAX_STEP_ATTEMPTS } from "./task-limits.ts";
 
 /** The attempts of a task. */
 export const taskRetrySchema: z.ZodType<TaskRetry> = z.strictObject({

@@ -23,8 +23,8 @@ import {
   transitionExpressions,
 } from "./expressions.ts";
 import { firstIssues } from "./first-issues.ts";
-import { MAX_ITEM_NAMES, MAX_WORKFLOW_EXPRESSIONS, MAX_WRITTEN_PATHS } from "./limits.ts";
 import { mergeSourceProblem, writtenPathProblem } from "./paths.ts";
+import { MAX_ITEM_NAMES, MAX_WORKFLOW_EXPRESSIONS, MAX_WRITTEN_PATHS } from "./workflow-limits.ts";
 
 /** Issues that are made one by one, so that those beyond the first ones cost nothing. */
 type Issues = Generator<InputIssue, void>;

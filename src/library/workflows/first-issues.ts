@@ -1,6 +1,6 @@
 /** The cut of a workflow's issues. Pure. */
 import type { InputIssue } from "../../shared/errors.ts";
-import { MAX_WORKFLOW_ISSUES } from "./limits.ts";
+import { MAX_WORKFLOW_ISSUES } from "./workflow-limits.ts";
 
 /** Returns the first issues, at most `MAX_WORKFLOW_ISSUES`. Those of a generator beyond them are not made. */
 export function firstIssues(found: Iterable<InputIssue>): InputIssue[] {

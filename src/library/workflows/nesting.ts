@@ -18,7 +18,7 @@ import {
   type LibraryReference,
   parseReference,
 } from "../definitions/reference.ts";
-import { MAX_LEVELS, MAX_PARTS } from "./limits.ts";
+import { MAX_LEVELS, MAX_PARTS } from "./workflow-limits.ts";
 
 /** A workflow that was found. */
 export interface Source extends DefinitionKey {

@@ -5,7 +5,7 @@
  */
 import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
 import { cut } from "../../shared/text.ts";
-import { MAX_PATH_NAMES } from "./limits.ts";
+import { MAX_PATH_NAMES } from "./workflow-limits.ts";
 
 const WRITTEN = /^(state|output)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
 const MERGED = /^_branch\.output((?:\.[A-Za-z_][A-Za-z0-9_]*)*)$/;

@@ -10,7 +10,7 @@ import { UNICODE_RULE } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
 import { invalidAt } from "../../shared/validation.ts";
-import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./limits.ts";
+import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./corpus-limits.ts";
 import { numberOf } from "./memory-id.ts";
 import { content, isOrdered, metadata, name, ORDER } from "./schemas.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { cut } from "../../shared/text.ts";
-import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";
+import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./corpus-limits.ts";
 import type { IndexQuery } from "./memory-index.ts";
 import type { CheckedFilter, querySchema } from "./schemas.ts";
 import type { Visible } from "./visibility.ts";

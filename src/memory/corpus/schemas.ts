@@ -26,7 +26,7 @@ import {
   MAX_NAME_LENGTH,
   MAX_OPERATIONS,
   MAX_RESULTS,
-} from "./limits.ts";
+} from "./corpus-limits.ts";
 import { isMemoryId } from "./memory-id.ts";
 
 const text = z.string().refine((value) => value.isWellFormed(), UNICODE_RULE);

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../shared/json.ts";
 import { wholeLength } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
-import { EXCERPT_LENGTH, MAX_INLINE_BYTES } from "./limits.ts";
+import { EXCERPT_LENGTH, MAX_INLINE_BYTES } from "./corpus-limits.ts";
 
 /** A memory. Times are milliseconds since the epoch. */
 export interface StoredMemory {

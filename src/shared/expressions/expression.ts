@@ -12,8 +12,8 @@
 import { type ASTNode, Environment, ParseError } from "@marcbachmann/cel-js";
 import { type Json, MAX_DEPTH } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
+import { MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_LENGTH, MAX_EXPRESSION_PARTS } from "./expression-limits.ts";
 import { FUNCTIONS, includes } from "./functions.ts";
-import { MAX_EXPRESSION_DEPTH, MAX_EXPRESSION_LENGTH, MAX_EXPRESSION_PARTS } from "./limits.ts";
 import {
   asBool,
   asList,

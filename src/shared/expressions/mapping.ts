@@ -10,7 +10,11 @@ import type { Json, JsonObject } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
 import { jsonPointer } from "../validation.ts";
 import { compileExpression, type Expression } from "./expression.ts";
-import { MAX_EXPRESSION_LENGTH, MAX_MAPPED_KEYS, STEPS_OF_EXPRESSION_CHARACTER } from "./limits.ts";
+import {
+  MAX_EXPRESSION_LENGTH,
+  MAX_MAPPED_KEYS,
+  STEPS_OF_EXPRESSION_CHARACTER,
+} from "./expression-limits.ts";
 import { checkName, ExpressionError } from "./values.ts";
 
 /** The expression of each member. */

@@ -1,7 +1,7 @@
 /** The values of expressions: JSON, and `undefined` for what is missing. Pure. */
 import type { Json, JsonObject } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
-import { UNITS_OF_STEP } from "./limits.ts";
+import { UNITS_OF_STEP } from "./expression-limits.ts";
 
 /** `undefined` is a missing member. It equals `null` everywhere, but a mapping leaves it out. */
 export type Value = Json | undefined;

@@ -8,9 +8,9 @@ import { format as formats } from "@cfworker/json-schema";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { shorten } from "../text.ts";
 import { jsonPointer } from "../validation.ts";
+import type { ReadSchema, Schema, SchemaNode } from "./json-schema.ts";
 import { type Meter, Spent } from "./meter.ts";
 import { type Pattern, stepsOfMatch } from "./pattern.ts";
-import type { ReadSchema, Schema, SchemaNode } from "./schema.ts";
 import { areEqual, CHARACTERS_PER_STEP, duplicates, isMultipleOf } from "./values.ts";
 
 /** A value's part that does not fit. */

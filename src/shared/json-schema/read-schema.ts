@@ -11,10 +11,6 @@ import { defined } from "../defined.ts";
 import type { InputIssue } from "../errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { issueAt, jsonPointer } from "../validation.ts";
-import { isChecked, keywordProblem } from "./keywords.ts";
-import { Spent } from "./meter.ts";
-import { type Pattern, Patterns } from "./pattern.ts";
-import { UnsupportedPattern } from "./pattern-syntax.ts";
 import {
   LIST_KEYWORDS,
   MAP_KEYWORDS,
@@ -24,7 +20,11 @@ import {
   type SchemaMap,
   type SchemaNode,
   schemasInPlace,
-} from "./schema.ts";
+} from "./json-schema.ts";
+import { isChecked, keywordProblem } from "./keywords.ts";
+import { Spent } from "./meter.ts";
+import { type Pattern, Patterns } from "./pattern.ts";
+import { UnsupportedPattern } from "./pattern-syntax.ts";
 
 /** Maximum number of schemas that one schema applies to the same value: itself, and those it combines or refers to. */
 const MAX_IN_PLACE = 1_000;

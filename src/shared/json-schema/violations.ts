@@ -2,9 +2,9 @@
 import type { Json, JsonObject } from "../json.ts";
 import { issuesText } from "../validation.ts";
 import { checkValue, type Violation } from "./check-value.ts";
+import type { ReadSchema } from "./json-schema.ts";
 import { Meter, Spent } from "./meter.ts";
 import { readSchema } from "./read-schema.ts";
-import type { ReadSchema } from "./schema.ts";
 
 /** Steps of checks that run without a break, such as those of all tool calls of one reply. They block the isolate. */
 const MAX_CHECK_STEPS = 250_000;

@@ -12,8 +12,8 @@ import {
 import { isJsonObject, type JsonObject } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
 import { FILTERS } from "./filters.ts";
-import { MAX_RANGE_ITEMS, MAX_TEMPLATE_DEPTH } from "./limits.ts";
 import { syntax, tooDeep } from "./parse.ts";
+import { MAX_RANGE_ITEMS, MAX_TEMPLATE_DEPTH } from "./template-limits.ts";
 import { isBlank, isEmpty, isTrue, numberOf, readMember, textOf } from "./values.ts";
 
 /** A loop while it runs. */

@@ -21,7 +21,7 @@ import {
   MAX_TEMPLATE_TAGS,
   STEPS_OF_CODE_CHARACTER,
   STEPS_OF_TAG,
-} from "./limits.ts";
+} from "./template-limits.ts";
 
 /** The tags with content, and those that stand alone. */
 const BLOCKS = new Set(["if", "unless", "case", "for", "capture", "comment", "raw"]);

@@ -33,8 +33,8 @@ import { checkName, ExpressionError, type Value } from "../expressions/values.ts
 import type { JsonObject } from "../json.ts";
 import { Meter, Spent } from "../json-schema/meter.ts";
 import { compileEquality, compileToken, compileValue, type Frame, type Names } from "./expressions.ts";
-import { MAX_RENDERED_LENGTH, MAX_TEMPLATE_DEPTH } from "./limits.ts";
 import { parse, syntax, tooDeep } from "./parse.ts";
+import { MAX_RENDERED_LENGTH, MAX_TEMPLATE_DEPTH } from "./template-limits.ts";
 import { isTrue, itemsOf, numberOf, spendMade, textOf } from "./values.ts";
 
 /** Writes a part of a template. Reports a `break` or a `continue` for the loop around it. */

@@ -2,7 +2,7 @@
 import { ExpressionError, memberOf, spendText, type Value } from "../expressions/values.ts";
 import { isJsonObject, type Json, MAX_DEPTH } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
-import { MAX_RENDERED_LENGTH } from "./limits.ts";
+import { MAX_RENDERED_LENGTH } from "./template-limits.ts";
 
 /** Members that no template reads, although JSON may have them. */
 const BLOCKED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);

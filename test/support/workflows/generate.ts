@@ -1,5 +1,5 @@
 /** Random definitions of workflows: graphs that are built to be sound, those with a few changes, and graphs of any edges. */
-import { workflowSchema } from "../../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../../src/library/workflows/workflow-schema.ts";
 import {
   MERGE_STRATEGIES,
   type WorkflowDefinition,

@@ -4,7 +4,7 @@ import type { RunChange } from "../../../src/agents/coordinator/core/draft.ts";
 import { plan } from "../../../src/agents/coordinator/core/plan.ts";
 import type { RunSignal } from "../../../src/agents/coordinator/core/signals.ts";
 import type { NodeOutcome, RunState, Token } from "../../../src/agents/coordinator/core/state.ts";
-import { workflowSchema } from "../../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../../src/library/workflows/workflow-schema.ts";
 import type { PinnedNodeTask } from "../../../src/protocol/pinned-workflow.ts";
 import type { RunEntry, RunEntryType } from "../../../src/protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../src/shared/json.ts";

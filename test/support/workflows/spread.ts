@@ -1,6 +1,6 @@
 /** Runs of a workflow with one fan-out, which is spread above a width. */
 import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
-import { workflowSchema } from "../../../src/library/workflows/schema.ts";
+import { workflowSchema } from "../../../src/library/workflows/workflow-schema.ts";
 import type { WorkflowDefinition } from "../../../src/protocol/workflow-definition.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 import { Random } from "../../simulation/random.ts";

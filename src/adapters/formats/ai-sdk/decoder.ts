@@ -12,7 +12,7 @@ import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { filled, membersOf, stringOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { tokenUsage, total, usageDeltas } from "../common/usage.ts";
-import { AiSdkReplyParts } from "./parts.ts";
+import { AiSdkReplyParts } from "./ai-sdk-parts.ts";
 
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["stop", "stop"],

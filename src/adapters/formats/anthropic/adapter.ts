@@ -31,9 +31,9 @@ import {
 } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, type SpeakerTurn, type TurnFormat } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
+import { enforceable } from "./anthropic-schema.ts";
 import { AnthropicDecoder } from "./decoder.ts";
 import { ANTHROPIC_CALLS, ANTHROPIC_NAME_LENGTH, anthropicTurns } from "./messages.ts";
-import { enforceable } from "./schema.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "messages", "system", "tools", "tool_choice", "output_config"];

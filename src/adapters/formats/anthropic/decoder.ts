@@ -16,7 +16,7 @@ import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { membersOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { finerCounts, RunningCounts, sum, tokenUsage, total } from "../common/usage.ts";
-import { AnthropicReplyParts } from "./parts.ts";
+import { AnthropicReplyParts } from "./anthropic-parts.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();

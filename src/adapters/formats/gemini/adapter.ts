@@ -21,8 +21,8 @@ import { checkChoice, ownTools, settings, unsupported, withChoice } from "../com
 import { firstTurns, instructed, laterTurns, type TurnFormat } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { GeminiDecoder } from "./decoder.ts";
+import { geminiSchema } from "./gemini-schema.ts";
 import { GEMINI_CALLS, geminiTurns, generationOf, toName } from "./messages.ts";
-import { geminiSchema } from "./schema.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];

@@ -14,7 +14,7 @@ import { inBandError, readErrorBody } from "../../errors/model-errors.ts";
 import { finishReason, ReplyDecoder } from "../common/decoder.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { finerCounts, sum, tokenUsage, usageDeltas } from "../common/usage.ts";
-import { GeminiReplyParts } from "./parts.ts";
+import { GeminiReplyParts } from "./gemini-parts.ts";
 
 const object = z.custom<JsonObject>(isJsonObject);
 const text = z.string().nullish();

@@ -29,7 +29,7 @@ import {
 import { joinedInstructions } from "../common/turns.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { cacheKey, TOOL_PARAMETERS } from "../openai/adapter.ts";
-import { fitsStrict, withoutLookaround } from "../openai/schema.ts";
+import { fitsStrict, withoutLookaround } from "../openai/openai-schema.ts";
 import { ResponsesDecoder } from "./decoder.ts";
 import { RESPONSES_CALLS, toItems } from "./messages.ts";
 import { isStored } from "./native.ts";

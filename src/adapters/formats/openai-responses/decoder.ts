@@ -10,7 +10,7 @@ import { membersOf, objects, stringOf } from "../common/json.ts";
 import { nativeDeltas } from "../common/native.ts";
 import { openaiUsage, usageDeltas } from "../common/usage.ts";
 import { responsesError } from "./errors.ts";
-import { ResponsesReplyParts } from "./parts.ts";
+import { ResponsesReplyParts } from "./responses-parts.ts";
 
 /** Keys that a plain text or call has too. */
 const IDENTIFYING = ["id", "status", "refusal"];

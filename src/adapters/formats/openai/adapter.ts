@@ -31,7 +31,7 @@ import { fitLength, plainName, SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, continued, settings, withChoice } from "../common/request.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { openaiMedia } from "./media.ts";
-import { fitsStrict, withoutLookaround } from "./schema.ts";
+import { fitsStrict, withoutLookaround } from "./openai-schema.ts";
 
 /** Calls as OpenAI takes them: ids of at most 40 characters, with room for a number behind an id. */
 const CALLS = chatCalls({ toName: plainName, idLength: 34 });

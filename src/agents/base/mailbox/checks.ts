@@ -25,7 +25,7 @@ import {
   MAX_ERROR_ISSUES,
   MAX_ISSUE_CHARACTERS,
   SEND_WITHIN_MS,
-} from "./limits.ts";
+} from "./mailbox-limits.ts";
 
 /** Returns a copy of the envelope to send, and its size in bytes. Throws `INVALID_INPUT` or `TOO_LARGE`. */
 export function checkOutgoing(

@@ -16,7 +16,7 @@ import type { Principal } from "../../../shared/principal.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { toIso } from "../../../shared/time.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
-import { MAX_SHOWN_BODY_BYTES } from "./limits.ts";
+import { MAX_SHOWN_BODY_BYTES } from "./mailbox-limits.ts";
 
 /** An envelope after its last attempt. */
 export interface DeadLetter {

@@ -20,9 +20,9 @@ import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { boundedError, checkIncoming } from "./checks.ts";
-import type { DeadLetterMirror } from "./dead-letter-mirror.ts";
+import type { DeadLetterProjection } from "./dead-letter-projection.ts";
 import { type AfterCommit, type Handlers, NotNow, runEffects } from "./handlers.ts";
-import { MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./limits.ts";
+import { MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./mailbox-limits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { decideReceipt, type Receipt } from "./receipt.ts";
@@ -41,7 +41,7 @@ export class Inbox {
     private readonly store: MailboxStore,
     private readonly handlers: Handlers,
     private readonly outbox: Outbox,
-    private readonly letters: DeadLetterMirror,
+    private readonly letters: DeadLetterProjection,
   ) {}
 
   async receive(input: unknown, attemptInput: unknown): Promise<Answer> {

@@ -22,7 +22,7 @@ import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { type ActorSchema, REFUSED_RETRY_MS, StorageRefusal, upgrade } from "../storage/schema-upgrade.ts";
 import { deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
-import { DeadLetterMirror } from "./dead-letter-mirror.ts";
+import { DeadLetterProjection } from "./dead-letter-projection.ts";
 import {
   Handlers,
   type OutcomeHandler,
@@ -31,7 +31,7 @@ import {
   type ReceiveHandler,
 } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
-import { REDELIVER_WITHIN_MS } from "./limits.ts";
+import { REDELIVER_WITHIN_MS } from "./mailbox-limits.ts";
 import { Outbox, type OutboxRoom, type SendOptions } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { Settlement } from "./settlement.ts";
@@ -45,13 +45,13 @@ export class Mailbox {
   #isUpToDate = false;
   readonly #handlers = new Handlers();
   readonly #store: MailboxStore;
-  readonly #letters: DeadLetterMirror;
+  readonly #letters: DeadLetterProjection;
   readonly #outbox: Outbox;
   readonly #inbox: Inbox;
 
   constructor(private readonly ports: MailboxPorts) {
     this.#store = new MailboxStore(ports.database, ports.keyValue);
-    this.#letters = new DeadLetterMirror(ports, this.#store);
+    this.#letters = new DeadLetterProjection(ports, this.#store);
     const settlement = new Settlement(ports, this.#store, this.#handlers, this.#letters);
     this.#outbox = new Outbox(ports, this.#store, settlement);
     this.#inbox = new Inbox(ports, this.#store, this.#handlers, this.#outbox, this.#letters);

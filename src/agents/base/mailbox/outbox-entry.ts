@@ -14,7 +14,7 @@ import type { Envelope } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import { delayAfter, MAX_ATTEMPTS, MAX_DELAY_MS } from "./limits.ts";
+import { delayAfter, MAX_ATTEMPTS, MAX_DELAY_MS } from "./mailbox-limits.ts";
 
 export interface OutboxEntry {
   readonly envelope: Envelope;

@@ -39,7 +39,7 @@ import {
   OWED_BYTES,
   OWED_ENVELOPES,
   WAKE_AFTER_SEND_MS,
-} from "./limits.ts";
+} from "./mailbox-limits.ts";
 import {
   isLastAttempt,
   newEntry,

@@ -12,7 +12,7 @@ import { ageOf } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import { ACT_WITHIN_MS, MAX_CLOCK_AHEAD_MS } from "./limits.ts";
+import { ACT_WITHIN_MS, MAX_CLOCK_AHEAD_MS } from "./mailbox-limits.ts";
 
 /** A receiver's record of an operation. */
 export type Receipt =

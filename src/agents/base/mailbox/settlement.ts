@@ -7,9 +7,9 @@
 
 import { firstOperationId } from "../../../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
-import type { DeadLetterMirror } from "./dead-letter-mirror.ts";
+import type { DeadLetterProjection } from "./dead-letter-projection.ts";
 import type { AfterCommit, Handlers } from "./handlers.ts";
-import { MAX_ATTEMPTS } from "./limits.ts";
+import { MAX_ATTEMPTS } from "./mailbox-limits.ts";
 import type { OutboxEntry, Outcome } from "./outbox-entry.ts";
 import type { MailboxPorts } from "./ports.ts";
 import type { MailboxStore } from "./store.ts";
@@ -19,7 +19,7 @@ export class Settlement {
     private readonly ports: MailboxPorts,
     private readonly store: MailboxStore,
     private readonly handlers: Handlers,
-    private readonly letters: DeadLetterMirror,
+    private readonly letters: DeadLetterProjection,
   ) {}
 
   /**

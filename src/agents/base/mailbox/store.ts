@@ -19,7 +19,7 @@ import {
   MAX_PAGE_BYTES,
   OWED_ENVELOPES,
   TRIM_BATCH,
-} from "./limits.ts";
+} from "./mailbox-limits.ts";
 import type { OutboxEntry } from "./outbox-entry.ts";
 import type { Receipt } from "./receipt.ts";
 

@@ -59,9 +59,9 @@ import { jurisdictionOf } from "../../../shared/location.ts";
 import { cut, shorten, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { userOf } from "./called-workflow.ts";
+import { CALL_GRACE_MS } from "./conversation-limits.ts";
 import { correlationOf } from "./correlation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { CALL_GRACE_MS } from "./limits.ts";
 import {
   awaitsApproval,
   isOpen,

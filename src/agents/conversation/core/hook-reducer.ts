@@ -3,12 +3,12 @@ import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts"
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { hookRunMark } from "./called-workflow.ts";
+import { EXTRACTION_FAILURES, MAX_EXTRACTIONS, MAX_LOST_EXTRACTIONS } from "./conversation-limits.ts";
 import type { AssemblyDecision, CycleNotes, ExtractionDecision, FailureText } from "./decisions.ts";
 import { handedOver, learnedEntry, learnerOf } from "./hand-over.ts";
 import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { EXTRACTION_FAILURES, MAX_EXTRACTIONS, MAX_LOST_EXTRACTIONS } from "./limits.ts";
 import { reservedAs, type TaskReservation } from "./operation.ts";
 import { keptTold, toldEntries } from "./planning/recalled.ts";
 import type { MemoriesLearned } from "./signals.ts";

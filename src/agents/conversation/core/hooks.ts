@@ -10,7 +10,7 @@ import { operationId, type TurnKey } from "../../../protocol/ids.ts";
 import type { MemoryScope, MemorySubject } from "../../../protocol/memory.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { HOOK_TIMEOUT_MS } from "./limits.ts";
+import { HOOK_TIMEOUT_MS } from "./conversation-limits.ts";
 import type { Operation, TaskReservation } from "./operation.ts";
 
 /** The index of the reply of a hook's operation, which no reply requested. */

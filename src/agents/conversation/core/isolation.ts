@@ -8,7 +8,7 @@
  * ISOLATE-3  A turn begins again at once after its first crash, and after a pause that grows with each further one.
  * ISOLATE-4  When a turn ends, no running turn is paused.
  */
-import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./limits.ts";
+import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./conversation-limits.ts";
 import { runnableOperations, type Turn } from "./turn.ts";
 
 /** Returns the number of crashes under a turn since its last outcome. */

@@ -16,7 +16,7 @@ import type { LeaseRequest } from "../../../protocol/budget-lease.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { LEASED_CALLS } from "./limits.ts";
+import { LEASED_CALLS } from "./conversation-limits.ts";
 
 /** Amounts are sums since the conversation began. */
 export interface LeaseState {

@@ -26,7 +26,7 @@ import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import type { Jurisdiction } from "../../../shared/location.ts";
-import { CALL_GRACE_MS } from "./limits.ts";
+import { CALL_GRACE_MS } from "./conversation-limits.ts";
 
 /** Answers the call: the deployed code of a tool, in the Executor; the client; another agent; or the run of a workflow. */
 export type OperationTarget = "code" | "client" | "agent" | "workflow";

@@ -12,7 +12,7 @@
  */
 
 import { contextTokens } from "../../../library/definitions/version-chain.ts";
-import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
+import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/task-limits.ts";
 import { inputLimit, inputTokens } from "../../../memory/session/prompt-tokens.ts";
 import { MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
 import {

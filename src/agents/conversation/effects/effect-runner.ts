@@ -13,6 +13,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
 import { hookRunOf } from "../core/called-run.ts";
+import { HOOK_TIMEOUT_MS, PURE_WINDOW_MS } from "../core/conversation-limits.ts";
 import {
   type AssemblyEffect,
   type CompactionEffect,
@@ -23,7 +24,6 @@ import {
   type OperationEffect,
 } from "../core/effects.ts";
 import { hookOperation } from "../core/hooks.ts";
-import { HOOK_TIMEOUT_MS, PURE_WINDOW_MS } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import { hookRunRefusal } from "../core/planning/call-guards.ts";
 import { failure } from "../core/planning/tool-call.ts";

@@ -34,9 +34,9 @@ import {
 import type { Transition } from "../core/transition.ts";
 import type { Turn } from "../core/turn.ts";
 import { isRecorded, type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
+import { CONVERSATION_SCHEMA, RECORD_KEY } from "./conversation-tables.ts";
 import { eraseEntry } from "./entry-eraser.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
-import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
 import { SignalTable } from "./signal-queue.ts";
 import type { StoredTurn } from "./turn-reading.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";

@@ -16,7 +16,10 @@ import { type Draft, TooLong } from "./draft.ts";
 import { endRun } from "./end.ts";
 import { areas, evaluatedMapping, failureOf, nodeVariables, TokenFailure } from "./evaluation.ts";
 import { consider, fail, fanOut, release, write } from "./fan-in.ts";
+import { startParts } from "./fan-out-parts.ts";
 import { opened } from "./gates.ts";
+import { countedWith, type Firing, firingBehind } from "./routing.ts";
+import { calledBy, startBytes } from "./run-envelopes.ts";
 import {
   MAX_COMMIT_STEPS,
   MAX_INPUT_LENGTH,
@@ -25,10 +28,7 @@ import {
   MAX_TOKEN_STEPS,
   MAX_TOKENS,
   STEPS_OF_TOKEN,
-} from "./limits.ts";
-import { startParts } from "./parts.ts";
-import { countedWith, type Firing, firingBehind } from "./routing.ts";
-import { calledBy, startBytes } from "./run-envelopes.ts";
+} from "./run-limits.ts";
 import type { Token } from "./state.ts";
 import { multiplies, roomOf, shareOf, startsRun } from "./tree-room.ts";
 import { workOf } from "./work.ts";

@@ -5,7 +5,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import { Draft } from "./draft.ts";
 import { failureOf } from "./evaluation.ts";
-import { partStart } from "./parts.ts";
+import { partStart } from "./fan-out-parts.ts";
 import { runCaller } from "./record.ts";
 import type { RunState, Token } from "./state.ts";
 import { nodeTrail } from "./trace.ts";

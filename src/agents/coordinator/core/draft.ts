@@ -7,8 +7,8 @@ import type { RunEntry, RunError, RunStatus } from "../../../protocol/workflow-r
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { type Graph, graphOf } from "./graph.ts";
-import { MAX_TOKENS } from "./limits.ts";
 import { branchPlace } from "./part-place.ts";
+import { MAX_TOKENS } from "./run-limits.ts";
 import { AMPLE, type Room, StartRoom } from "./start-room.ts";
 import {
   type Branch,

@@ -6,7 +6,7 @@
 import type { RunChange } from "./draft.ts";
 import { timeOutAt } from "./fan-in.ts";
 import { graphOf } from "./graph.ts";
-import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./limits.ts";
+import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./run-limits.ts";
 import { runDueAt } from "./run-time.ts";
 import { definitionOf, isOver, type RunState, type Token, type Working } from "./state.ts";
 import { pendingIn } from "./tree-room.ts";

@@ -18,8 +18,6 @@ import type { Json } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
-import { CLOSE_MS, MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./limits.ts";
-import { hasCompleted, isDecided, keepResult } from "./own-part.ts";
 import {
   cancelParts,
   completedOf,
@@ -29,8 +27,10 @@ import {
   openSpread,
   runsParts,
   tallyOf,
-} from "./parts.ts";
+} from "./fan-out-parts.ts";
+import { hasCompleted, isDecided, keepResult } from "./own-part.ts";
 import { countedWith, type Firing } from "./routing.ts";
+import { CLOSE_MS, MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./run-limits.ts";
 import type { FanOut, Meeting, ScopeKey, Token } from "./state.ts";
 import { merged, written } from "./values.ts";
 

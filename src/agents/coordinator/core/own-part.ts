@@ -11,9 +11,9 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import type { Draft } from "./draft.ts";
-import { MAX_BRANCH_MESSAGE, MAX_PART_RESULT_LENGTH } from "./limits.ts";
-import { firingOf } from "./parts.ts";
+import { firingOf } from "./fan-out-parts.ts";
 import { countedWith } from "./routing.ts";
+import { MAX_BRANCH_MESSAGE, MAX_PART_RESULT_LENGTH } from "./run-limits.ts";
 import type { Branch, FanOut, Meeting } from "./state.ts";
 import { valueAt } from "./values.ts";
 

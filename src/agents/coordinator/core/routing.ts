@@ -14,7 +14,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { evaluated, invalid, TokenFailure, type Variables, variablesOf } from "./evaluation.ts";
-import { MAX_BRANCHES } from "./limits.ts";
+import { MAX_BRANCHES } from "./run-limits.ts";
 import type { Counts, Token } from "./state.ts";
 
 /** A transition that fires, and the items of each token that it makes. */

@@ -4,7 +4,7 @@
  * RUNROOM-1  The starts of one commit are bounded in number and bytes, and fit into the outbox as it is. Tokens whose start finds no room stay
  *            ready, and begin in a later commit, while the others go on. A start that could never fit fails its node with `TOO_LARGE`.
  */
-import { MAX_COMMIT_START_BYTES, MAX_COMMIT_STARTS, MAX_OPEN_PARTS, PART_START_BYTES } from "./limits.ts";
+import { MAX_COMMIT_START_BYTES, MAX_COMMIT_STARTS, MAX_OPEN_PARTS, PART_START_BYTES } from "./run-limits.ts";
 
 /** Room in an outbox: envelopes, and their bytes as JSON. */
 export interface Room {

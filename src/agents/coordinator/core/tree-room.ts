@@ -13,8 +13,8 @@
  */
 import { TREE_ROOM, type TreeRoom } from "../../../protocol/run-call.ts";
 import { type Graph, graphOf } from "./graph.ts";
-import { MAX_OPEN_PARTS } from "./limits.ts";
 import type { RunRecord } from "./record.ts";
+import { MAX_OPEN_PARTS } from "./run-limits.ts";
 import { definitionOf, isOver, type RunState, type Token } from "./state.ts";
 import { workOf } from "./work.ts";
 

@@ -11,7 +11,7 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { RunChange } from "../core/draft.ts";
 import type { Branch, FanOut, RunState, ScopeKey, Token } from "../core/state.ts";
-import { CREATE_BRANCHES, CREATE_FAN_OUTS } from "./schema.ts";
+import { CREATE_BRANCHES, CREATE_FAN_OUTS } from "./run-tables.ts";
 import { type Assignment, patched, patchOf } from "./value-patch.ts";
 
 const PUT =

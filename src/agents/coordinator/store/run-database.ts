@@ -23,7 +23,7 @@ import type { RunRecord } from "../core/record.ts";
 import type { RunState } from "../core/state.ts";
 import { BranchTable } from "./branches.ts";
 import { lastSeq, RunJournal, type RunJournalRow } from "./run-journal.ts";
-import { CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES, RUN_KEY, RUN_SCHEMA } from "./schema.ts";
+import { CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES, RUN_KEY, RUN_SCHEMA } from "./run-tables.ts";
 import { TokenTable } from "./tokens.ts";
 
 /** The record as stored: its large members are values of their own. */

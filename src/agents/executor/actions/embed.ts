@@ -10,7 +10,7 @@
 import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../../adapters/default-profile.ts";
 import { compatible } from "../../../adapters/formats/offline/embedding.ts";
-import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
+import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/task-limits.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import { type EmbeddingOutcome, type Embeddings, MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";

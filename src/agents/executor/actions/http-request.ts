@@ -11,7 +11,7 @@
  */
 import { z } from "zod";
 import { addressProblem } from "../../../library/tasks/host-rules.ts";
-import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/limits.ts";
+import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/task-limits.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";

@@ -4,12 +4,13 @@
  * AREAS-2  What the steps of a task write to state and output has at most `MAX_TASK_CONTEXT_LENGTH` units as JSON in all.
  * AREAS-3  A write costs only its path and its value. A write that fails is rolled back.
  */
+
+import { ERRORS, LAST_OUTPUT } from "../../../library/tasks/paths.ts";
 import {
   MAX_NOTED_ERRORS,
   MAX_NOTED_MESSAGE,
   MAX_TASK_CONTEXT_LENGTH,
-} from "../../../library/tasks/limits.ts";
-import { ERRORS, LAST_OUTPUT } from "../../../library/tasks/paths.ts";
+} from "../../../library/tasks/task-limits.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";

@@ -20,7 +20,7 @@ import { sleepWith } from "../../../ports/deadline.ts";
 import type { RetryPolicy } from "../../../protocol/definition-parts.ts";
 import type { PinnedStep, PinnedTask, StepOutcome } from "../../../protocol/task-definition.ts";
 import { compileExpression } from "../../../shared/expressions/expression.ts";
-import { STEPS_OF_EXPRESSION_CHARACTER } from "../../../shared/expressions/limits.ts";
+import { STEPS_OF_EXPRESSION_CHARACTER } from "../../../shared/expressions/expression-limits.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import { typeOf } from "../../../shared/expressions/values.ts";
 import { isJson, type Json, MAX_DEPTH } from "../../../shared/json.ts";

@@ -9,7 +9,7 @@ import {
   MAX_RECORDED_LENGTH,
   MAX_RECORDED_MESSAGES,
   MAX_TASK_EVENTS,
-} from "../../../library/tasks/limits.ts";
+} from "../../../library/tasks/task-limits.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import { type Allowance, type Amounts, isWithin } from "../../../model/spending.ts";
 import type { Clock } from "../../../ports/clock.ts";

@@ -12,8 +12,8 @@ import type { TriggerStarted, TriggerWhen } from "../../../protocol/trigger-api.
 import type { ErrorData } from "../../../shared/errors.ts";
 import { toIso } from "../../../shared/time.ts";
 import { nextTime, parseCron } from "./cron.ts";
-import { GIVE_UP_MS, LOST_ATTEMPT_MS, MAX_PAUSE_MS, MIN_PAUSE_MS } from "./limits.ts";
 import type { Due, Firing, TriggerRecord } from "./record.ts";
+import { GIVE_UP_MS, LOST_ATTEMPT_MS, MAX_PAUSE_MS, MIN_PAUSE_MS } from "./trigger-limits.ts";
 
 /** Codes of errors that pass, whether or not they are marked as retriable. */
 const PASSING = new Set([

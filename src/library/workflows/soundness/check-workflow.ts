@@ -3,7 +3,7 @@ import type { WorkflowDefinition } from "../../../protocol/workflow-definition.t
 import type { InputIssue } from "../../../shared/errors.ts";
 import { issueAt } from "../../../shared/validation.ts";
 import { formIssues } from "../check-form.ts";
-import { MAX_WORKFLOW_ISSUES } from "../limits.ts";
+import { MAX_WORKFLOW_ISSUES } from "../workflow-limits.ts";
 import { soundnessIssues } from "./check.ts";
 import type { Lookup } from "./schemas.ts";
 

@@ -3,7 +3,7 @@ import type { WorkflowDefinition } from "../../../protocol/workflow-definition.t
 import type { InputIssue } from "../../../shared/errors.ts";
 import { type Reads, readsOf } from "../../../shared/expressions/reads.ts";
 import { firstIssues } from "../first-issues.ts";
-import { MAX_PLACES, MAX_WAYS } from "../limits.ts";
+import { MAX_PLACES, MAX_WAYS } from "../workflow-limits.ts";
 import { fanInIssues, nestingIssues } from "./fan-ins.ts";
 import { Places } from "./issue.ts";
 import { findLive } from "./liveness.ts";

@@ -9,7 +9,7 @@
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
-import { MAX_FAN_OUT_DEPTH } from "../limits.ts";
+import { MAX_FAN_OUT_DEPTH } from "../workflow-limits.ts";
 import type { Places } from "./issue.ts";
 import type { Liveness } from "./liveness.ts";
 import type { FanOut, Mixed } from "./places.ts";

@@ -4,7 +4,7 @@
  * SOUND-10  The check of a workflow within the limits takes bounded time. A workflow with too many places is refused by name.
  */
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
-import { MAX_FAN_OUT_DEPTH, MAX_PLACES, MAX_WAYS } from "../limits.ts";
+import { MAX_FAN_OUT_DEPTH, MAX_PLACES, MAX_WAYS } from "../workflow-limits.ts";
 
 /** A fan-out, seen from its branches. */
 export interface FanOut {

@@ -15,9 +15,9 @@ import { plainText } from "../../../../shared/content.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { MENTION } from "../../../../shared/identifiers.ts";
 import { originOf } from "../caller.ts";
+import { MAX_SAID_TURNS } from "../conversation-limits.ts";
 import type { ListedTurn, PlanInput, StoredTurns } from "../decisions.ts";
 import { exchangeOf } from "../exchange.ts";
-import { MAX_SAID_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import {
   type ConversationAgent,

@@ -10,8 +10,8 @@ import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-ap
 import { SUB_AGENT_QUOTA } from "../../../../protocol/sub-agent.ts";
 import { userOf, workflowOf } from "../called-workflow.ts";
 import { lengthOf } from "../content-size.ts";
+import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS, MAX_TREE_CALLS } from "../conversation-limits.ts";
 import type { CallLimits } from "../decisions.ts";
-import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS, MAX_TREE_CALLS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import { templateOf } from "../sub-agents.ts";

@@ -11,6 +11,7 @@
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { cut } from "../../../../shared/text.ts";
+import { MAX_SHOWN_LENGTH } from "../conversation-limits.ts";
 import type {
   AgentDecision,
   CallInProgress,
@@ -19,7 +20,6 @@ import type {
   PlanInput,
 } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
-import { MAX_SHOWN_LENGTH } from "../limits.ts";
 import { type ConversationState, runningCompactions } from "../state.ts";
 import type { Cancel, Resume, Stop } from "../stop-signals.ts";
 import type { Turn } from "../turn.ts";

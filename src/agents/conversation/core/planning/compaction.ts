@@ -22,8 +22,8 @@ import type { ModelReply } from "../../../../model/reply.ts";
 import { maxOutputTokens, type TokenEstimate } from "../../../../model/spending.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
+import { COMPACT_ABOVE, COMPACT_KEEP, MODEL_ATTEMPTS, SUMMARY_SHARE } from "../conversation-limits.ts";
 import type { AgentDecision, CompactionDecision, FailureText, PlanInput } from "../decisions.ts";
-import { COMPACT_ABOVE, COMPACT_KEEP, MODEL_ATTEMPTS, SUMMARY_SHARE } from "../limits.ts";
 import type { CompactionSignal, SummaryCompleted, SummaryFailed } from "../signals.ts";
 import {
   type ConversationState,

@@ -26,7 +26,7 @@ import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { JsonObject } from "../../../../shared/json.ts";
 import { speakerOf } from "../caller.ts";
-import { MOVES_SHARE, SAID_SHARE } from "../limits.ts";
+import { MOVES_SHARE, SAID_SHARE } from "../conversation-limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import { operationsOf, type Reply, type Turn } from "../turn.ts";

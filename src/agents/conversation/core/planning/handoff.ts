@@ -14,8 +14,8 @@ import type { MarkedText } from "../../../../model/mark.ts";
 import type { Handoff } from "../../../../protocol/participants.ts";
 import type { Caller } from "../../../../protocol/views.ts";
 import { defined } from "../../../../shared/defined.ts";
+import { HANDOFF_SHARE, MAX_HANDOFF_TURNS, MAX_SAID_TURNS, SAID_SHARE } from "../conversation-limits.ts";
 import type { PlanInput } from "../decisions.ts";
-import { HANDOFF_SHARE, MAX_HANDOFF_TURNS, MAX_SAID_TURNS, SAID_SHARE } from "../limits.ts";
 import type { ConversationAgent, ConversationState } from "../state.ts";
 import { quotedExchanges } from "./speakers.ts";
 

@@ -21,8 +21,6 @@ import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
-import type { AgentDecision, FailureText, PlanInput } from "../decisions.ts";
-import { type Extraction, extractionOf, type HookRun, isHookRunning, runningExtractions } from "../hooks.ts";
 import {
   HOOK_ATTEMPTS,
   HOOK_BACKOFF_MS,
@@ -31,7 +29,9 @@ import {
   MAX_MEMORY_OPERATIONS,
   MAX_MEMORY_OPERATIONS_LENGTH,
   MAX_RECOVERIES,
-} from "../limits.ts";
+} from "../conversation-limits.ts";
+import type { AgentDecision, FailureText, PlanInput } from "../decisions.ts";
+import { type Extraction, extractionOf, type HookRun, isHookRunning, runningExtractions } from "../hooks.ts";
 import type { ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { chargedForHook, spentByTask } from "../task-spending.ts";

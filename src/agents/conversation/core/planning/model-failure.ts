@@ -18,8 +18,8 @@ import { backoffMs, exceedsContext, type ModelError, mayFallBack } from "../../.
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
+import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
 import type { ModelFailed } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import type { CallingTurn, DeferredModel } from "../turn.ts";

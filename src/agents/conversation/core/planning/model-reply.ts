@@ -19,14 +19,14 @@ import { defined } from "../../../../shared/defined.ts";
 import { readAnswer } from "../../../../shared/json-schema/answer.ts";
 import { checkBudget } from "../../../../shared/json-schema/violations.ts";
 import { cut } from "../../../../shared/text.ts";
-import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
   MAX_NATIVE_LENGTH,
   MAX_OUTPUT_REPAIRS,
   MAX_WITHDRAWN_LENGTH,
   NOTICES,
-} from "../limits.ts";
+} from "../conversation-limits.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";

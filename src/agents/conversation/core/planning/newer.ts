@@ -2,8 +2,8 @@
 import { joinedMarks, markMember } from "../../../../model/mark.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { originOf } from "../caller.ts";
+import { MAX_NOTED_TURNS } from "../conversation-limits.ts";
 import type { PlanInput } from "../decisions.ts";
-import { MAX_NOTED_TURNS } from "../limits.ts";
 import { markOfText } from "../marks.ts";
 import type { ConversationState } from "../state.ts";
 import type { Addition, Turn } from "../turn.ts";

@@ -14,9 +14,9 @@
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import type { Caller } from "../../../../protocol/views.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
+import { MAX_AGENTS, MAX_USERS } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
-import { MAX_AGENTS, MAX_USERS } from "../limits.ts";
 import type { AgentDeleted, Join, Leave } from "../signals.ts";
 import { type ConversationState, isPresent, primaryAgent, takesPart } from "../state.ts";
 import { presentAgents } from "./address.ts";

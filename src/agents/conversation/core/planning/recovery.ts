@@ -11,10 +11,11 @@
  * RECOVER-3  Nobody is held up by a background operation, so the result of an interrupted one is accepted as long as its run
  *            may take.
  */
+
+import { LATE_RESULT_MS, MAX_RECOVERIES } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
-import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import { awaitsApproval, dueAt, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";

@@ -12,7 +12,7 @@
 import type { ContextMessage } from "../../../../model/messages.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { fingerprint, shorten } from "../../../../shared/text.ts";
-import { MAX_REPEATED_CALLS, REPEATED_CALLS_NOTED } from "../limits.ts";
+import { MAX_REPEATED_CALLS, REPEATED_CALLS_NOTED } from "../conversation-limits.ts";
 import type { Operation } from "../operation.ts";
 
 /** The members of an operation that repetitions are derived from. */

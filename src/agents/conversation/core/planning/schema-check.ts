@@ -9,7 +9,7 @@ import { DramatisError, type InputIssue } from "../../../../shared/errors.ts";
 import { isJson, type JsonObject } from "../../../../shared/json.ts";
 import { Patterns } from "../../../../shared/json-schema/pattern.ts";
 import { issuesText } from "../../../../shared/validation.ts";
-import { MAX_OUTPUT_SCHEMA } from "../limits.ts";
+import { MAX_OUTPUT_SCHEMA } from "../conversation-limits.ts";
 import type { Turn } from "../turn.ts";
 
 /** Issues reported of one turn. */

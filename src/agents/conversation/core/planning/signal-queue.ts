@@ -9,8 +9,14 @@
  * SIGQUEUE-3  A commit takes `DRAIN_STEP` messages at most. Other signals come between two commits, so a stop overtakes what
  *             waits.
  */
+
+import {
+  MAX_ACTIVE_TURNS,
+  MAX_NAMED_SIGNALS,
+  MAX_QUEUED_BYTES,
+  MAX_QUEUED_SIGNALS,
+} from "../conversation-limits.ts";
 import type { AgentDecision } from "../decisions.ts";
-import { MAX_ACTIVE_TURNS, MAX_NAMED_SIGNALS, MAX_QUEUED_BYTES, MAX_QUEUED_SIGNALS } from "../limits.ts";
 import type { Drained, Ingest, QueuedMessage } from "../signals.ts";
 import type { ConversationState, SignalQueue } from "../state.ts";
 

@@ -4,7 +4,7 @@ import { joinedMarks, type Mark, type MarkedText } from "../../../../model/mark.
 import type { ContextMessage } from "../../../../model/messages.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { hasSeveralPeople, speakerOf } from "../caller.ts";
-import { MAX_SAID_LENGTH } from "../limits.ts";
+import { MAX_SAID_LENGTH } from "../conversation-limits.ts";
 import { markOfText } from "../marks.ts";
 import type { ConversationIdentity } from "../state.ts";
 import { agentReplies, type Turn } from "../turn.ts";

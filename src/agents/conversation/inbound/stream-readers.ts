@@ -2,7 +2,7 @@
 import type { Frame } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { MAX_READERS } from "./limits.ts";
+import { MAX_READERS } from "./socket-limits.ts";
 
 /** The part of a stream that its conversation uses. */
 export interface StreamedReader {

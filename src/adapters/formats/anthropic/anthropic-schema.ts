@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "../common/request.ts";
-import { FORMATS, mapSchemas, withNote } from "../common/schema.ts";
+import { FORMATS, mapSchemas, withNote } from "../common/tool-schemas.ts";
 
 /** Keywords that are sent as they are. */
 const KEPT = new Set(["$ref", "type", "enum", "const", "title", "description", "required"]);

@@ -21,7 +21,7 @@ import {
   MAX_SPAWN_COUNT,
   MAX_TRANSITIONS,
   MAX_WORKFLOW_TIMEOUT_MS,
-} from "./limits.ts";
+} from "./workflow-limits.ts";
 
 /** Names of nodes and groups. */
 const ref = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.");

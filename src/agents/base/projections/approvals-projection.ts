@@ -11,7 +11,7 @@ import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { wholeLength } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
-import { Mirror } from "./mirror.ts";
+import { Projection } from "./projection.ts";
 
 /** Requests of one actor that are listed. Others follow as these are answered. */
 const MAX_LISTED = 100;
@@ -23,7 +23,7 @@ const MAX_PROMPT_LENGTH = 50_000;
 /** Bytes of the listed requests of one actor, as JSON. A value of D1 has at most 2,000,000 bytes. */
 const MAX_LIST_BYTES = 1_500_000;
 
-export interface ApprovalsMirrorPorts {
+export interface ApprovalsProjectionPorts {
   clock: Pick<Clock, "now">;
   wakeup: Wakeup;
   /** Returns `null` if there is no directory. */
@@ -32,9 +32,14 @@ export interface ApprovalsMirrorPorts {
   waiting(): { tenant: string; place: string; seq: number; waiting: readonly ListedApproval[] };
 }
 
-/** Returns the mirror of an actor's requests. */
-export function approvalsMirror({ clock, wakeup, directory, waiting: read }: ApprovalsMirrorPorts): Mirror {
-  return new Mirror({
+/** Returns the projection of an actor's requests. */
+export function approvalsProjection({
+  clock,
+  wakeup,
+  directory,
+  waiting: read,
+}: ApprovalsProjectionPorts): Projection {
+  return new Projection({
     clock,
     wakeup,
     put: async () => {

@@ -4,7 +4,7 @@
  * request is strict only if every keyword is known to be enforced. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { FORMATS, mapSchemas, withNote } from "../common/schema.ts";
+import { FORMATS, mapSchemas, withNote } from "../common/tool-schemas.ts";
 
 const MAX_DEPTH = 10;
 

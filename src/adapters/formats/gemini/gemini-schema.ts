@@ -5,7 +5,7 @@
  * GEMINI-8  A schema that leaves has only keywords that the API takes. Arguments are checked against the schema of the tool.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { mapSchemas, withNote } from "../common/schema.ts";
+import { mapSchemas, withNote } from "../common/tool-schemas.ts";
 
 /** Keywords that are sent as they are. */
 const KEPT = new Set([

@@ -8,7 +8,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
-import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
+import { MAX_QUOTED_LENGTH } from "../core/conversation-limits.ts";
 import { markOfText } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";

@@ -1,6 +1,6 @@
 /** The requests of an actor that the directory lists. */
 import { expect, test } from "vitest";
-import { approvalsMirror } from "../../src/agents/base/mirror/approvals-mirror.ts";
+import { approvalsProjection } from "../../src/agents/base/projections/approvals-projection.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import type { ListedApproval } from "../../src/protocol/waiting-approvals.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
@@ -13,15 +13,15 @@ async function listed(waiting: ListedApproval[]): Promise<readonly ListedApprova
       found = requests;
     },
   };
-  const mirror = approvalsMirror({
+  const projection = approvalsProjection({
     clock: { now: () => 0 },
     wakeup: { arm: async () => undefined, disarm: async () => undefined },
-    // SAFETY: the mirror calls this method only.
+    // SAFETY: the projection calls this method only.
     directory: () => directory as Directory,
     waiting: () => ({ tenant: "t", place: "run", seq: 1, waiting }),
   });
-  await mirror.note();
-  await mirror.publish();
+  await projection.note();
+  await projection.publish();
   return found;
 }
 

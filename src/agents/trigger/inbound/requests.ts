@@ -29,8 +29,8 @@ import { mayAuthor, mayReadAll, type Principal } from "../../../shared/principal
 import { toIso } from "../../../shared/time.ts";
 import { invalidAt, validate } from "../../../shared/validation.ts";
 import { disabled, scheduled, timeAfter } from "../core/firing.ts";
-import { MAX_FIRST_WAIT_MS, MAX_STARTS_LENGTH } from "../core/limits.ts";
 import type { TriggerRecord } from "../core/record.ts";
+import { MAX_FIRST_WAIT_MS, MAX_STARTS_LENGTH } from "../core/trigger-limits.ts";
 import { unknownTrigger } from "../store/trigger-store.ts";
 
 const createSchema = z.strictObject({ id: triggerIdSchema, ...triggerFields });

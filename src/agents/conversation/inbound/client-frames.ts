@@ -17,7 +17,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { checkJson, isJsonObject, MAX_DEPTH, parseJsonText } from "../../../shared/json.ts";
 import { shapeProblem } from "../../../shared/json-shape.ts";
 import { validate } from "../../../shared/validation.ts";
-import { MAX_FRAME_LENGTH } from "./limits.ts";
+import { MAX_FRAME_LENGTH } from "./socket-limits.ts";
 
 /** Parses a message as JSON. Throws `INVALID_JSON` or `TOO_LARGE`. */
 export function parseMessage(message: WSMessage): unknown {

@@ -31,7 +31,7 @@ import { ephemeralFrame, wireError } from "../core/frames.ts";
 import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import type { Claims } from "./claims.ts";
 import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
-import { MAX_READERS } from "./limits.ts";
+import { MAX_READERS } from "./socket-limits.ts";
 import type { Stops } from "./stops.ts";
 import { tooManyReaders } from "./stream-readers.ts";
 

@@ -7,7 +7,7 @@
  *         rejects delays no other.
  */
 
-import { Mirror } from "../mirror/mirror.ts";
+import { Projection } from "../projections/projection.ts";
 import { deadLetterView } from "./dead-letter.ts";
 import type { MailboxPorts } from "./ports.ts";
 import type { MailboxStore } from "./store.ts";
@@ -17,15 +17,15 @@ const BATCH = 50;
 /** This many failures in one attempt are the directory's fault, not that of single letters. */
 const MAX_FAILURES = 10;
 
-export class DeadLetterMirror {
+export class DeadLetterProjection {
   #notes = 0;
-  readonly #mirror: Mirror;
+  readonly #projection: Projection;
 
   constructor(
     private readonly ports: MailboxPorts,
     private readonly store: MailboxStore,
   ) {
-    this.#mirror = new Mirror({
+    this.#projection = new Projection({
       clock: ports.clock,
       put: () => this.#put(),
       mayBeBehind: () => this.#target() !== null && store.unpublished(1).length > 0,
@@ -38,17 +38,17 @@ export class DeadLetterMirror {
   note(operationId: string): void {
     if (this.ports.directory() === null) return;
     this.store.markUnpublished(operationId, `${this.ports.clock.now()}:${++this.#notes}`);
-    this.#mirror.note().catch((error: unknown) => console.error(error));
+    this.#projection.note().catch((error: unknown) => console.error(error));
   }
 
-  /** As `Mirror.publish`. */
+  /** As `Projection.publish`. */
   publish(): void {
-    void this.#mirror.publish();
+    void this.#projection.publish();
   }
 
-  /** As `Mirror.wake`. */
+  /** As `Projection.wake`. */
   wake(): number | null {
-    return this.#mirror.wake();
+    return this.#projection.wake();
   }
 
   #target() {

@@ -18,8 +18,8 @@ import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../../protocol/trig
 import { type Content, parseContent } from "../../../shared/content.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { checkJson, isJsonObject, type Json, parseJsonText } from "../../../shared/json.ts";
-import { TOLERANCE_MS } from "../core/limits.ts";
 import type { TriggerRecord } from "../core/record.ts";
+import { TOLERANCE_MS } from "../core/trigger-limits.ts";
 
 const SECRET_BYTES = 32;
 const HMAC = { name: "HMAC", hash: "SHA-256" } as const;

@@ -5,7 +5,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
-import { Mirror } from "../../base/mirror/mirror.ts";
+import { Projection } from "../../base/projections/projection.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import { conversationSummary } from "../reads/views.ts";
@@ -24,11 +24,11 @@ export interface AnnouncementPorts {
 
 export class Announcement {
   /** The conversation's entry in the directory. */
-  readonly listing: Mirror;
+  readonly listing: Projection;
 
   constructor(private readonly ports: AnnouncementPorts) {
     const { clock, wakeup } = ports;
-    this.listing = new Mirror({
+    this.listing = new Projection({
       clock,
       wakeup,
       put: async () => {

@@ -10,7 +10,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 
-export interface MirrorPorts {
+export interface ProjectionPorts {
   clock: Pick<Clock, "now">;
   /**
    * Puts the actor's present state into the directory. Repeating it changes nothing. A number that it returns is the milliseconds after which to
@@ -31,7 +31,7 @@ export interface MirrorPorts {
 const MIN_RETRY_MS = 15_000;
 const MAX_RETRY_MS = 15 * 60_000;
 
-export class Mirror {
+export class Projection {
   /** `null` until this life has looked. */
   #isBehind: boolean | null = null;
   /** One minimal pause before this life found the directory behind; `null` while it is not. */
@@ -42,7 +42,7 @@ export class Mirror {
   #retryAt = 0;
   #running: Promise<void> | null = null;
 
-  constructor(private readonly ports: MirrorPorts) {}
+  constructor(private readonly ports: ProjectionPorts) {}
 
   /**
    * Notes a change. Call it in the transaction that makes the change, and `publish` after the commit. Resolves when the

@@ -21,6 +21,10 @@ import type { Json, JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { areas, TokenFailure } from "./evaluation.ts";
+import { childRunId } from "./operations.ts";
+import { placeOf } from "./part-place.ts";
+import { branchReads, readMembers } from "./part-reads.ts";
+import type { Firing } from "./routing.ts";
 import {
   FAN_OUT_WIDTH,
   MAX_BRANCHES,
@@ -29,11 +33,7 @@ import {
   MAX_OPEN_PARTS,
   MAX_PART_LENGTH,
   MAX_TOKEN_STEPS,
-} from "./limits.ts";
-import { childRunId } from "./operations.ts";
-import { placeOf } from "./part-place.ts";
-import { branchReads, readMembers } from "./part-reads.ts";
-import type { Firing } from "./routing.ts";
+} from "./run-limits.ts";
 import { type Branch, type FanOut, type PartTally, resolved, type ScopeKey, type Token } from "./state.ts";
 import { partsToBegin, shareOf } from "./tree-room.ts";
 import type { BranchOutput } from "./values.ts";

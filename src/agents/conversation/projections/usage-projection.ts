@@ -7,7 +7,7 @@
  */
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import { Mirror } from "../../base/mirror/mirror.ts";
+import { Projection } from "../../base/projections/projection.ts";
 import { type ConversationState, primaryAgent } from "../core/state.ts";
 
 export interface UsageMirrorPorts {
@@ -21,11 +21,11 @@ export interface UsageMirrorPorts {
   disarm(): void;
 }
 
-export class UsageMirror {
-  readonly #mirror: Mirror;
+export class UsageProjection {
+  readonly #projection: Projection;
 
   constructor(private readonly ports: UsageMirrorPorts) {
-    this.#mirror = new Mirror({
+    this.#projection = new Projection({
       clock: ports.clock,
       put: async () => {
         const { record, usage } = ports.state();
@@ -45,14 +45,14 @@ export class UsageMirror {
 
   /** Notes that a turn or a call for a summary has ended: its calls count now. */
   changed(): void {
-    void this.#mirror.note();
+    void this.#projection.note();
   }
 
-  /** As `Mirror.wake`. Call it when the wake-up of the active window fires. */
+  /** As `Projection.wake`. Call it when the wake-up of the active window fires. */
   wake(): number | null {
     const { usage, active } = this.ports.state();
     const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
     const hasNone = usage.calls <= running || this.ports.directory() === null;
-    return hasNone ? null : this.#mirror.wake();
+    return hasNone ? null : this.#projection.wake();
   }
 }

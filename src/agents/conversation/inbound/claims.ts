@@ -7,7 +7,7 @@
  */
 import type { Principal } from "../../../shared/principal.ts";
 import type { Client } from "../../base/sockets/client.ts";
-import { MAX_CLAIMS } from "./limits.ts";
+import { MAX_CLAIMS } from "./socket-limits.ts";
 
 export interface ClaimsPorts {
   /** Returns the open connections. */
