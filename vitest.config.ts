@@ -29,7 +29,9 @@ class Spread extends BaseSequencer {
 
 /** Tests that look at what is logged, by themselves or by a simulation: what another file left running must not log beside them. */
 const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
-  /spyOn\(console|simulation\/(?:flows|trees)\//.test(readFileSync(file, "utf8")),
+  /spyOn\(console|simulation\/(?:flows\/run|simulate|trees\/run|triggers)\.ts/.test(
+    readFileSync(file, "utf8"),
+  ),
 );
 
 /** Tests on workerd that count or name the rows of a database, or move the time by days. Each file gets a runtime of its own. */
