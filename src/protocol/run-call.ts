@@ -23,14 +23,12 @@ export const RUN_START = "run.start";
 export const RUN_ENDED = "run.ended";
 /** Cancels that run. */
 export const RUN_CANCEL = "run.cancel";
-/** Tells the caller of a run or of an agent that a wait for a person begins or ends. */
-export const WORK_HELD = "work.held";
+/** Reports to the caller of a run or of an agent that a wait for a person, or a rest, begins or ends. */
+export const RUN_WAITS = "run.waits";
 /** Brings the end of a run that has a part of a fan-out. Its result is read from that run. */
 export const PART_ENDED = "part.ended";
 /** Brings what the branches of a part have done so far, where the fan-in depends on it. */
 export const PART_PROGRESS = "part.progress";
-/** Reports that a rest of a run begins or ends. A resting run holds no room of the run above. */
-export const RUN_REST = "run.rest";
 /** Asks for the end of a part: what its branches have completed counts. */
 export const PART_CLOSE = "part.close";
 
@@ -63,13 +61,6 @@ export interface RunEndedBody extends RunCallAddress {
   tainted?: true;
 }
 
-/** The body of `run.rest`. */
-export interface RunRestBody extends RunCallAddress {
-  isAtRest: boolean;
-  /** The number of the newest entry of the run. A report with a lower number is out of date. */
-  seq: number;
-}
-
 /** The room of a run in its tree: its share of the room of the first run. */
 export interface TreeRoom {
   /** Runs that may work below it at once, in all branches together. From 1. */
@@ -90,13 +81,18 @@ export interface RunCancelBody extends RunCallAddress {
   reason: string;
 }
 
-/** The body of `work.held`. */
-export interface WorkHeldBody extends RunCallAddress {
+/** A wait of work below an operation. */
+export interface Wait {
   /** The work, or some work below it, waits for a person. */
   isHeld: boolean;
+  /** The run waits only, and holds no room of the run above. Absent for runs that work, and for agents. */
+  isAtRest?: true;
   /** Orders the messages of one sender: the highest number counts. */
   seq: number;
 }
+
+/** The body of `run.waits`. */
+export type RunWaitsBody = RunCallAddress & Wait;
 
 /** Branches of a part that one transition starts, in their order: one for each item, or so many. */
 export type PartBranches = { transition: string } & ({ items: Json[] } | { count: number });
@@ -166,9 +162,10 @@ const address = {
 
 export const runStartSchema: z.ZodType<RunStartBody> = z.object(address);
 
-export const workHeldSchema: z.ZodType<WorkHeldBody> = z.object({
+export const runWaitsSchema: z.ZodType<RunWaitsBody> = z.object({
   ...address,
   isHeld: z.boolean(),
+  isAtRest: z.literal(true).exactOptional(),
   seq: z.int().min(0),
 });
 
@@ -199,12 +196,6 @@ export const partProgressSchema: z.ZodType<PartProgressBody> = z.object({
   completed: count,
   failed: count,
   firstArrivalAt: count.exactOptional(),
-});
-
-export const runRestSchema: z.ZodType<RunRestBody> = z.object({
-  ...address,
-  isAtRest: z.boolean(),
-  seq: count,
 });
 
 export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({

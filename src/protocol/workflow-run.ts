@@ -39,7 +39,6 @@ export const RUN_ENTRY_TYPES = [
   "loop_limit_reached",
   "fan_out.started",
   "part.progress",
-  "run.rested",
   "fan_in.completed",
   "branches.merged",
   "sync.timeout",

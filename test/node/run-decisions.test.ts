@@ -535,7 +535,7 @@ test("HOLD-1 RUNTIME-1 a run that asks for more time is held until a person answ
     const envelopes = change === null ? [] : runEnvelopes(before, change);
     return envelopes.map(({ type, body }) => [type, body]);
   };
-  const held = (isOn: boolean) => ["work.held", expect.objectContaining({ isHeld: isOn })];
+  const held = (isOn: boolean) => ["run.waits", expect.objectContaining({ isHeld: isOn })];
   const answer = () => {
     const token = openGate(run.state) ?? -1;
     return reported({ type: "gate.answered", token, answer: { approved: true }, by: "ada" });

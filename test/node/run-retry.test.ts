@@ -312,7 +312,7 @@ describe("RUNRETRY-2 a retried token", () => {
     run.take(run.ending("bad", failure("EXECUTION_FAILED")));
     run.take({ ...retry, repeatOnce: true });
     const [{ id: token } = { id: -1 }] = run.at("ask");
-    const held = { type: "work.held", token, seq: 9, isHeld: true } as const;
+    const held = { type: "run.waits", token, wait: { seq: 9, isHeld: true } } as const;
     expect(run.take({ ...held, attempt: 1 })).toBeNull();
     expect(isHeld(run.state)).toBe(false);
     run.take({ ...held, attempt: 2 });

@@ -146,7 +146,7 @@ test("TREEROOM-4 I2 a run rests only while each of its agents waits for a person
   );
   expect(tokens).toHaveLength(2);
   const after = (run: RunState, token: number, seq: number, isHeld: boolean) =>
-    plan(run, [{ type: "work.held", token, attempt: 1, seq, isHeld }], 1)?.state ?? run;
+    plan(run, [{ type: "run.waits", token, attempt: 1, wait: { seq, isHeld } }], 1)?.state ?? run;
   const [first = 0, second = 0] = tokens;
   const one = after(state, first, 1, true);
   const both = after(one, second, 1, true);

@@ -14,7 +14,7 @@ import {
 } from "../../src/agents/coordinator/core/tree-room.ts";
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { PinnedWorkflow } from "../../src/protocol/pinned-workflow.ts";
-import { RUN_REST, WORK_HELD } from "../../src/protocol/run-call.ts";
+import { RUN_WAITS } from "../../src/protocol/run-call.ts";
 import { Random } from "../simulation/random.ts";
 import { PlayedTree } from "../support/workflows/tree.ts";
 
@@ -102,11 +102,11 @@ function misreported(tree: PlayedTree): object[] {
     const above = tree.runs.get(parent?.runId ?? "")?.state;
     const token = above?.tokens.get(tokenOf(above.record, parent?.operationId ?? "") ?? -1);
     if (token?.phase.kind !== "working" || token.phase.attempt !== parent?.attempt) return [];
-    const { room = 0, hold } = token.phase;
+    if (tree.isUnderWay(RUN_WAITS, id)) return [];
+    const { room = 0, wait } = token.phase;
     const [rests, holds] = [isAtRest(run), isHeld(run)];
-    const isWrongRoom = !tree.isUnderWay(RUN_REST, id) && heldBy(token) !== (rests ? 0 : room);
-    const isWrongHold = !tree.isUnderWay(WORK_HELD, id) && (hold?.isHeld ?? false) !== holds;
-    return isWrongRoom || isWrongHold ? [{ id, rests, held: heldBy(token), holds, hold }] : [];
+    const isWrong = heldBy(token) !== (rests ? 0 : room) || (wait?.isHeld ?? false) !== holds;
+    return isWrong ? [{ id, rests, held: heldBy(token), holds, wait }] : [];
   });
 }
 
@@ -233,14 +233,17 @@ describe("I2 the room of a tree", () => {
     await tree.finish();
     expect(tree.root.status).toBe("completed");
     expect(most).toBeGreaterThan(2);
-    expect(tree.sent).toContain("run.rest");
+    expect(tree.sent).toContain("run.waits");
   });
 
   test("TREEROOM-4 an out-of-date report of a rest is ignored", () => {
     const tree = played(fanOut(1, fanOut(1, "task")), { runs: 1 });
     const [token = -1] = [...tree.root.tokens.keys()];
     const report = (seq: number, isResting: boolean) =>
-      tree.take("run_01", { type: "run.rested", token, attempt: 1, rest: { seq, isAtRest: isResting } });
+      tree.take("run_01", {
+        ...{ type: "run.waits", token, attempt: 1 },
+        wait: { seq, isHeld: isResting, ...(isResting && { isAtRest: true }) },
+      });
     report(7, false);
     report(5, true);
     expect(givenBy(tree.root)).toBe(1);

@@ -155,7 +155,7 @@ test("FLOWCALL-6 an end or a wait from another run is ignored", async () => {
       type: "refused",
     });
     const held = { ...address, isHeld: false, seq: 1_000 };
-    expect(await send("work.held", other, to, held)).toMatchObject({ type: "refused" });
+    expect(await send("run.waits", other, to, held)).toMatchObject({ type: "refused" });
     expect(turnsOf(world)[0]?.operations[0]?.hold?.isHeld).toBe(true);
   });
   expect(turnsOf(world)[0]?.operations[0]).toMatchObject({ result: DONE });
@@ -184,7 +184,7 @@ test("HOLD-2 an older message about a wait is ignored", async () => {
     [state] = statesOf(world);
     const from = place("coordinator", run());
     const held = (seq: number, isHeld: boolean) =>
-      send("work.held", from, world.root.address, { operationId: operation(), attempt: 1, seq, isHeld });
+      send("run.waits", from, world.root.address, { operationId: operation(), attempt: 1, seq, isHeld });
     await held(900, false);
     await held(899, true);
     expect(turnsOf(world)[0]?.operations[0]?.hold).toMatchObject({ seq: 900, isHeld: false });
@@ -192,12 +192,12 @@ test("HOLD-2 an older message about a wait is ignored", async () => {
   if (state === undefined) throw new Error("There is no run.");
   const [token] = state.tokens.values();
   if (token?.phase.kind !== "working") throw new Error("The run does not wait.");
-  const phase = { ...token.phase, hold: { seq: 5, isHeld: true } };
+  const phase = { ...token.phase, wait: { seq: 5, isHeld: true } };
   const held = { ...state, tokens: new Map([[token.id, { ...token, phase }]]) };
-  const signal = { type: "work.held", token: token.id, attempt: 1, isHeld: false } as const;
-  expect(planRun(held, [{ ...signal, seq: 4 }], 1)).toBeNull();
-  const change = planRun(held, [{ ...signal, seq: 6 }], 1);
-  expect(change?.state.tokens.get(token.id)?.phase).toMatchObject({ hold: { seq: 6, isHeld: false } });
+  const released = (seq: number) =>
+    planRun(held, [{ type: "run.waits", token: token.id, attempt: 1, wait: { seq, isHeld: false } }], 1);
+  expect(released(4)).toBeNull();
+  expect(released(6)?.state.tokens.get(token.id)?.phase).toMatchObject({ wait: { seq: 6, isHeld: false } });
 });
 
 test("FLOWCALL-1 FLOWCALL-3 a cancellation that overtakes its start refuses the start, and a repeated start starts no other run", async () => {

@@ -17,12 +17,12 @@ import { calledConversationId, calledRunId, resolveId } from "../../protocol/ids
 import {
   RUN_ENDED,
   RUN_START,
+  RUN_WAITS,
   type RunCallAddress,
   type RunEndedBody,
   runEndedSchema,
   runStartSchema,
-  WORK_HELD,
-  workHeldSchema,
+  runWaitsSchema,
 } from "../../protocol/run-call.ts";
 import type { CalledRun } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
@@ -83,7 +83,7 @@ export function takeWorkflowCalls(
       return null;
     },
   );
-  mailbox.receives(WORK_HELD, workHeldSchema, (held, { envelope: { from, to }, afterCommit }) => {
+  mailbox.receives(RUN_WAITS, runWaitsSchema, (held, { envelope: { from, to }, afterCommit }) => {
     const { operationId, attempt, seq, isHeld } = held;
     if (from.kind === "conversation") checkConversation(held, from, to);
     else checkRun(held, from, to);

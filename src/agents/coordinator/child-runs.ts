@@ -29,16 +29,14 @@ import {
   partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
-  RUN_REST,
   RUN_START,
+  RUN_WAITS,
   type RunCallAddress,
   type RunPart,
   runCancelSchema,
   runEndedSchema,
-  runRestSchema,
   runStartSchema,
-  WORK_HELD,
-  workHeldSchema,
+  runWaitsSchema,
 } from "../../protocol/run-call.ts";
 import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
 import { trailOf } from "../../shared/call-trail.ts";
@@ -157,24 +155,13 @@ export function takeChildRuns(
       return null;
     },
   );
-  mailbox.receives(RUN_REST, runRestSchema, (rest, { envelope: { from, to }, afterCommit }) => {
-    checkChild(rest, to, from);
+  mailbox.receives(RUN_WAITS, runWaitsSchema, (body, { envelope: { from, to }, afterCommit }) => {
+    checkWorker(body, to, from, runtime.state.record);
     const unit = runtime.begin();
-    unit.stage(runtime.restSignals(rest));
+    unit.stage(runtime.waitSignals(body));
     afterCommit(() => unit.release());
     return null;
   });
-  mailbox.receives(
-    WORK_HELD,
-    workHeldSchema,
-    ({ seq, isHeld, ...address }, { envelope: { from, to }, afterCommit }) => {
-      checkWorker(address, to, from, runtime.state.record);
-      const unit = runtime.begin();
-      unit.stage(runtime.heldSignals(address, { seq, isHeld }));
-      afterCommit(() => unit.release());
-      return null;
-    },
-  );
   mailbox.receives(
     RUN_CANCEL,
     runCancelSchema,

@@ -7,8 +7,8 @@ import {
   PART_PROGRESS,
   RUN_CANCEL,
   RUN_ENDED,
-  RUN_REST,
   RUN_START,
+  RUN_WAITS,
 } from "../../protocol/run-call.ts";
 import { AGENT_INVITE, AGENT_UNINVITE } from "../../protocol/run-invitation.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
@@ -39,9 +39,9 @@ const WITHDRAWN: ReadonlyMap<string, readonly string[]> = new Map([
   [AGENT_CANCEL, [AGENT_CALL]],
   [AGENT_UNINVITE, [AGENT_INVITE]],
   [PART_PROGRESS, [PART_PROGRESS]],
-  [PART_ENDED, [PART_PROGRESS, RUN_REST]],
-  [RUN_ENDED, [PART_PROGRESS, RUN_REST]],
-  [RUN_REST, [RUN_REST]],
+  [PART_ENDED, [PART_PROGRESS, RUN_WAITS]],
+  [RUN_ENDED, [PART_PROGRESS, RUN_WAITS]],
+  [RUN_WAITS, [RUN_WAITS]],
 ]);
 
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {

@@ -14,7 +14,7 @@ import type {
   PartResult,
   PartStart,
   RunCallAddress,
-  RunRestBody,
+  RunWaitsBody,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -273,14 +273,9 @@ export class RunRuntime {
     return [{ type: "node.ended", token, attempt, outcome, ...defined({ tainted }) }];
   }
 
-  /** Returns the signals of the rest of a run that a node has started. Throws as `endSignals` does. */
-  restSignals({ operationId, attempt, isAtRest, seq }: RunRestBody): RunSignal[] {
-    return [{ type: "run.rested", token: this.#tokenOf(operationId), attempt, rest: { isAtRest, seq } }];
-  }
-
-  /** Returns the signals of a message about a wait for a person. Throws as `endSignals` does. */
-  heldSignals({ operationId, attempt }: RunCallAddress, hold: { seq: number; isHeld: boolean }): RunSignal[] {
-    return [{ type: "work.held", token: this.#tokenOf(operationId), attempt, ...hold }];
+  /** Returns the signals of a message about a wait. Throws as `endSignals` does. */
+  waitSignals({ operationId, attempt, ...wait }: RunWaitsBody): RunSignal[] {
+    return [{ type: "run.waits", token: this.#tokenOf(operationId), attempt, wait }];
   }
 
   /** Returns the signals of the end of a part. Throws as `endSignals` does. */

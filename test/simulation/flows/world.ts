@@ -236,7 +236,7 @@ export class FlowWorld {
     const { type, to } = envelope;
     const isLost =
       (this.defect === "cancellations lost" && type === "run.cancel") ||
-      (this.defect === "waits not reported" && type === "work.held");
+      (this.defect === "waits not reported" && type === "run.waits");
     if (isLost) return Promise.resolve({ type: "done", result: null });
     if (this.defect === "ends counted twice" && type === "run.ended" && attempt.number === 1) {
       const again = { ...envelope, operationId: `op_${this.ids.ulid()}` };

@@ -26,13 +26,11 @@ import {
   partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
-  RUN_REST,
   RUN_START,
+  RUN_WAITS,
   type RunPart,
   runEndedSchema,
-  runRestSchema,
-  WORK_HELD,
-  workHeldSchema,
+  runWaitsSchema,
 } from "../../../src/protocol/run-call.ts";
 import { asResult } from "../../../src/shared/errors.ts";
 import type { Random } from "../../simulation/random.ts";
@@ -164,10 +162,10 @@ export class PlayedTree {
       case "gate":
         return [() => this.take(id, { type: "gate.answered", token: number, answer: {}, by: "ada" })];
       case "agent": {
-        const { attempt, hold } = phase;
-        if (hold?.isHeld === false) return [end];
-        const next = hold === undefined ? { isHeld: true, seq: 1 } : { isHeld: false, seq: 2 };
-        return [end, () => this.take(id, { type: "work.held", token: number, attempt, ...next })];
+        const { attempt, wait: known } = phase;
+        if (known?.isHeld === false) return [end];
+        const wait = known === undefined ? { isHeld: true, seq: 1 } : { isHeld: false, seq: 2 };
+        return [end, () => this.take(id, { type: "run.waits", token: number, attempt, wait })];
       }
       default:
         return [];
@@ -220,13 +218,9 @@ export class PlayedTree {
           },
           ...{ attempt, result: { completed: [], outputs: [], failed: [] } },
         });
-      case RUN_REST: {
-        const { isAtRest, seq } = runRestSchema.parse(body);
-        return this.take(to.id, { type: "run.rested", token: token(), attempt, rest: { isAtRest, seq } });
-      }
-      case WORK_HELD: {
-        const { isHeld, seq } = workHeldSchema.parse(body);
-        return this.take(to.id, { type: "work.held", token: token(), attempt, isHeld, seq });
+      case RUN_WAITS: {
+        const { operationId: _, attempt: _attempt, ...wait } = runWaitsSchema.parse(body);
+        return this.take(to.id, { type: "run.waits", token: token(), attempt, wait });
       }
       case RUN_CANCEL:
         if (this.runs.has(to.id)) return this.take(to.id, { type: "run.cancel", by: from });

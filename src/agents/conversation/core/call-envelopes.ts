@@ -46,11 +46,11 @@ import { calledConversationId, calledRunId, operationId, turnId } from "../../..
 import {
   RUN_CANCEL,
   RUN_START,
+  RUN_WAITS,
   type RunCallAddress,
   type RunCancelBody,
   type RunStartBody,
-  WORK_HELD,
-  type WorkHeldBody,
+  type RunWaitsBody,
 } from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -179,7 +179,7 @@ function holdMessage(
   before: boolean,
   isHeld: boolean,
 ): CallEnvelope[] {
-  return before === isHeld ? [] : [toCaller(record.tenant, origin, WORK_HELD, { isHeld, seq })];
+  return before === isHeld ? [] : [toCaller(record.tenant, origin, RUN_WAITS, { isHeld, seq })];
 }
 
 /** Reports whether the caller must learn that an operation waits for a person. An agent learns of requests for approval by `agent.ask`. */
@@ -339,11 +339,11 @@ export function resultEnvelope(
 function toCaller(
   tenant: string,
   { operationId, attempt, from, caller }: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
-  type: typeof AGENT_RESULT | typeof AGENT_ASK | typeof WORK_HELD,
+  type: typeof AGENT_RESULT | typeof AGENT_ASK | typeof RUN_WAITS,
   content:
     | Omit<AgentResultBody, keyof RunCallAddress>
     | Omit<AgentAskBody, keyof RunCallAddress>
-    | Omit<WorkHeldBody, keyof RunCallAddress>,
+    | Omit<RunWaitsBody, keyof RunCallAddress>,
 ): CallEnvelope {
   const to = { kind: "runId" in caller ? "coordinator" : "conversation", tenant, id: from };
   return { to, type, body: jsonOf({ operationId, attempt, ...content }) };

@@ -6,7 +6,7 @@
  * HOLD-2  Of several messages about one piece of work, the message with the highest number counts.
  */
 import type { Draft } from "./draft.ts";
-import type { WorkHeld } from "./signals.ts";
+import type { RunWaits } from "./signals.ts";
 import type { RunState } from "./state.ts";
 import { workOf } from "./work.ts";
 
@@ -16,17 +16,18 @@ export function isHeld({ record, tokens, time }: RunState): boolean {
   for (const token of tokens.values()) {
     const { phase } = token;
     if (phase.kind !== "working") continue;
-    if (phase.hold?.isHeld === true || workOf(record, token)?.kind === "gate") return true;
+    if (phase.wait?.isHeld === true || workOf(record, token)?.kind === "gate") return true;
   }
   return false;
 }
 
 /** Takes a message about the work of a token. */
-export function takeHold(draft: Draft, { token: id, attempt, seq, isHeld: isOn }: WorkHeld): void {
+export function takeWait(draft: Draft, { token: id, attempt, wait }: RunWaits): void {
   const token = draft.tokens.get(id);
   const phase = token?.phase;
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
-  if (seq <= (phase.hold?.seq ?? -1)) return;
-  draft.change(id, { phase: { ...phase, hold: { seq, isHeld: isOn } } });
-  draft.note({ type: isOn ? "work.held" : "work.released", token: id, node: token.node });
+  if (wait.seq <= (phase.wait?.seq ?? -1)) return;
+  draft.change(id, { phase: { ...phase, wait } });
+  const entry = { type: wait.isHeld ? "work.held" : "work.released", token: id, node: token.node } as const;
+  draft.note(wait.isAtRest ? { ...entry, data: { isAtRest: true } } : entry);
 }

@@ -19,13 +19,13 @@ import { endRun } from "./end.ts";
 import { closePart, consider, timeOut, timeOutAt } from "./fan-in.ts";
 import { takePart, takeProgress } from "./fan-out-parts.ts";
 import { answerGate, closeGates } from "./gates.ts";
-import { takeHold } from "./holds.ts";
+import { takeWait } from "./holds.ts";
 import { beginPart } from "./own-part.ts";
 import { nextAttemptAt } from "./retry.ts";
 import { LOST_RESULT_MS, MAX_RECOVERIES } from "./run-limits.ts";
 import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
-import type { NodeEnded, PartEnded, PartProgress, RunRested, RunSignal } from "./signals.ts";
+import type { NodeEnded, PartEnded, PartProgress, RunSignal } from "./signals.ts";
 import type { Room } from "./start-room.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
 import { pendingIn } from "./tree-room.ts";
@@ -69,14 +69,11 @@ function apply(draft: Draft, signal: RunSignal): void {
     case "part.progress":
       report(draft, signal);
       break;
-    case "run.rested":
-      noteRest(draft, signal);
-      break;
     case "part.close":
       closePart(draft);
       break;
-    case "work.held":
-      takeHold(draft, signal);
+    case "run.waits":
+      takeWait(draft, signal);
       break;
     case "run.advance":
     case "run.hold":
@@ -128,15 +125,6 @@ function report(draft: Draft, signal: PartEnded | PartProgress): void {
     takeProgress(draft, token, signal);
     if (token.scope !== null) consider(draft, token.scope.fanOut);
   }
-}
-
-function noteRest(draft: Draft, { token: id, attempt, rest }: RunRested): void {
-  const token = draft.tokens.get(id);
-  const phase = token?.phase;
-  if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
-  if (phase.rest !== undefined && phase.rest.seq >= rest.seq) return;
-  draft.change(id, { phase: { ...phase, rest } });
-  draft.note({ type: "run.rested", token: id, node: token.node, data: { isAtRest: rest.isAtRest } });
 }
 
 function endNode(draft: Draft, { token: id, attempt, outcome, transient, task, tainted }: NodeEnded): void {

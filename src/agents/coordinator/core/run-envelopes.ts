@@ -35,15 +35,14 @@ import {
   type PartProgressBody,
   RUN_CANCEL,
   RUN_ENDED,
-  RUN_REST,
   RUN_START,
+  RUN_WAITS,
   type RunCallAddress,
   type RunCancelBody,
   type RunEndedBody,
-  type RunRestBody,
   type RunStartBody,
-  WORK_HELD,
-  type WorkHeldBody,
+  type RunWaitsBody,
+  type Wait,
 } from "../../../protocol/run-call.ts";
 import {
   AGENT_INVITE,
@@ -102,10 +101,9 @@ export function runEnvelopes(
   if (caller === undefined || isOver(before)) return envelopes;
   if (isOver(state)) return [...envelopes, endOf(state, caller)];
   if (record.part !== undefined) envelopes.push(...progress(before, state, caller));
-  if (record.parent !== undefined) envelopes.push(...rest(before, state, caller));
-  const isOn = isHeld(state);
-  if (isOn !== isHeld(before))
-    envelopes.push(toCaller<WorkHeldBody>(record, caller, WORK_HELD, { isHeld: isOn, seq: state.seq }));
+  const [known, wait] = [waitOf(before), waitOf(state)];
+  if (wait.isHeld !== known.isHeld || wait.isAtRest !== known.isAtRest)
+    envelopes.push(toCaller<RunWaitsBody>(record, caller, RUN_WAITS, { ...wait, seq: state.seq }));
   return envelopes;
 }
 
@@ -136,11 +134,10 @@ function progress(before: RunState, { record, fanOuts }: RunState, caller: RunCa
   return news === undefined ? [] : [toCaller<PartProgressBody>(record, caller, PART_PROGRESS, news)];
 }
 
-/** Returns the report of a rest that begins or ends. */
-function rest(before: RunState, state: RunState, caller: RunCaller): RunEnvelope[] {
-  const now = isAtRest(state);
-  if (now === isAtRest(before)) return [];
-  return [toCaller<RunRestBody>(state.record, caller, RUN_REST, { isAtRest: now, seq: state.seq })];
+/** Returns the wait of a run for its caller. A conversation gives no room, so it does not learn of a rest. */
+function waitOf(state: RunState): Omit<Wait, "seq"> {
+  const rests = state.record.parent !== undefined && isAtRest(state);
+  return { isHeld: isHeld(state), ...(rests && { isAtRest: true }) };
 }
 
 function toCaller<Body extends RunCallAddress>(

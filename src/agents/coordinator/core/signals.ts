@@ -1,10 +1,10 @@
 /** The signals of a run: events from outside that its decisions take. */
 import type { Amounts } from "../../../model/spending.ts";
-import type { PartResult, PartStart } from "../../../protocol/run-call.ts";
+import type { PartResult, PartStart, Wait } from "../../../protocol/run-call.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { NodeOutcome, Rest } from "./state.ts";
+import type { NodeOutcome } from "./state.ts";
 
 export type RunSignal =
   /** The run begins: the first one. */
@@ -13,15 +13,13 @@ export type RunSignal =
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
-  /** The run or the agent of a node begins or ends a wait for a person. */
-  | WorkHeld
+  /** The run or the agent of a node begins or ends a wait for a person, or a rest. */
+  | RunWaits
   /** A sub-workflow or an agent reports what it has used, and has not reported before. */
   | { readonly type: "run.used"; readonly spent: Amounts }
   /** The run of a part has completed, or reports how far it is. */
   | PartEnded
   | PartProgress
-  /** A run that a node has started begins or ends a rest. */
-  | RunRested
   /** The run above wants what the branches of this part have completed. */
   | { readonly type: "part.close" }
   /** The actor woke: the attempts that ran are lost. */
@@ -46,19 +44,11 @@ export interface RunRetried {
   readonly repeatOnce?: boolean;
 }
 
-export interface RunRested {
-  readonly type: "run.rested";
+export interface RunWaits {
+  readonly type: "run.waits";
   readonly token: number;
   readonly attempt: number;
-  readonly rest: Rest;
-}
-
-export interface WorkHeld {
-  readonly type: "work.held";
-  readonly token: number;
-  readonly attempt: number;
-  readonly seq: number;
-  readonly isHeld: boolean;
+  readonly wait: Readonly<Wait>;
 }
 
 export interface PartEnded {

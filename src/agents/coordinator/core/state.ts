@@ -1,6 +1,6 @@
 /** The state of a run: its tokens, its open fan-outs, and the areas that nodes read and write. */
 import type { Amounts } from "../../../model/spending.ts";
-import type { RunPart } from "../../../protocol/run-call.ts";
+import type { RunPart, Wait } from "../../../protocol/run-call.ts";
 import type { WorkflowDefinition, WorkflowSynchronization } from "../../../protocol/workflow-definition.ts";
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -191,21 +191,12 @@ export interface Working {
   readonly lostUntil?: number;
   /** The share of room of the run that the token has started (TREEROOM-1). Absent for other work. */
   readonly room?: number;
-  /** The newest report of that run about its rest. Absent before the first report. */
-  readonly rest?: Rest;
   /** The question of a gate, as a person sees it. */
   readonly prompt?: string;
   /** The end of the wait for an answer, in milliseconds since the epoch; absent where it has none. */
   readonly deadline?: number;
-  /** The newest message of the run or the agent about a wait for a person; absent before the first. */
-  readonly hold?: { readonly seq: number; readonly isHeld: boolean };
-}
-
-/** A report of a run that begins or ends its rest. */
-export interface Rest {
-  readonly isAtRest: boolean;
-  /** The number of the newest entry of that run. Older reports are ignored. */
-  readonly seq: number;
+  /** The newest message of the run or the agent about its wait; absent before the first. */
+  readonly wait?: Readonly<Wait>;
 }
 
 export interface Resolved extends Pick<Working, "input" | "attempt"> {

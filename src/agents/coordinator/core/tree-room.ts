@@ -25,7 +25,7 @@ export function roomOf({ room = TREE_ROOM }: Pick<RunRecord, "room">): TreeRoom 
 
 /** Returns the room that the run of a token holds. */
 export function heldBy({ phase }: Pick<Token, "phase">): number {
-  return phase.kind === "working" && phase.rest?.isAtRest !== true ? (phase.room ?? 0) : 0;
+  return phase.kind === "working" && phase.wait?.isAtRest !== true ? (phase.room ?? 0) : 0;
 }
 
 /** Returns the share of a run that a token starts; 0 without room. `others`: the number of other tokens that may start a run. */
@@ -101,7 +101,7 @@ export function isAtRest(state: RunState): boolean {
   for (const token of state.tokens.values()) {
     if (isActive(state.record, token)) return false;
     if (token.phase.kind !== "working") continue;
-    if (workOf(state.record, token)?.kind === "agent" && token.phase.hold?.isHeld !== true) return false;
+    if (workOf(state.record, token)?.kind === "agent" && token.phase.wait?.isHeld !== true) return false;
     if (token.phase.room !== undefined && heldBy(token) > 0) return false;
   }
   return true;
