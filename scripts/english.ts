@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 /** Maximum number of hard phrases per 1,000 words. A new text keeps its folder below the limit; lower a limit after an improvement. */
 const LIMITS: Readonly<Record<string, number>> = {
   "README.md": 12,
+  "CHANGELOG.md": 3,
   docs: 20,
   src: 22,
 };
