@@ -1,8 +1,7 @@
 /** The action `mock.return`: values that fit their schemas. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runMock } from "../../src/agents/executor/actions/mock.ts";
-import { mockValue } from "../../src/agents/executor/actions/mock-value.ts";
+import { mockValue, runMock } from "../../src/agents/executor/actions/mock.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { MockAction } from "../../src/protocol/task-definition.ts";

@@ -4,11 +4,15 @@
  * OFFLINE-1  Equal requests get equal replies.
  * OFFLINE-2  If tools may not be called, none is.
  * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
+ * OFFLINE-4  Equal schemas give equal values. A value fits its schema; without such a value the answer is `{}`.
  */
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { FirstChoice } from "../../../shared/json-schema/draw.ts";
+import { makeValue, NoValue } from "../../../shared/json-schema/make-value.ts";
+import { Spent } from "../../../shared/json-schema/meter.ts";
 import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { delegate, putTogether } from "./delegation.ts";
-import { instanceOf } from "./instance.ts";
 import { answerFromMemory, forget, remember } from "./memories.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
 import { answerInRole, listFindings } from "./roles.ts";
@@ -64,8 +68,18 @@ function first(rules: readonly Rule[], view: View): OfflineAnswer | undefined {
 function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswer {
   const called = answer.kind === "calls" ? answer.calls.map(({ tool }) => tool) : [];
   if (forced !== undefined && !called.includes(forced.tool)) {
-    return call(forced.tool, instanceOf(forced.schema));
+    return call(forced.tool, exampleOf(forced.schema));
   }
   if (output === undefined || answer.kind === "calls") return answer;
-  return { kind: "text", text: JSON.stringify(instanceOf(output)) };
+  return { kind: "text", text: JSON.stringify(exampleOf(output)) };
+}
+
+/** Returns a value of a schema: the first of the choices, as short as possible (OFFLINE-4). */
+function exampleOf(schema: JsonObject): Json {
+  try {
+    return makeValue(schema, () => new FirstChoice("offline"));
+  } catch (error) {
+    if (error instanceof NoValue || error instanceof Spent) return {};
+    throw error;
+  }
 }

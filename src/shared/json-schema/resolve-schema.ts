@@ -1,7 +1,7 @@
 /** Resolves a part of a JSON Schema to plain keywords: references, and the schemas that it combines. */
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import type { Meter } from "../../../shared/json-schema/meter.ts";
-import { areEqual } from "../../../shared/json-schema/values.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import type { Meter } from "./meter.ts";
+import { areEqual } from "./values.ts";
 
 /** Steps of resolving a schema, and of each of its keywords. */
 const [STEPS_OF_SCHEMA, STEPS_OF_KEYWORD] = [30, 12];

@@ -1,7 +1,7 @@
 /**
  * Makes a value that fits a JSON Schema.
  *
- * MOCK-1  Equal schemas, seeds and modes give equal values.
+ * MOCK-1  Equal schemas, draws and modes give equal values.
  * MOCK-2  A value is returned only if it fits its schema. Otherwise the error names what does not fit: keywords such as `pattern`
  *         and `not` are met by chance only.
  * MOCK-3  `const` and `enum` win over all, then `default`. Of `anyOf` and `oneOf` the first alternative counts that leads to a
@@ -9,15 +9,13 @@
  * MOCK-4  A value has at most `MAX_PARTS` parts and, as JSON, `MAX_CHARACTERS` characters.
  * MOCK-5  Making a value takes its steps from a budget before it makes them, and ends when they are used up, whatever the schema is.
  */
-import { ToolError } from "../../../library/tools/tool-error.ts";
-import type { MockAction } from "../../../protocol/task-definition.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { type Meter, Spent } from "../../../shared/json-schema/meter.ts";
-import { CHARACTERS_PER_STEP } from "../../../shared/json-schema/values.ts";
-import { checkBudget, violations } from "../../../shared/json-schema/violations.ts";
-import { shorten } from "../../../shared/text.ts";
-import { type Choice, member, resolved } from "./mock-schema.ts";
-import { Draw, textOf } from "./mock-texts.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { shorten } from "../text.ts";
+import { type Draw, type TextMode, textOf } from "./draw.ts";
+import { type Meter, Spent } from "./meter.ts";
+import { type Choice, member, resolved } from "./resolve-schema.ts";
+import { CHARACTERS_PER_STEP } from "./values.ts";
+import { checkBudget, violations } from "./violations.ts";
 
 const MAX_PARTS = 10_000;
 const MAX_CHARACTERS = 256 * 1024;
@@ -36,13 +34,20 @@ const TRIES = 8;
 /** Numbers and items that are tried for one place. */
 const LOCAL_TRIES = 200;
 
-/** Returns a value that fits the schema. Throws `ToolError`, and `Spent` if the steps are used up. */
-export function mockValue(
-  { schema, seed = 1, stringMode = "words" }: Omit<MockAction, "kind">,
-  meter = checkBudget(),
+/** The schema cannot be checked, or no value that fits it was found. The message says what to change in the schema. */
+export class NoValue extends Error {}
+
+/**
+ * Returns a value that fits the schema. `draw` begins a new source of choices, which must be the same each time. Throws `NoValue`,
+ * and `Spent` if the steps are used up.
+ */
+export function makeValue(
+  schema: JsonObject,
+  draw: () => Draw,
+  { mode = "words", meter = checkBudget() }: { mode?: TextMode | undefined; meter?: Meter } = {},
 ): Json {
   if (violations(schema, null, meter) === null)
-    throw new ToolError("Its schema cannot be checked. Use the keywords that schemas of tools may have.");
+    throw new NoValue("Its schema cannot be checked. Use the keywords that schemas of tools may have.");
   const choiceOf = (alternative: number): Choice => ({ root: schema, alternative, meter, known: new Map() });
   // The last alternative is the one that ends most recursions.
   const deep = choiceOf(Number.MAX_SAFE_INTEGER);
@@ -51,10 +56,7 @@ export function mockValue(
   for (const choice of choices)
     for (const hasDefaults of [true, false]) {
       try {
-        const value = new Maker({ choice, deep, hasDefaults }, meter, new Draw(seed), stringMode).make(
-          schema,
-          0,
-        );
+        const value = new Maker({ choice, deep, hasDefaults }, meter, draw(), mode).make(schema, 0);
         const found = violations(schema, value, meter) ?? [];
         if (found.length === 0) return value;
         problem ||= found.join("; ");
@@ -68,8 +70,8 @@ export function mockValue(
   throw unmade(problem);
 }
 
-function unmade(problem: string): ToolError {
-  return new ToolError(
+function unmade(problem: string): NoValue {
+  return new NoValue(
     `No value of its schema could be made: ${shorten(problem, 500)}. Give a const, an enum or a default there.`,
   );
 }
@@ -85,7 +87,7 @@ class Maker {
     private readonly way: { choice: Choice; deep: Choice; hasDefaults: boolean },
     private readonly meter: Meter,
     private readonly draw: Draw,
-    private mode: MockAction["stringMode"],
+    private mode: TextMode,
   ) {}
 
   make(given: Json | undefined, depth: number): Json {
@@ -213,6 +215,7 @@ class Maker {
           before.add(text);
           return item;
         }
+        this.draw.vary();
         if (mode === "empty") this.mode = "letters";
       }
       return undefined;

@@ -1,7 +1,6 @@
 /** Makes texts, numbers and choices that depend on a seed only. Pure. */
-import type { MockAction } from "../../../protocol/task-definition.ts";
-import type { Json } from "../../../shared/json.ts";
-import { cut } from "../../../shared/text.ts";
+import type { Json } from "../json.ts";
+import { cut } from "../text.ts";
 
 const WORDS = (
   "amber birch cedar dawn ember fjord grove harbor island juniper kestrel lagoon meadow north orchard pebble quartz " +
@@ -12,6 +11,9 @@ const HEX = "0123456789abcdef";
 /** Letters of a text, unless its schema says otherwise. */
 const TEXT_LENGTH = 8;
 
+/** How texts without a format are made: random words, eight random letters, or the shortest text. */
+export type TextMode = "words" | "letters" | "empty";
+
 /** A source of numbers that look random. */
 export class Draw {
   #state: number;
@@ -19,6 +21,9 @@ export class Draw {
   constructor(seed: number) {
     this.#state = seed | 0;
   }
+
+  /** The last value was made before: the next one must differ. */
+  vary(): void {}
 
   /** Returns a fraction from 0 to below 1 (the generator "mulberry32"). */
   next(): number {
@@ -45,6 +50,31 @@ export class Draw {
 
   word(): string {
     return WORDS[this.between(0, WORDS.length - 1)] ?? "";
+  }
+}
+
+/** Returns the first choice, the lowest number and the same word, and after each `vary` the next choice. */
+export class FirstChoice extends Draw {
+  #variant = 0;
+
+  constructor(private readonly only: string) {
+    super(0);
+  }
+
+  override next(): number {
+    return 0;
+  }
+
+  override between(low: number, high: number): number {
+    return Math.min(high, low + this.#variant);
+  }
+
+  override word(): string {
+    return this.#variant === 0 ? this.only : `${this.only}-${this.#variant + 1}`;
+  }
+
+  override vary(): void {
+    this.#variant += 1;
   }
 }
 
@@ -77,7 +107,7 @@ const FORMATS: ReadonlyMap<Json | undefined, (draw: Draw) => string> = new Map([
 /** Returns a text of a format, or one of this mode between both lengths. */
 export function textOf(
   draw: Draw,
-  mode: MockAction["stringMode"] = "words",
+  mode: TextMode,
   { format, shortest, longest }: { format: Json | undefined; shortest: number; longest: number },
 ): string {
   const made = FORMATS.get(format)?.(draw);
