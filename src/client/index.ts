@@ -1,4 +1,8 @@
-/** Entry `dramatis/client`: conversations from any JavaScript program, without a framework. */
+/**
+ * Entry `dramatis/client`: conversations from any JavaScript program, without a framework.
+ *
+ * CLIENTSIZE-1  The bundle of a browser contains no schemas. Files of `protocol` with zod are imported for their types only.
+ */
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";

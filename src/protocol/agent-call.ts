@@ -6,19 +6,17 @@
  *              the operation can open it, however often the call arrives.
  */
 import { z } from "zod";
-import type { Amounts } from "../model/spending.ts";
-import { type CallTrail, trailFields } from "../shared/call-trail.ts";
+import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
-import { isOperationId } from "../shared/identifiers.ts";
 import { isJsonObject, isJsonWithin, type JsonObject, type JsonValue } from "../shared/json.ts";
-import type { AnsweredBy, ApprovalOutcome } from "./approval.ts";
-import { approvalRuleSchema } from "./approval-schema.ts";
-import { amountsSchema, type Budget, budgetSchema, type SpendingView } from "./budget.ts";
+import { APPROVAL_OUTCOMES, approvalRuleSchema } from "./approval-schema.ts";
+import { amountsSchema, budgetSchema, type SpendingView } from "./budget.ts";
+import { callAddressSchema } from "./call-address.ts";
 import type { AgentMode } from "./definitions.ts";
-import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
-import { type ResultExcerpt, resultExcerptSchema } from "./large-result.ts";
-import { type SubAgentBounds, subAgentBoundsSchema } from "./sub-agent.ts";
+import { toolErrorFields } from "./executor-api.ts";
+import { resultExcerptSchema } from "./large-result.ts";
+import { subAgentBoundsSchema } from "./sub-agent.ts";
 
 /** Asks for one turn of an agent, in a conversation of its own. */
 export const AGENT_CALL = "agent.call";
@@ -87,204 +85,142 @@ export type CalledByView =
   | { agentId: string; turnId: string; conversationId: string }
   | { runId: string; node?: string };
 
-/** The operation that a call or its result belongs to. */
-interface CallAddress {
-  operationId: string;
-  /** From 1. */
-  attempt: number;
-}
+const label = z.string().min(1).max(200);
+const readers = {
+  /** Users who may read the conversation that the call opens. */
+  readers: z.array(label).max(100),
+  /** Number of the list: a later list of the same caller has a higher number. Absent from an older release. */
+  readersSeq: z.int().min(0).exactOptional(),
+};
+
+const agentCallerSchema = z.union([
+  z.object({ agentId: agentIdSchema, turnId: label }),
+  z.object({ runId: label, node: label.exactOptional() }),
+]);
 
 /** The caller of an agent: an agent in one of its turns, or a node of a run. */
-export type AgentCaller = { agentId: string; turnId: string } | { runId: string; node?: string };
+export type AgentCaller = z.infer<typeof agentCallerSchema>;
 
-/** The body of `agent.call`. */
-export interface AgentCallBody extends CallAddress, CallTrail {
+export const agentCallSchema = callAddressSchema.extend({
   /** The agent that is called. */
-  agentId: string;
-  caller: AgentCaller;
-  /** The message: all that the agent gets. */
-  content: string;
-  /** The projects in which both may work, the caller's own first. */
-  projectIds: string[];
-  /** The agents that called each other, the first one first, the caller last. Of a run: those that wait for it. */
-  path: string[];
-  /** Users who may read the conversation that the call opens. */
-  readers: string[];
-  /** As in `AgentReadersBody`. */
-  readersSeq?: number;
-  /** The person at the root of the calls (WHO-2). Absent in calls of an older release, and if the person is unknown. */
-  requester?: string;
-  /** The part of the caller's budget that the call may use up; absent where it has none. */
-  budget?: Budget;
-  /** The calls of agents that may be open below it at a time; absent from an older release, for as many as a user's conversation. */
-  calls?: number;
-  /** When the call ends unless it has a result, in milliseconds since the epoch. */
-  deadline: number;
-  correlationId: string;
-  /** The bounds of the sub-agent; absent where the agent works as it is. */
-  bounds?: SubAgentBounds;
-}
-
-/** The body of `agent.result`. */
-export interface AgentResultBody extends CallAddress {
-  /** Absent in a later report: calls below, which ended after this one, have used up more. */
-  outcome?: AgentOutcome;
-  /** The excerpt of a shortened answer. */
-  large?: ResultExcerpt;
-  /** What the call has used up, with all calls that it has made, and not reported before. */
-  spent: Amounts;
-}
-
-/** The end of a call: the agent's answer, or its error, with the text that it had written. */
-export type AgentOutcome =
-  | {
-      text: string /** Takes the place of the text at the caller. It is in no envelope. */;
-      view?: JsonObject;
-    }
-  | { error: { code: ToolErrorCode; message: string; retriable: boolean }; partial?: string };
-
-/** A call of a tool that waits for a person. */
-export interface CallAsk extends AnsweredBy {
-  operationId: string;
-  conversationId: string;
-  agentId: string;
-  name: string;
-  /** The input with which the call runs. Absent where it is too large: it is shown in the agent's conversation. */
-  input?: JsonObject;
-  /** The model's own input; absent where the tool does not map it, and where it is too large. */
-  modelInput?: JsonObject;
-  /** The task that runs, as `library/id`; absent where the tool names none. */
-  target?: string;
-  /** Milliseconds since the epoch. */
-  expiresAt: number;
-}
-
-/** The body of `agent.ask`. */
-export interface AgentAskBody extends CallAddress {
-  ask: CallAsk;
-  /** Absent while the call waits. A call that was stopped has `expired`. */
-  outcome?: ApprovalOutcome;
-}
-
-/** The body of `agent.readers`. */
-export interface AgentReadersBody extends CallAddress {
-  readers: string[];
-  /** Number of the list: a later one of the same caller has a higher number. Absent from an older release. */
-  readersSeq?: number;
-}
-
-/** The body of `agent.cancel`. */
-export interface AgentCancelBody extends CallAddress {
-  reason?: string;
-}
-
-const address = {
-  operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
-  attempt: z.int().min(1),
-};
-const label = z.string().min(1).max(200);
-const readers = { readers: z.array(label).max(100), readersSeq: z.int().min(0).exactOptional() };
-const error = z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() });
-
-export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
-  ...address,
   agentId: agentIdSchema,
-  caller: z.union([
-    z.object({ agentId: agentIdSchema, turnId: label }),
-    z.object({ runId: label, node: label.exactOptional() }),
-  ]),
+  caller: agentCallerSchema,
+  /** The message: all that the agent gets. */
   content: z.string().min(1).max(MAX_CALL_LENGTH),
+  /** The projects in which both may work, the caller's own first. */
   projectIds: z.array(definitionIdSchema).min(1).max(100),
+  /** The agents that called each other, the first one first, the caller last. Of a run: those that wait for it. */
   path: z.array(agentIdSchema).max(100),
   ...readers,
+  /** The person at the root of the calls (WHO-2). Absent in calls of an older release, and if the person is unknown. */
   requester: label.exactOptional(),
+  /** The part of the caller's budget that the call may use up. Absent if the caller has no budget. */
   budget: budgetSchema.exactOptional(),
+  /** The calls of agents that may be open below it at a time. Absent from an older release: as many as a user's conversation may have. */
   calls: z.int().min(0).exactOptional(),
+  /** When the call ends unless it has a result, in milliseconds since the epoch. */
   deadline: z.int(),
   ...trailFields,
   correlationId: label,
+  /** The bounds of the sub-agent. Absent if the agent works as it is. */
   bounds: subAgentBoundsSchema.exactOptional(),
 });
 
-export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
-  ...address,
-  outcome: z
-    .union([
-      z.object({ text: z.string() }),
-      z.object({
-        error,
-        partial: z.string().exactOptional(),
-      }),
-    ])
-    .exactOptional(),
+/** The body of `agent.call`. */
+export type AgentCallBody = z.infer<typeof agentCallSchema>;
+
+const answered = z.object({ text: z.string() });
+const failed = z.object({
+  error: z.object(toolErrorFields),
+  /** The text that the agent had written. */
+  partial: z.string().exactOptional(),
+});
+
+/** The end of a call: the agent's answer, or its error. The caller shows `view` in place of the text. No envelope has a view. */
+export type AgentOutcome = (z.infer<typeof answered> & { view?: JsonObject }) | z.infer<typeof failed>;
+
+export const agentResultSchema = callAddressSchema.extend({
+  /** Absent in a later report: calls below, which ended after this call, have used up more. */
+  outcome: z.union([answered, failed]).exactOptional(),
+  /** The excerpt of a shortened answer. */
   large: resultExcerptSchema.exactOptional(),
+  /** The amounts that the call has used up, with all calls that it has made, and not reported before. */
   spent: amountsSchema,
 });
+
+/** The body of `agent.result`. */
+export type AgentResultBody = z.infer<typeof agentResultSchema>;
 
 /** Zod's records leave out `__proto__`, which the tool would get. */
 const exactInput = z.custom<JsonObject>(isJsonObject, "Must be an object.");
 
-export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
-  ...address,
-  ask: z.object({
-    operationId: address.operationId,
-    conversationId: label,
-    agentId: agentIdSchema,
-    name: label,
-    input: exactInput.exactOptional(),
-    modelInput: exactInput.exactOptional(),
-    target: label.exactOptional(),
-    rule: approvalRuleSchema.exactOptional(),
-    requester: label.exactOptional(),
-    expiresAt: z.int(),
-  }),
-  outcome: z.enum(["approved", "denied", "expired", "superseded"]).exactOptional(),
+const callAskSchema = z.object({
+  operationId: callAddressSchema.shape.operationId,
+  conversationId: label,
+  agentId: agentIdSchema,
+  name: label,
+  /** The input with which the call runs. Absent if it is too large: the agent's conversation shows it. */
+  input: exactInput.exactOptional(),
+  /** The model's own input. Absent if the tool does not map it, and if it is too large. */
+  modelInput: exactInput.exactOptional(),
+  /** The task that runs, as `library/id`. Absent if the tool names no task. */
+  target: label.exactOptional(),
+  rule: approvalRuleSchema.exactOptional(),
+  requester: label.exactOptional(),
+  /** Milliseconds since the epoch. */
+  expiresAt: z.int(),
 });
+
+/** A call of a tool that waits for a person. */
+export type CallAsk = z.infer<typeof callAskSchema>;
+
+export const agentAskSchema = callAddressSchema.extend({
+  ask: callAskSchema,
+  /** Absent while the call waits. A call that was stopped has `expired`. */
+  outcome: z.enum(APPROVAL_OUTCOMES).exactOptional(),
+});
+
+/** The body of `agent.ask`. */
+export type AgentAskBody = z.infer<typeof agentAskSchema>;
+
+export const agentReadersSchema = callAddressSchema.extend(readers);
+
+/** The body of `agent.readers`. */
+export type AgentReadersBody = z.infer<typeof agentReadersSchema>;
+
+export const agentCancelSchema = callAddressSchema.extend({ reason: z.string().max(500).exactOptional() });
+
+/** The body of `agent.cancel`. */
+export type AgentCancelBody = z.infer<typeof agentCancelSchema>;
+
+/** The amounts that the call has used up. Default: 0. */
+const spent = amountsSchema.exactOptional();
+
+export const agentAnswerSchema = z.strictObject({
+  ...callAddressSchema.shape,
+  text: z.string().max(MAX_ANSWER_LENGTH),
+  spent,
+});
+
+/** The answer of an agent, by RPC. */
+export type AgentResult = z.infer<typeof agentAnswerSchema>;
+
+export const agentErrorSchema = z.strictObject({
+  ...callAddressSchema.shape,
+  error: z.object(toolErrorFields),
+  /** The text that the agent had written. */
+  partial: z.string().max(MAX_ANSWER_LENGTH).exactOptional(),
+  spent,
+});
+
+/** The failure of an agent, by RPC. */
+export type AgentError = z.infer<typeof agentErrorSchema>;
 
 /** Returns an input where it is small enough to be shown above the agent that asks. */
 export function shownInput(input: JsonObject): JsonObject | undefined {
   const isSmall = isJsonWithin(input, MAX_ASKED_DEPTH) && JSON.stringify(input).length <= MAX_ASKED_LENGTH;
   return isSmall ? input : undefined;
 }
-
-export const agentReadersSchema: z.ZodType<AgentReadersBody> = z.object({
-  ...address,
-  ...readers,
-});
-
-export const agentCancelSchema: z.ZodType<AgentCancelBody> = z.object({
-  ...address,
-  reason: z.string().max(500).exactOptional(),
-});
-
-/** The answer of an agent, by RPC. */
-export interface AgentResult extends CallAddress {
-  text: string;
-  /** What the call has used up; nothing when absent. */
-  spent?: Amounts;
-}
-
-/** The failure of an agent, by RPC. */
-export interface AgentError extends CallAddress {
-  error: { code: ToolErrorCode; message: string; retriable: boolean };
-  /** The text that the agent had written. */
-  partial?: string;
-  /** What the call has used up; nothing when absent. */
-  spent?: Amounts;
-}
-
-export const agentAnswerSchema: z.ZodType<AgentResult> = z.strictObject({
-  ...address,
-  text: z.string().max(MAX_ANSWER_LENGTH),
-  spent: amountsSchema.exactOptional(),
-});
-
-export const agentErrorSchema: z.ZodType<AgentError> = z.strictObject({
-  ...address,
-  error,
-  partial: z.string().max(MAX_ANSWER_LENGTH).exactOptional(),
-  spent: amountsSchema.exactOptional(),
-});
 
 /** The door of a `Conversation` for ends of calls that do not come by envelope. Only Workers with a binding reach it. */
 export interface AgentResultApi {

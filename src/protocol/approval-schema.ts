@@ -1,10 +1,11 @@
-/** The schema of the rules that name who may answer a request for approval. */
+/** The schemas of approvals. They are not in `approval.ts` because browsers load that file, without zod. */
 import { z } from "zod";
 import { ROLES, type Role } from "../shared/roles.ts";
-import type { ApprovalNeed, ApprovalRule } from "./approval.ts";
 
 /** Users that a rule names at most. */
 const MAX_USERS = 100;
+
+export const APPROVAL_OUTCOMES = ["approved", "denied", "expired", "superseded"] as const;
 
 const KNOWN_ROLES = ROLES.map((role) => `\`${role}\``).join(", ");
 
@@ -20,14 +21,19 @@ const people = z
   })
   .refine(({ roles = [], users = [] }) => roles.length + users.length > 0, "Must name a role or a user.");
 
-export const approvalRuleSchema: z.ZodType<ApprovalRule> = z
+export const approvalRuleSchema = z
   .strictObject({
+    /**
+     * `requester`: the person who caused the work. `participant`: everyone who may read the conversation or the run. `operator`: operators and
+     * admins. An object names users by their subject, and roles: these people need not take part.
+     */
     by: z.exactOptional(
       z.union(
         [z.enum(["requester", "participant", "operator"]), people],
         "Must be `requester`, `participant`, `operator`, or {roles, users}.",
       ),
     ),
+    /** The requester may not answer. */
     notRequester: z.exactOptional(z.literal(true, "Must be `true`, or absent.")),
   })
   .refine((rule) => Object.keys(rule).length > 0, "Must have `by` or `notRequester`.")
@@ -36,7 +42,7 @@ export const approvalRuleSchema: z.ZodType<ApprovalRule> = z
     error: "Must be absent if `by` is `requester`. Together they exclude everyone.",
   });
 
-export const approvalNeedSchema: z.ZodType<ApprovalNeed> = z.union(
+export const approvalNeedSchema = z.union(
   [z.enum(["always", "never"]), approvalRuleSchema],
   "Must be `always`, `never`, or {by, notRequester}.",
 );

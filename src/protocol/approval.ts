@@ -7,28 +7,22 @@
  * WHO-3  `notRequester` excludes the requester from any rule, whatever roles the requester has.
  * WHO-4  An admin has each role.
  */
+import type { z } from "zod";
 import type { Principal } from "../shared/principal.ts";
-import { hasRole, type Role } from "../shared/roles.ts";
+import { hasRole } from "../shared/roles.ts";
+import type { APPROVAL_OUTCOMES, approvalNeedSchema, approvalRuleSchema } from "./approval-schema.ts";
 
 /** The people who may answer a request. The default is every participant. */
-export interface ApprovalRule {
-  /**
-   * `requester`: the person who caused the work. `participant`: everyone who may read the conversation or the run. `operator`: operators and
-   * admins. An object names users by their subject, and roles: these people need not take part.
-   */
-  by?: "requester" | "participant" | "operator" | { roles?: Role[]; users?: string[] };
-  /** The requester may not answer. */
-  notRequester?: true;
-}
+export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
 
 /** The need of a tool's calls for an approval: `always` and a rule need one. `never` when absent. */
-export type ApprovalNeed = "always" | "never" | ApprovalRule;
+export type ApprovalNeed = z.infer<typeof approvalNeedSchema>;
 
 /**
  * `approved` and `denied`: by a person. `expired`: nobody answered in time. `superseded`: a newer message came first, where
  * messages interrupt. Only `approved` lets the call run.
  */
-export type ApprovalOutcome = "approved" | "denied" | "expired" | "superseded";
+export type ApprovalOutcome = (typeof APPROVAL_OUTCOMES)[number];
 
 /** The answer to a request for approval. It has no input: what runs is the input that was shown. */
 export interface ApprovalAnswer {

@@ -2,20 +2,34 @@
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
 
-/** The limits. An absent one does not limit. */
-export interface Budget {
+/** Limits of budgets. */
+const MAX_TOKENS = 1_000_000_000_000;
+const MAX_USD = 1_000_000;
+const MAX_CALLS = 1_000_000_000;
+
+const calls = z.int().min(0).max(MAX_CALLS).exactOptional();
+const limits = z.strictObject({
   /** Tokens of all model calls, input and output together. */
-  tokens?: number;
+  tokens: z.int().min(0).max(MAX_TOKENS).exactOptional(),
   /** US dollars. Every model that may be called needs prices. */
-  usd?: number;
+  usd: z.number().min(0).max(MAX_USD).exactOptional(),
   /** Calls of tools that run. */
-  toolCalls?: number;
+  toolCalls: calls,
   /** Requests to models, retries included. */
-  modelCalls?: number;
-}
+  modelCalls: calls,
+});
+const hasLimit = (budget: object) => Object.keys(budget).length > 0;
+const LIMIT_RULE = "Give at least one limit.";
+
+export const budgetSchema = limits.refine(hasLimit, LIMIT_RULE);
+
+/** The limits. An absent limit does not limit. */
+export type Budget = z.infer<typeof budgetSchema>;
+
+export const agentBudgetSchema = limits.omit({ toolCalls: true }).refine(hasLimit, LIMIT_RULE);
 
 /** The limits of an agent: of all of its conversations together. */
-export type AgentBudget = Pick<Budget, "tokens" | "usd" | "modelCalls">;
+export type AgentBudget = z.infer<typeof agentBudgetSchema>;
 
 /** The amounts that model calls and tool calls have used up. */
 export interface SpendingView extends Required<Budget> {
@@ -37,34 +51,10 @@ export interface BudgetExcess {
   leased?: number;
 }
 
-/** Limits of budgets. */
-const MAX_TOKENS = 1_000_000_000_000;
-const MAX_USD = 1_000_000;
-const MAX_CALLS = 1_000_000_000;
-
-const calls = z.int().min(0).max(MAX_CALLS).exactOptional();
-
-export const budgetSchema: z.ZodType<Budget> = z
-  .strictObject({
-    tokens: z.int().min(0).max(MAX_TOKENS).exactOptional(),
-    usd: z.number().min(0).max(MAX_USD).exactOptional(),
-    toolCalls: calls,
-    modelCalls: calls,
-  })
-  .refine((budget) => Object.keys(budget).length > 0, "Give at least one limit.");
-
-export const agentBudgetSchema: z.ZodType<AgentBudget> = z
-  .strictObject({
-    tokens: z.int().min(0).max(MAX_TOKENS).exactOptional(),
-    usd: z.number().min(0).max(MAX_USD).exactOptional(),
-    modelCalls: calls,
-  })
-  .refine((budget) => Object.keys(budget).length > 0, "Give at least one limit.");
-
 const amount = z.int().min(0);
 
 /** The shape of amounts in messages between actors. */
-export const amountsSchema: z.ZodType<Amounts> = z.object({
+export const amountsSchema = z.object({
   tokens: amount,
   nanoDollars: amount,
   toolCalls: amount,

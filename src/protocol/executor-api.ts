@@ -3,14 +3,16 @@
  *
  * STATE-1  `put` of tool state is durable when it resolves.
  * STATE-2  In tool state `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
+ * REPORT-4  Only JSON arrives, nested at most as deep as a tool's output may be. A result has `result` if it succeeded, and
+ *           `error` otherwise.
  */
-
+import { z } from "zod";
 import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import { isJsonWithin, type Json, type JsonObject } from "../shared/json.ts";
 import type { PinnedTask } from "./task-definition.ts";
-import type { TaskSummary } from "./task-summary.ts";
+import { type TaskSummary, taskSummarySchema } from "./task-summary.ts";
 import type { CalledMemory } from "./tool-memory.ts";
 
 /** One tool call to run. */
@@ -53,6 +55,13 @@ export const TOOL_ERROR_CODES = [
 
 export type ToolErrorCode = (typeof TOOL_ERROR_CODES)[number];
 
+/** The failure of a tool call in results and in messages between actors. */
+export const toolErrorFields = {
+  code: z.enum(TOOL_ERROR_CODES),
+  message: z.string(),
+  retriable: z.boolean(),
+};
+
 /** The result of a tool call, as the model gets it: `result` if it succeeded, otherwise `error`. */
 export interface ToolResult {
   tool_call_id: string;
@@ -67,28 +76,58 @@ export const MAX_OUTPUT_BYTES = 1_048_576;
 /** Maximum nesting of a tool's output and of its progress. */
 export const MAX_OUTPUT_DEPTH = 1_000;
 
-/** The result of one attempt of a call. */
-export interface AttemptResult {
-  result: ToolResult;
+const operationId = z.string().min(1).max(200);
+const attempt = z.int().min(1);
+
+/** Zod's own JSON type would drop a member called `__proto__`. */
+const json = z.custom<Json>(
+  (value) => isJsonWithin(value, MAX_OUTPUT_DEPTH),
+  `Must be JSON, nested at most ${MAX_OUTPUT_DEPTH} deep.`,
+);
+
+const error = z.strictObject(toolErrorFields);
+
+// The members are optional in the type, so that readers need no check of `success`.
+const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
+  z.strictObject({ tool_call_id: z.string(), success: z.literal(true), result: json }),
+  z.strictObject({ tool_call_id: z.string(), success: z.literal(false), error }),
+]);
+
+const attemptResultSchema = z.strictObject({
+  result: resultSchema,
   /** The attempt failed for a reason that may pass: its time was over, its code broke, or the tool said that a repetition may succeed. */
-  transient?: true;
-  /** The record of a task of steps. */
-  task?: TaskSummary;
+  transient: z.exactOptional(z.literal(true)),
+  /** The record of a task of steps. It is worth less than the result: an invalid record is left out. */
+  // SAFETY: readers take an absent summary and an undefined one alike.
+  task: z.exactOptional(taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>),
   /** The call has read a tainted memory, or a turn with a mark (MEMTOOL-6). */
-  tainted?: true;
-}
+  tainted: z.exactOptional(z.literal(true)),
+});
+
+/** The result of one attempt of a call. */
+export type AttemptResult = z.infer<typeof attemptResultSchema>;
+
+const deferredSchema = z.strictObject({
+  /** `expiresAt`: milliseconds since the epoch. */
+  deferred: z.strictObject({ expiresAt: z.int() }),
+});
 
 /** An attempt that ended without a result: it comes later, by a handle. */
-export interface DeferredAttempt {
-  /** `expiresAt`: milliseconds since the epoch. */
-  deferred: { expiresAt: number };
-}
+export type DeferredAttempt = z.infer<typeof deferredSchema>;
 
 /** The end of one attempt of a call. */
 export type AttemptEnd = AttemptResult | DeferredAttempt;
 
+export const reportsSchema = z.array(
+  z.union([
+    attemptResultSchema.extend({ operationId }),
+    deferredSchema.extend({ operationId }),
+    z.strictObject({ operationId, progress: json }),
+  ]),
+);
+
 /** A report on one call. A call ends once, after all of its progress. */
-export type ExecutorReport = ({ operationId: string } & AttemptEnd) | { operationId: string; progress: Json };
+export type ExecutorReport = z.infer<typeof reportsSchema>[number];
 
 /** The caller's side of a batch. */
 export interface BatchCaller {
@@ -117,15 +156,18 @@ export interface TaskExecutor {
   run(calls: ToolInvocation[], caller: BatchCaller): Promise<void>;
 }
 
-/** The result of an operation whose executor has lost its caller. */
-export type TaskResult = { operationId: string; attempt: number } & AttemptEnd;
+export const taskResultSchema = z.union([
+  attemptResultSchema.extend({ operationId, attempt }),
+  deferredSchema.extend({ operationId, attempt }),
+]);
+
+/** The result of an operation after its executor has lost its caller. */
+export type TaskResult = z.infer<typeof taskResultSchema>;
+
+export const taskErrorSchema = z.strictObject({ operationId, attempt, error });
 
 /** The failure of an attempt. */
-export interface TaskError {
-  operationId: string;
-  attempt: number;
-  error: NonNullable<ToolResult["error"]>;
-}
+export type TaskError = z.infer<typeof taskErrorSchema>;
 
 /** The door of a caller's actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {

@@ -1,23 +1,20 @@
 /** The results of calls that fit into no envelope: the excerpt in the envelope, and the door to the whole result. */
 import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
+import type { CallAddress } from "./call-address.ts";
 
 /** The size, the beginning and the end of a result's JSON. */
-export interface ResultExcerpt {
+export const resultExcerptSchema = z.object({
   /** Bytes of the JSON. */
-  bytes: number;
-  head: string;
-  tail: string;
-}
-
-export const resultExcerptSchema: z.ZodType<ResultExcerpt> = z.object({
   bytes: z.int().min(0),
   head: z.string().max(10_000),
   tail: z.string().max(10_000),
 });
 
+export type ResultExcerpt = z.infer<typeof resultExcerptSchema>;
+
 /** The door of a `Coordinator` or `Conversation` for the caller of its work. Only Workers with a binding reach it. */
 export interface WholeResultApi {
   /** Returns the JSON of the result of an attempt, as UTF-8. `NOT_FOUND` if this actor has no result of the attempt. */
-  wholeResult(address: { operationId: string; attempt: number }): Promise<Result<Uint8Array>>;
+  wholeResult(address: CallAddress): Promise<Result<Uint8Array>>;
 }

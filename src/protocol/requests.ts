@@ -1,12 +1,11 @@
 /** The requests of clients: schemas for a turn's tools and output, for tool results, and for WebSocket frames. */
 import { z } from "zod";
-import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
 import { contentSchema } from "../shared/content.ts";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJson, JSON_RULE, type Json, type JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { budgetSchema } from "./budget.ts";
-import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
+import { TOOL_ERROR_CODES } from "./executor-api.ts";
 import { PROTOCOL_VERSION } from "./frames.ts";
 
 /** Client tools per turn. */
@@ -20,35 +19,11 @@ const MAX_REASON_LENGTH = 500;
 /** Length of a client's key, in UTF-16 units. */
 export const MAX_KEY_LENGTH = 200;
 
-/** The tools a model may or must call: any, none, at least one, or the named one. */
-export type ToolChoice = ModelContext["toolChoice"];
-
-/** The outcome of a tool call: exactly one of the two. */
-export interface ToolOutcome {
-  /** The result that the model gets. */
-  result?: Json;
-  error?: ClientToolError;
-}
-
-/** The failure of a tool call, as the model gets it. */
-export interface ClientToolError {
-  message: string;
-  /** `EXECUTION_FAILED` when absent. */
-  code?: ToolErrorCode;
-  /** Allows the model to repeat the call; `false` when absent. */
-  retriable?: boolean;
-}
-
-/** The outcome of the call with this id. */
-export interface ToolSubmission extends ToolOutcome {
-  operationId: string;
-}
-
 const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "A tool's name is 1 to 64 letters, digits, underscores and hyphens.");
 
-const clientTool: z.ZodType<ToolSpec> = z.strictObject({
+const clientTool = z.strictObject({
   name: toolName,
   description: z.string().max(10_000),
   // SAFETY: `isJson` has checked it.
@@ -72,13 +47,13 @@ const clientToolsSchema = z
   });
 
 /** The tool choice of a turn's first model call. */
-const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
-  z.enum(["auto", "none", "required"]),
-  z.strictObject({ name: toolName }),
-]);
+const toolChoiceSchema = z.union([z.enum(["auto", "none", "required"]), z.strictObject({ name: toolName })]);
+
+/** The tools a model may or must call: any, none, at least one, or the named one. */
+export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 /** The form of a turn's answer. The model gets `name`. */
-const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
+const outputSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
@@ -87,18 +62,25 @@ const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
   schema: z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>,
 });
 
+const toolErrorSchema = z.strictObject(
+  {
+    message: z.string().min(1).max(10_000),
+    /** `EXECUTION_FAILED` when absent. */
+    code: z.enum(TOOL_ERROR_CODES).exactOptional(),
+    /** Allows the model to repeat the call; `false` when absent. */
+    retriable: z.boolean().exactOptional(),
+  },
+  { error: errorForm },
+);
+
+/** The failure of a tool call, as the model gets it. */
+export type ClientToolError = z.infer<typeof toolErrorSchema>;
+
 const outcomeFields = {
-  result: z.unknown().refine(isJson, JSON_RULE).exactOptional(),
-  error: z
-    .strictObject(
-      {
-        message: z.string().min(1).max(10_000),
-        code: z.enum(TOOL_ERROR_CODES).exactOptional(),
-        retriable: z.boolean().exactOptional(),
-      },
-      { error: errorForm },
-    )
-    .exactOptional(),
+  /** The result that the model gets. */
+  // SAFETY: `isJson` has checked it.
+  result: z.unknown().refine(isJson, JSON_RULE).exactOptional() as z.ZodExactOptional<z.ZodType<Json>>,
+  error: toolErrorSchema.exactOptional(),
 };
 
 /** Says what to send for an error of another form; `undefined` for issues within it. */
@@ -114,16 +96,23 @@ function isOutcome(value: { result?: unknown; error?: unknown }): boolean {
 
 const ONE_OUTCOME = "Give `result` or `error`, one of them.";
 
-/** The result of a tool, by somebody else. */
+/** The schema of a tool's result from a client. */
 export const outcomeSchema = z.strictObject(outcomeFields).refine(isOutcome, ONE_OUTCOME);
+
+/** The outcome of a tool call: exactly one of the two. */
+export type ToolOutcome = z.infer<typeof outcomeSchema>;
 
 /** A key or an id in a request. */
 export const identifier = z.string().min(1).max(MAX_KEY_LENGTH);
 
-export const submissionsSchema = z
-  .array(z.strictObject({ operationId: identifier, ...outcomeFields }).refine(isOutcome, ONE_OUTCOME))
-  .min(1)
-  .max(MAX_SUBMISSIONS);
+const submissionSchema = z
+  .strictObject({ operationId: identifier, ...outcomeFields })
+  .refine(isOutcome, ONE_OUTCOME);
+
+/** The outcome of the call with this id. */
+export type ToolSubmission = z.infer<typeof submissionSchema>;
+
+export const submissionsSchema = z.array(submissionSchema).min(1).max(MAX_SUBMISSIONS);
 
 const version = z.literal(PROTOCOL_VERSION).optional();
 

@@ -6,27 +6,19 @@
  */
 import { z } from "zod";
 import { agentIdSchema } from "../shared/id-schemas.ts";
-import { isConversationId, isOperationId } from "../shared/identifiers.ts";
-import { type CalledMemory, calledMemorySchema } from "./tool-memory.ts";
+import { isConversationId } from "../shared/identifiers.ts";
+import { callAddressSchema } from "./call-address.ts";
+import { calledMemorySchema } from "./tool-memory.ts";
 
-/** The call of a tool that started a run. The conversation is one of the run's tenant. */
-export interface RunOrigin {
-  conversationId: string;
-  turnId: string;
-  operationId: string;
-  /** From 1. */
-  attempt: number;
-  /** The agent that called the tool. */
-  agentId: string;
-  /** The rights of the call in the memory of this agent, which those of the run's tasks are; absent where it has none. */
-  memory?: CalledMemory;
-}
-
-export const runOriginSchema: z.ZodType<RunOrigin> = z.strictObject({
+export const runOriginSchema = z.strictObject({
   conversationId: z.string().refine(isConversationId, "Must be the id of a conversation."),
   turnId: z.string().min(1).max(200),
-  operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
-  attempt: z.int().min(1),
+  ...callAddressSchema.shape,
+  /** The agent that called the tool. */
   agentId: agentIdSchema,
+  /** The rights of the call in the memory of this agent. The run's tasks have the same rights. Absent if the call has no rights. */
   memory: calledMemorySchema.exactOptional(),
 });
+
+/** The call of a tool that started a run. The conversation belongs to the run's tenant. */
+export type RunOrigin = z.infer<typeof runOriginSchema>;

@@ -2,27 +2,6 @@
 import { z } from "zod";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 
-/** The bounds of the sub-agents that a tool spawns. */
-export interface SubAgentTemplate {
-  name: string;
-  /** The names of the tools that it may use, of those that its agent has. */
-  tools: string[];
-  /** The hosts that its tools may reach: `none` when absent. */
-  network?: NetworkPolicy;
-  /** Sub-agents of this template that a conversation has at a time; `SUB_AGENT_QUOTA` when absent. */
-  quota?: number;
-}
-
-/** `any`, `none`, or hosts as `host` or `host:port`. */
-export type NetworkPolicy = "any" | "none" | string[];
-
-/** The bounds of an agent that is called, and of all that it calls. */
-export interface SubAgentBounds extends Omit<SubAgentTemplate, "quota"> {
-  network: NetworkPolicy;
-  /** They come from a template further up, which does not name tools of this agent. */
-  inherited?: true;
-}
-
 /** Sub-agents of one template that a conversation has at a time, where the template does not say. */
 export const SUB_AGENT_QUOTA = 3;
 
@@ -45,18 +24,32 @@ const network = z.union(
   [z.enum(["any", "none"]), hostsSchema],
   'Must be "any", "none" or a list of hosts, as in ["manual.example"]',
 );
+
+/** `any`, `none`, or hosts as `host` or `host:port`. */
+export type NetworkPolicy = z.infer<typeof network>;
+
 const tools = z.array(z.string().min(1).max(64)).max(MAX_NAMES);
 
 export const subAgentTemplateSchema = z.strictObject({
   name: definitionIdSchema,
+  /** The names of the tools that it may use, of those that its agent has. */
   tools,
+  /** The hosts that its tools may reach: `none` when absent. */
   network: z.exactOptional(network),
+  /** Sub-agents of this template that a conversation has at a time; `SUB_AGENT_QUOTA` when absent. */
   quota: z.exactOptional(z.int().min(1).max(32)),
-}) satisfies z.ZodType<SubAgentTemplate>;
+});
+
+/** The bounds of the sub-agents that a tool spawns. */
+export type SubAgentTemplate = z.infer<typeof subAgentTemplateSchema>;
 
 export const subAgentBoundsSchema = z.object({
   name: definitionIdSchema,
   tools,
   network,
+  /** They come from a template further up, which does not name tools of this agent. */
   inherited: z.literal(true).exactOptional(),
-}) satisfies z.ZodType<SubAgentBounds>;
+});
+
+/** The bounds of an agent that is called, and of all that it calls. */
+export type SubAgentBounds = z.infer<typeof subAgentBoundsSchema>;

@@ -11,29 +11,23 @@ import {
   type MemoryFilter,
   type MemoryInput,
   type MemoryQuery,
-  type MemoryScope,
   type MemorySearchResult,
 } from "./memory.ts";
 
-/** The rights of a call in its agent's memory. They come from the record of its turn, and from nothing that a model or a client writes. */
-export interface CalledMemory {
-  scope: MemoryScope;
-  /** The user of the turn; absent where nobody or more than one it could be. */
-  userId?: string;
-  /** The turn has read what nobody vouches for, so what the call writes is marked. */
-  tainted?: true;
-  /** The turn whose call started the run that makes this call; absent where a turn makes it. */
-  turn?: { agentId: string; conversationId: string; turnId: string };
-}
-
 const id = z.string().min(1).max(200);
 
-export const calledMemorySchema: z.ZodType<CalledMemory> = z.object({
+export const calledMemorySchema = z.object({
   scope: z.enum(MEMORY_SCOPES),
+  /** The user of the turn. Absent if the turn has no user or several possible users. */
   userId: id.exactOptional(),
+  /** The turn has read untrusted content, so memories that the call writes are marked. */
   tainted: z.literal(true).exactOptional(),
+  /** The turn whose call started the run that makes this call. Absent if a turn makes the call. */
   turn: z.object({ agentId: id, conversationId: id, turnId: id }).exactOptional(),
 });
+
+/** The rights of a call in its agent's memory. They come from the record of its turn only. */
+export type CalledMemory = z.infer<typeof calledMemorySchema>;
 
 /**
  * The memory of the call's agent, as far as the scope of its persona reaches. What is written is about the call's user and conversation,

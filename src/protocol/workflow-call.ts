@@ -1,13 +1,11 @@
 /** Runs that tool calls start: the data of the run, and its end by RPC. Their envelopes are in `run-call.ts`. */
 import { z } from "zod";
-import type { Amounts } from "../model/spending.ts";
 import type { CallTrail } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
-import { isOperationId } from "../shared/identifiers.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import type { JsonObject } from "../shared/json.ts";
 import { amountsSchema } from "./budget.ts";
-import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
-import type { RunCallAddress } from "./run-call.ts";
+import { type CallAddress, callAddressSchema } from "./call-address.ts";
+import { toolErrorFields } from "./executor-api.ts";
 import type { RunOrigin } from "./run-origin.ts";
 
 /** The workflow, the input and the origin of a run that a tool call starts. */
@@ -27,39 +25,25 @@ export interface CalledRun extends CallTrail {
 /** The door of a `Conversation` for the runs of its tool calls. Only Workers with a binding reach it. */
 export interface RunCallerApi {
   /** Returns the data of the run of an attempt. `NOT_FOUND` if the attempt waits for no run. */
-  calledRun(address: RunCallAddress): Promise<Result<CalledRun>>;
+  calledRun(address: CallAddress): Promise<Result<CalledRun>>;
 }
+
+/** The amounts that the run has used. Default: 0. */
+const spent = amountsSchema.exactOptional();
+
+export const workflowResultSchema = z.strictObject({ ...callAddressSchema.shape, output: z.json(), spent });
 
 /** The output of a workflow, by RPC. */
-export interface WorkflowResult extends RunCallAddress {
-  output: Json;
-  /** The amounts that the run has used. Default: 0. */
-  spent?: Amounts;
-}
+export type WorkflowResult = z.infer<typeof workflowResultSchema>;
+
+export const workflowErrorSchema = z.strictObject({
+  ...callAddressSchema.shape,
+  error: z.object(toolErrorFields),
+  spent,
+});
 
 /** The failure of a workflow, by RPC. */
-export interface WorkflowError extends RunCallAddress {
-  error: { code: ToolErrorCode; message: string; retriable: boolean };
-  /** The amounts that the run has used. Default: 0. */
-  spent?: Amounts;
-}
-
-const address = {
-  operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
-  attempt: z.int().min(1),
-};
-
-export const workflowResultSchema: z.ZodType<WorkflowResult> = z.strictObject({
-  ...address,
-  output: z.json(),
-  spent: amountsSchema.exactOptional(),
-});
-
-export const workflowErrorSchema: z.ZodType<WorkflowError> = z.strictObject({
-  ...address,
-  error: z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() }),
-  spent: amountsSchema.exactOptional(),
-});
+export type WorkflowError = z.infer<typeof workflowErrorSchema>;
 
 /** The door of a `Conversation` for ends of runs that do not come by envelope. Only Workers with a binding reach it. */
 export interface WorkflowResultApi {

@@ -14,12 +14,13 @@ import {
   type BatchCaller,
   type ExecutorReport,
   MAX_OUTPUT_DEPTH,
+  reportsSchema,
   type TaskExecutor,
   type TaskResult,
   type ToolInvocation,
   type ToolResult,
+  taskResultSchema,
 } from "../../src/protocol/executor-api.ts";
-import { reportsSchema, taskResultSchema } from "../../src/protocol/executor-reports.ts";
 import type { Result } from "../../src/shared/errors.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";

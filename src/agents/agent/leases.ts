@@ -75,7 +75,7 @@ function excessOf(
   budget: AgentBudget,
   { others, idle }: { others: Amounts; idle: Amounts },
   { keeps, needs }: LeaseRequest,
-): BudgetExcess | null {
+): NonNullable<LeaseAnswer["excess"]> | null {
   for (const limit of LIMITS) {
     const allowed = budget[limit];
     const amount = AMOUNT[limit];

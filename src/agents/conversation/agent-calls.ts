@@ -4,6 +4,7 @@
  * AGENTCALL-2  A result counts only if it comes from the conversation that the call opened; a cancellation, only if it comes from the
  *              caller.
  */
+
 import { NOTHING } from "../../model/spending.ts";
 import {
   AGENT_ASK,
@@ -12,18 +13,16 @@ import {
   AGENT_READERS,
   AGENT_RESULT,
   type AgentOutcome,
-  type AgentResultBody,
   agentAskSchema,
   agentCallSchema,
   agentCancelSchema,
   agentReadersSchema,
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
+import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
-import { calledConversationId } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -66,7 +65,7 @@ export function takeAgentCalls(
     return null;
   });
   const end = (
-    address: Pick<AgentResultBody, "operationId" | "attempt">,
+    address: CallAddress,
     ended: Pick<AgentEnded, "outcome" | "spent">,
     afterCommit: DeliveryOutcome["afterCommit"],
   ) => {
@@ -112,12 +111,8 @@ export function takeAgentCalls(
 }
 
 /** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
-function checkSender(
-  { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
-  { from, to }: Pick<Envelope, "from" | "to">,
-): void {
-  const opened = calledConversationId(operationId, attempt, jurisdictionOf(to.id));
-  if (from.kind === "conversation" && from.id === opened) return;
+function checkSender(address: CallAddress, { from, to }: Pick<Envelope, "from" | "to">): void {
+  if (from.kind === "conversation" && isCalled(address, to, from)) return;
   throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may tell of it.");
 }
 
@@ -126,7 +121,7 @@ function checkSender(
  * `NOT_FOUND` for an operation that the conversation does not have.
  */
 function endSignals(
-  { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
+  { operationId, attempt }: CallAddress,
   ended: Pick<AgentEnded, "outcome" | "spent">,
   turnAt: (n: number) => Turn | null,
 ): Signal[] {

@@ -18,6 +18,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../protocol/agent-call.ts";
+import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
@@ -230,14 +231,9 @@ const CODES: Readonly<Record<string, ToolErrorCode>> = {
 };
 
 /** Throws `INVALID_INPUT` unless the call opens this conversation (AGENTCALL-1). */
-function checkAddress(
-  call: Pick<AgentCallBody, "operationId" | "attempt">,
-  from: ActorAddress,
-  to: ActorAddress,
-): void {
-  const { operationId, attempt } = call;
-  const opened = calledConversationId(operationId, attempt, jurisdictionOf(from.id));
-  if ((from.kind === "conversation" || from.kind === "coordinator") && opened === to.id) return;
+function checkAddress(call: CallAddress, from: ActorAddress, to: ActorAddress): void {
+  const isCaller = from.kind === "conversation" || from.kind === "coordinator";
+  if (isCaller && isCalled(call, from, to)) return;
   throw new DramatisError(
     "INVALID_INPUT",
     "Only a conversation or a run can call an agent, in the conversation of its operation.",

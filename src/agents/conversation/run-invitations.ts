@@ -5,9 +5,11 @@
  *              the turn; where the invitation comes later, nothing of it runs. Whatever arrives twice changes nothing.
  * RUNINVITE-6  An invitation counts only if its first run has an id that derives from the operation of its origin.
  */
+
 import { NOTHING } from "../../model/spending.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
+import type { CallAddress } from "../../protocol/call-address.ts";
 import type { Envelope, NewEnvelope } from "../../protocol/envelope.ts";
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledRunId } from "../../protocol/ids.ts";
@@ -113,7 +115,7 @@ export function takeRunInvitations(
 }
 
 /** The key of the mark that an invitation starts no turn any more. */
-function markOf({ operationId, attempt }: Pick<AgentInviteBody, "operationId" | "attempt">): string {
+function markOf({ operationId, attempt }: CallAddress): string {
   return `uninvited:${operationId}:${attempt}`;
 }
 

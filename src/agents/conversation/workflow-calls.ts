@@ -10,10 +10,12 @@
  *             the whole output.
  * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
  */
+
 import { type Amounts, NOTHING } from "../../model/spending.ts";
+import { isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import type { ToolResult } from "../../protocol/executor-api.ts";
-import { calledConversationId, calledRunId, resolveId } from "../../protocol/ids.ts";
+import { resolveId } from "../../protocol/ids.ts";
 import {
   RUN_ENDED,
   RUN_START,
@@ -27,7 +29,6 @@ import {
 import type { CalledRun } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
-import { jurisdictionOf } from "../../shared/location.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -173,18 +174,13 @@ function unknown({ message }: Pick<ErrorData, "message">): ToolResult {
 }
 
 /** Throws `FORBIDDEN` unless the run that an attempt has started has sent an envelope (FLOWCALL-6). */
-function checkRun({ operationId, attempt }: RunCallAddress, from: ActorAddress, to: ActorAddress): void {
-  const started = calledRunId(operationId, attempt, jurisdictionOf(to.id));
-  if (from.kind === "coordinator" && from.id === started) return;
+function checkRun(address: RunCallAddress, from: ActorAddress, to: ActorAddress): void {
+  if (from.kind === "coordinator" && isCalled(address, to, from)) return;
   throw new DramatisError("FORBIDDEN", "Only the run that a call has started may report its end.");
 }
 
 /** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
-function checkConversation(
-  { operationId, attempt }: RunCallAddress,
-  from: ActorAddress,
-  to: ActorAddress,
-): void {
-  if (from.id === calledConversationId(operationId, attempt, jurisdictionOf(to.id))) return;
+function checkConversation(address: RunCallAddress, from: ActorAddress, to: ActorAddress): void {
+  if (from.kind === "conversation" && isCalled(address, to, from)) return;
   throw new DramatisError("FORBIDDEN", "Only the conversation of a call may report that it waits.");
 }

@@ -6,6 +6,7 @@
  * AGENTNODE-5  A node gets the whole answer of its agent up to 1 MiB of JSON, and the beginning of a longer answer. The limit of an invited agent
  *              is its envelope.
  */
+
 import { z } from "zod";
 import {
   AGENT_ASK,
@@ -17,14 +18,12 @@ import {
   agentCallSchema,
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
+import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
-import { calledConversationId } from "../../protocol/ids.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
-import type { RunCallAddress } from "../../protocol/run-call.ts";
 import { AGENT_INVITE, agentInviteSchema } from "../../protocol/run-invitation.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -65,7 +64,7 @@ export function takeAgentAnswers(
     checkSender(ask, envelope, {});
     return null;
   });
-  const requests: readonly [type: string, schema: z.ZodType<RunCallAddress>][] = [
+  const requests: readonly [type: string, schema: z.ZodType<CallAddress>][] = [
     [AGENT_CALL, agentCallSchema],
     [AGENT_INVITE, agentInviteSchema],
   ];
@@ -96,11 +95,11 @@ function outcomeOf(outcome: AgentOutcome): NodeOutcome {
 
 /** Throws `FORBIDDEN` unless an envelope comes from a conversation in which an agent of the run works (AGENTNODE-2). */
 export function checkSender(
-  { operationId, attempt }: RunCallAddress,
+  address: CallAddress,
   { from, to }: Pick<Envelope, "from" | "to">,
   { origin }: Pick<RunRecord, "origin">,
 ): void {
-  const opened = calledConversationId(operationId, attempt, jurisdictionOf(to.id));
-  if (from.kind === "conversation" && (from.id === opened || from.id === origin?.conversationId)) return;
+  if (from.kind === "conversation" && (from.id === origin?.conversationId || isCalled(address, to, from)))
+    return;
   throw new DramatisError("FORBIDDEN", "Only the conversation of a call may answer it.");
 }

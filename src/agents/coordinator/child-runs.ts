@@ -13,8 +13,9 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
+import { isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
-import { calledRunId, stemOf } from "../../protocol/ids.ts";
+import { stemOf } from "../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import {
   type ChildRun,
@@ -43,7 +44,6 @@ import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
-import { jurisdictionOf } from "../../shared/location.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { checkSender } from "./agent-nodes.ts";
@@ -225,14 +225,9 @@ function placeOf({ group, origin, path, counts, first, total }: PartStart): RunP
 }
 
 /** Throws `INVALID_INPUT` unless `child` is the run that an attempt of an operation of `above` starts (RUNCALL-1). */
-function checkChild(
-  { operationId, attempt }: RunCallAddress,
-  above: ActorAddress,
-  child: ActorAddress,
-): void {
-  const started = calledRunId(operationId, attempt, jurisdictionOf(above.id));
+function checkChild(address: RunCallAddress, above: ActorAddress, child: ActorAddress): void {
   const isCaller = above.kind === "coordinator" || above.kind === "conversation";
-  if (isCaller && child.kind === "coordinator" && child.id === started) return;
+  if (isCaller && child.kind === "coordinator" && isCalled(address, above, child)) return;
   throw new DramatisError(
     "INVALID_INPUT",
     "Only a run or a conversation can start, cancel or end the run of its operation.",

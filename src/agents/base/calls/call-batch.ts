@@ -20,7 +20,7 @@ import type {
   ToolInvocation,
   ToolResult,
 } from "../../../protocol/executor-api.ts";
-import { reportsSchema } from "../../../protocol/executor-reports.ts";
+import { reportsSchema } from "../../../protocol/executor-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";

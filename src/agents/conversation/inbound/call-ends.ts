@@ -2,7 +2,7 @@
 import type { Amounts } from "../../../model/spending.ts";
 import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../../protocol/agent-call.ts";
 import type { TaskResult, ToolResult } from "../../../protocol/executor-api.ts";
-import { taskErrorSchema, taskResultSchema } from "../../../protocol/executor-reports.ts";
+import { taskErrorSchema, taskResultSchema } from "../../../protocol/executor-api.ts";
 import { workflowErrorSchema, workflowResultSchema } from "../../../protocol/workflow-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import { validate } from "../../../shared/validation.ts";

@@ -48,16 +48,18 @@ export class Participants {
   async add(principal: Principal, input: unknown): Promise<ConversationView> {
     const { runtime, checkSpeaker, publish } = this.ports;
     checkSpeaker(principal);
-    const { handoff, ...participant } = validate(newParticipantSchema, input);
+    const added = validate(newParticipantSchema, input);
+    const { type, id } = added;
+    const handoff = added.type === "agent" ? added.handoff : undefined;
     checkOpen(runtime.state);
     const { record } = runtime.state;
-    const brought = participant.type === "agent" ? await broughtBy(this.ports, record, participant.id) : {};
+    const brought = type === "agent" ? await broughtBy(this.ports, record, id) : {};
     // The caller may have left while the agent answered.
     checkSpeaker(principal);
     await runtime.changes.changeParticipants({
       type: "conversation.participant.add",
       caller: callerOf(principal),
-      participant,
+      participant: { type, id },
       ...brought,
       ...defined({ handoff }),
     });
