@@ -230,7 +230,7 @@ describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refuse
       "a memory with the number of an erased one",
       (lines, first) => withMemory(lines, first, { id: memoryId("1".repeat(26), 1) }),
       0,
-      "/id: .*was erased",
+      "/id: .*as erased",
     ],
     [
       "an erased memory after the memories",
@@ -286,7 +286,7 @@ describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refuse
       "a second salt after the memories",
       (lines) => [...lines.slice(0, -1), JSON.stringify({ salt: "0".repeat(32) }), lines.at(-1) ?? ""],
       2,
-      "one salt",
+      "salt must occur once",
     ],
     [
       "the same salt after the memories",
@@ -302,7 +302,7 @@ describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refuse
       "a salt that differs from the first",
       (lines, first) => lines.toSpliced(first, 0, JSON.stringify({ salt: "0".repeat(32) })),
       0,
-      "one salt",
+      "salt must occur once",
     ],
   ];
 

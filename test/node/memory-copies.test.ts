@@ -59,7 +59,7 @@ async function copy({ copies }: MemoryWorld) {
   try {
     await copies.bringUpToDate();
   } catch (error) {
-    if (!(error instanceof DramatisError && error.message.includes("repeated to be certain"))) throw error;
+    if (!(error instanceof DramatisError && error.message.includes("The deletion is repeated"))) throw error;
   }
 }
 

@@ -159,7 +159,7 @@ describe("SessionAgent", () => {
       expect(await failureOf(() => stub.appendEvents("sess_missing", events))).toMatchObject({
         name: "DramatisError",
         code: "NOT_FOUND",
-        message: 'There is no session "sess_missing": create it with createSession() first.',
+        message: 'Session "sess_missing" not found. Create it with createSession() first.',
       });
     }
   });

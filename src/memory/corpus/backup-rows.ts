@@ -1,4 +1,4 @@
-/** The statements that read an agent's memory for its export, a part at a time. */
+/** SQL statements that read an agent's memory in pages for its export. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryLogEntry } from "../../protocol/memory.ts";
 import { type MemoryStore, type SayingSource, type SourceRow, toSource } from "./memory-store.ts";
@@ -8,12 +8,10 @@ const SOURCES = `SELECT conversation_id, turn_id, entries, said FROM memory_sour
   WHERE n = ?1 AND (conversation_id, turn_id) > (?2, ?3) ORDER BY conversation_id, turn_id LIMIT ?4`;
 const PARTS = "SELECT part, part_id FROM memory_parts WHERE n = ? AND part > ? ORDER BY part LIMIT ?";
 
-/** Rows that are read at once. */
 const PAGE = 50;
-/** Length of the JSON of what one line has of the lists of a memory, unless one member is longer. It has not too many values for an import, then. */
+/** Maximum length of the JSON of a line's lists, unless a single member is longer. It keeps each line within the limits of an import. */
 const MAX_LISTS = 64 * 1024;
 
-/** Some of the sources, the parts and the log of a memory. */
 export interface Lists {
   sources: SayingSource[];
   parts: string[];
@@ -26,12 +24,12 @@ export class BackupRows {
     private readonly memories: MemoryStore,
   ) {}
 
-  /** Returns the number of the memory after `n`; `undefined` if there is none. */
+  /** Returns the number of the memory after `n`, if any. */
   next(n: number): number | undefined {
     return this.database.all<{ n: number }>(NEXT, n)[0]?.n;
   }
 
-  /** Yields the sources, the parts and the log of a memory in bounded pieces, at least one. */
+  /** Yields the sources, the parts and the log of a memory in bounded pieces, at least once. */
   *lists(n: number): Generator<Lists> {
     let [lists, length] = [none(), 0];
     for (const item of this.#items(n)) {

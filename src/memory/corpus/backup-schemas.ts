@@ -1,9 +1,9 @@
 /**
- * Checks of the lines of an agent's export that are about memory.
+ * Schemas for the memory lines of an agent's export.
  *
- * BACKUP-10  A file brings no memory that a write could not have made: its names, texts, metadata and numbers have the same limits. Times have the
- *            form in ISO 8601 that exports write, and an id leaves numbers for the memories that follow. So a file never makes an agent unreadable.
- * BACKUP-11  A file brings no hidden memory: an export leaves those out, and nothing would derive one again.
+ * BACKUP-10  A file contains only memories that a write could create: names, texts, metadata and numbers have the same limits. Times have
+ *            the ISO 8601 form of exports. An id leaves room for the numbers of later memories. So a file never makes an agent unreadable.
+ * BACKUP-11  A file contains no hidden memory. An export leaves hidden memories out, and an import could not rederive them.
  */
 import { z } from "zod";
 import { UNICODE_RULE } from "../../shared/json.ts";
@@ -14,17 +14,17 @@ import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./corpu
 import { numberOf } from "./memory-id.ts";
 import { content, isOrdered, metadata, name, ORDER } from "./schemas.ts";
 
-/** The highest number of an imported memory. The index stands 2^35: those above are for the memories that follow. */
+/** The highest number of an imported memory. The index supports 2^35. The rest is for later memories. */
 const MAX_NUMBER = 2 ** 24;
-/** The highest version of an imported memory, far from where numbers are no longer exact. */
+/** The highest version of an imported memory, far below the limit of exact numbers. */
 const MAX_VERSION = 2 ** 31;
-/** Writes take the years 0 to 9999 in any zone. */
+/** Writes accept the years 0 to 9999 in any zone. */
 const DAY_MS = 86_400_000;
 const MIN_TIME = Date.parse("0000-01-01T00:00:00Z") - DAY_MS;
 const MAX_TIME = Date.parse("9999-12-31T23:59:59.999Z") + DAY_MS;
 
 const time = z.int().min(MIN_TIME).max(MAX_TIME);
-/** A time as exports write it. */
+/** A time in the form of exports. */
 export const isoTimeSchema = z
   .string()
   .max(30)
@@ -49,12 +49,12 @@ const author = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("run"), runId: name }),
   z.strictObject({ kind: z.enum(["consolidation", "retention", "import"]) }),
 ]);
-/** The text of a row: a longer one has its beginning there. */
+/** The text of a log entry. A row keeps only the beginning of a long text. */
 const pastText = z
   .string()
   .refine((value) => value.isWellFormed(), UNICODE_RULE)
   .refine((value) => fitsUtf8(value, MAX_INLINE_BYTES), `May have ${MAX_INLINE_BYTES} bytes.`);
-/** The members have the order of entries that the agent itself writes. */
+/** Members are in the order of entries that the agent writes. */
 const logEntry = z.strictObject({
   version,
   change: z.enum(["written", "updated", "ended", "archived", "restored"]),
@@ -67,7 +67,7 @@ const logEntry = z.strictObject({
   sources: z.array(source),
 });
 
-/** The log, the newest first, the sources and the ids of the parts of a memory, or some of them. */
+/** The log (newest first), the sources and the ids of the parts of a memory, or a piece of them. */
 const lists = {
   sources: z.array(source.extend({ said: version.exactOptional() })),
   parts: z.array(memoryId),
@@ -75,14 +75,14 @@ const lists = {
     .array(logEntry)
     .refine(
       (log) => log.every((entry, index) => entry.version < (log[index - 1]?.version ?? Infinity)),
-      "Must have each version once, the newest first.",
+      "Must have each version once, newest first.",
     ),
 };
 const hasOlderParts = ({ id, parts }: { id: string; parts: string[] }) =>
   parts.every((part) => (numberOf(part) ?? 0) < (numberOf(id) ?? 0));
 const OLDER_PARTS = { path: ["parts"], message: "Must be memories with lower numbers." };
 
-/** A memory with its whole text, and the first of its lists. */
+/** A memory with its whole text, and the first piece of its lists. */
 export const memoryLineSchema = z
   .strictObject({
     id: memoryId,
@@ -117,17 +117,17 @@ export const memoryLineSchema = z
   .refine(isOrdered, ORDER)
   .refine(({ log, version }) => log.every((entry) => entry.version <= version), {
     path: ["log"],
-    message: "Must have no version after that of the memory.",
+    message: "Must not have a version above the version of the memory.",
   })
   .refine(({ sources, version }) => sources.every(({ said = 1 }) => said <= version), {
     path: ["sources"],
-    message: "Must have no version after that of the memory.",
+    message: "Must not have a version above the version of the memory.",
   })
   .refine(hasOlderParts, OLDER_PARTS);
 
 export type MemoryLine = z.output<typeof memoryLineSchema>;
 
-/** More of the lists of the memory before. */
+/** The next piece of the lists of the memory before. */
 export const moreLineSchema = z.strictObject({ id: memoryId, ...lists }).refine(hasOlderParts, OLDER_PARTS);
 
 export type MoreLine = z.output<typeof moreLineSchema>;
@@ -148,8 +148,8 @@ export const tombstoneSchema = z.strictObject({
 });
 
 /**
- * Throws `INVALID_INPUT` for a time that the clock of the agent gives to what happens, if it has not come yet. Clocks may differ by a day. `now` is in
- * milliseconds since the epoch.
+ * Throws `INVALID_INPUT` if a time that the agent's clock set is in the future. Clocks may differ by a day. `now` is in milliseconds since
+ * the epoch.
  */
 export function checkPast<Name extends string>(
   line: Readonly<Record<Name, number>>,

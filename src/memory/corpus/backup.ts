@@ -1,15 +1,15 @@
 /**
- * The memories of an agent as lines of its export, and back.
+ * Writes the memories of an agent as lines of its export, and imports them.
  *
- * BACKUP-5  An imported memory has the id, the text, the log and the sources of the exported one, and searches find it as before. Its version is the
- *           next one, whose entry of the log says that an import restored it: what is older is as the file tells it. A text that an older import
- *           brings never replaces a newer one: an import fills an agent that had none.
- * BACKUP-9  A file has what was erased: the sources, and of memories the id, the time and the salted hash, with the salt. So what was erased does not
- *           come back by an extraction after an import either.
- * BACKUP-16  A line has nothing that was erased when it is written, and a file has the marks of all that was erased before its end: an erasure breaks an
- *            export off. Each memory is as it is at its turn.
- * BACKUP-17  An import takes every line that an export writes: what a memory has of sources, parts and log goes on in lines `more`, each bounded. A
- *            change of a memory between its own lines breaks the export off.
+ * BACKUP-5  An imported memory keeps its id, text, log and sources, and searches find it as before. Its version increases by one, and its
+ *           log says that an import restored it. Older log entries come from the file unchecked. An import fills an agent without memories,
+ *           so an imported text never replaces a newer text.
+ * BACKUP-9  A file contains all erased sources. For each erased memory it contains the id, the time, the salted hash and the salt. So an
+ *           extraction after an import cannot restore erased texts.
+ * BACKUP-16  A line contains no data that was erased before the line is written. A file contains the marks of all erasures before its end,
+ *            because an erasure aborts the export. Each memory has its state at the time of its line.
+ * BACKUP-17  An import accepts every line that an export writes. Long lists of sources, parts and log entries continue in bounded `more`
+ *            lines. If a memory changes between its own lines, the export aborts.
  */
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
@@ -32,8 +32,8 @@ import { numberOf } from "./memory-id.ts";
 import { excerptOf, isFound, isLong, type StoredMemory } from "./stored-memory.ts";
 
 /**
- * Yields the lines of an agent's memory: the salt of its hashes, what was erased, and each memory, ascending by its number. Throws `UNAVAILABLE`
- * while a text cannot be read, and `CONFLICT` (BACKUP-16).
+ * Yields the salt, the erased entries and then each memory, ascending by number. Throws `UNAVAILABLE` while a text cannot be read, and
+ * `CONFLICT` (BACKUP-16).
  */
 export async function* memoryLines(corpus: Corpus): AsyncGenerator<Record<string, unknown>> {
   const before = corpus.rows.erasures;
@@ -58,7 +58,7 @@ async function* allLines(corpus: Corpus): AsyncGenerator<Record<string, unknown>
   for (let n = rows.next(0); n !== undefined; n = rows.next(n)) yield* linesOf(corpus, rows, n);
 }
 
-/** Yields the lines of one memory: its state at their turn, with the first of its lists, and the others (BACKUP-17). */
+/** Yields the lines of one memory: its state with the first piece of its lists, then the other pieces (BACKUP-17). */
 async function* linesOf(
   corpus: Corpus,
   rows: BackupRows,
@@ -81,14 +81,14 @@ async function* linesOf(
 }
 
 function changedMeanwhile(): DramatisError {
-  return new DramatisError("CONFLICT", "The memory has changed during its export. Export the agent again.", {
+  return new DramatisError("CONFLICT", "The memory changed during its export. Export the agent again.", {
     retriable: true,
   });
 }
 
 /**
- * Reads a line. Returns what stores it, in a transaction; `undefined` for a line that is not one of memory. Throws `INVALID_INPUT`. The salt holds
- * at once: the hashes of the lines after it need it.
+ * Reads a line and returns a function that stores it in a transaction. Returns `undefined` if the line is not about memory. Throws
+ * `INVALID_INPUT`. The salt applies at once, because later lines need it.
  */
 export async function prepareLine(
   corpus: Corpus,
@@ -126,12 +126,12 @@ export async function prepareLine(
   const salt = validate(saltSchema, line.salt, "", "The salt");
   const { salt: known = salt } = corpus.hash;
   if (known !== salt)
-    throw new DramatisError("INVALID_INPUT", "An export has one salt, before the memories.");
+    throw new DramatisError("INVALID_INPUT", "The salt must occur once, before the memories.");
   corpus.hash.adopt(salt);
   return () => checkErasedFirst(corpus);
 }
 
-/** A memory of a file, with what its transaction needs. */
+/** A memory of a file, with the input of its transaction. */
 interface PreparedMemory {
   line: MemoryLine;
   hash: string;

@@ -1,16 +1,17 @@
 /**
- * Brings the copies of an agent's memories up to date: long texts in the object store, then records in the directory, then vectors.
- * The actor is the truth, and its reads need no copy but that of a long text.
+ * Brings the copies of an agent's memories up to date: long texts in the object store, then records in the directory, then vectors. The
+ * actor is the source of truth. Its reads need no copy except for long texts.
  *
- * MEMCOPY-1  A change marks its memory in its own transaction, and the mark stays until every copy has the change. A store that fails
- *            or does not answer, and a crash between any two steps, delay a copy and lose nothing.
- * MEMCOPY-2  A record refers to an object that is there: a text is put before its record, and an object is deleted after the record
- *            that referred to it is changed or deleted. A text leaves the actor when its object is there.
- * MEMCOPY-3  Each text has an object of its own. A text that is replaced or erased leaves none behind.
- * MEMCOPY-5  A text that waits in the actor for its object is the memory's own: a new text takes its place, and a put that ends late changes nothing.
- * MEMCOPY-4  What a store did not answer to may still take effect later. Deletions that follow such a silence are repeated after
- *            a minute, and count only then.
- * MEMCOPY-6  A life that begins with copies that are behind counts as a silence: the life before may have ended while a request was on its way.
+ * MEMCOPY-1  A change marks its memory as pending in its own transaction. The mark stays until every copy has the change. A store failure
+ *            or a crash delays a copy and loses no change.
+ * MEMCOPY-2  A record never refers to a missing object. A text is put before its record. An object is deleted after its record. A text
+ *            leaves the actor when its object is stored.
+ * MEMCOPY-3  Each text has an object of its own. The object of a replaced or erased text is deleted.
+ * MEMCOPY-5  A text that waits in the actor for its object belongs to one version of the memory. A new text replaces it, and a late put has
+ *            no effect.
+ * MEMCOPY-4  An unanswered request may still take effect later. Deletions after such a request are repeated after a minute, and only the
+ *            repetition counts.
+ * MEMCOPY-6  If the actor wakes with pending marks, it treats them as unanswered requests, because it may have stopped during a request.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -20,11 +21,11 @@ import type { Corpus } from "./corpus.ts";
 import type { PendingMemory } from "./pending.ts";
 import { excerptOf, type StoredMemory } from "./stored-memory.ts";
 
-/** Memories of one round. */
+/** Memories per round. */
 const BATCH = 50;
-/** Texts that are put at a time. */
+/** Concurrent puts of texts. */
 const TEXTS_AT_A_TIME = 6;
-/** A request that was not answered has taken effect after this many milliseconds, or never will. */
+/** An unanswered request takes effect within this many milliseconds, or never. */
 export const LATE_MS = 60_000;
 
 const STATE_KEY = "memory:copies";
@@ -35,7 +36,7 @@ export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" |
   agentId: string;
 }
 
-/** The records of all agents' memories. Repeating a write changes nothing, and an older version never replaces a newer one. */
+/** The directory of all agents' memories. Identical writes are no-ops, and an older version never replaces a newer version. */
 export interface MemoryRecords {
   write(owner: { tenant: string; agentId: string }, records: MemoryRecord[], gone: string[]): Promise<void>;
 }
@@ -43,16 +44,16 @@ export interface MemoryRecords {
 export interface CopyPorts {
   clock: Pick<Clock, "now">;
   keyValue: KeyValue;
-  /** `null` where the application has no such store. */
+  /** `null` if the application has no object store. */
   objects(): ObjectStore | null;
   records(): MemoryRecords | null;
-  /** Brings vectors up to date. Returns the number of those that are still behind. */
+  /** Brings vectors up to date. Returns the number of pending vectors. */
   pump(): Promise<number>;
 }
 
-/** The failure of a store, as long as a copy is behind. Times are milliseconds since the epoch. */
+/** The last failure of a store while a copy is pending. Times are milliseconds since the epoch. */
 interface CopyState {
-  /** Requests before this time may not have been answered. */
+  /** Requests before this time may be unanswered. */
   failedAt: number;
   error?: string;
   since?: number;
@@ -64,18 +65,17 @@ export class Copies {
     private readonly ports: CopyPorts,
   ) {}
 
-  /** Reports whether a copy may be behind. */
   isBehind(): boolean {
     return this.corpus.exists && this.corpus.rows.pending.list(0, 1).length > 0;
   }
 
-  /** Returns the last failure of a store that left copies behind; nothing while there was none. */
+  /** Returns the last failure of a store that left copies pending, if any. */
   failure(): { error?: string; since?: number } {
     const { error, since } = this.#state ?? {};
     return { ...(error !== undefined && { error }), ...(since !== undefined && { since }) };
   }
 
-  /** Brings all copies up to date. Rejects if one is behind in the end; a later call continues. */
+  /** Brings all copies up to date. Rejects if a copy is still pending. A later call continues. */
   async bringUpToDate(): Promise<void> {
     if (!this.corpus.exists) return;
     this.#noteLeft();
@@ -104,7 +104,7 @@ export class Copies {
     this.#succeeded();
   }
 
-  /** Copies a batch. Returns whether the records were written: without them, further batches wait. */
+  /** Copies a batch. Returns whether the records were written. If not, further batches wait. */
   async #copy(
     batch: PendingMemory[],
     attempt: (step: () => Promise<unknown>) => Promise<boolean>,
@@ -119,7 +119,7 @@ export class Copies {
         if (!(await attempt(() => Promise.all(puts)))) break;
       }
     }
-    // A mark that is read now covers every change that the records below contain.
+    // A mark that is read now covers every change in the records below.
     const ready = batch.filter(({ n }) => objects === null || corpus.rows.memories.text(n) === undefined);
     const marks = ready.flatMap(({ n }) => corpus.rows.pending.find(n) ?? []);
     const { puts, gone } = this.#recordsOf(marks);
@@ -140,7 +140,7 @@ export class Copies {
     return true;
   }
 
-  /** Puts a text that is still in the actor, and takes it out of the actor. */
+  /** Puts a text that waits in the actor, then removes it from the actor. */
   async #putText(objects: ObjectStore, n: number): Promise<void> {
     const { memories } = this.corpus.rows;
     const memory = memories.find(n);
@@ -157,7 +157,7 @@ export class Copies {
     });
   }
 
-  /** Returns the records to write, and the ids of those to delete by number of their memories. */
+  /** Returns the records to write, and the ids of the records to delete by memory number. */
   #recordsOf(marks: PendingMemory[]): { puts: MemoryRecord[]; gone: Map<number, string> } {
     const { tenant, id: agentId } = this.corpus.ports.agent();
     const { memories, tombstones } = this.corpus.rows;
@@ -192,13 +192,13 @@ export class Copies {
     await Promise.all(keys.map((key) => objects.delete(key)));
   }
 
-  /** No request that was not answered may still take effect: deletions that are sent now are the last (MEMCOPY-4). */
+  /** Reports whether all unanswered requests have expired, so a deletion is final (MEMCOPY-4). */
   get #isCertain(): boolean {
     const failedAt = this.#state?.failedAt;
     return failedAt === undefined || this.ports.clock.now() - failedAt >= LATE_MS;
   }
 
-  /** Counts the end of the life before as a silence, if it left marks (MEMCOPY-6). */
+  /** Treats marks that an earlier instance left as unanswered requests (MEMCOPY-6). */
   #noteLeft(): void {
     const { pending } = this.corpus.rows;
     if (pending.hasLeft())
@@ -230,10 +230,10 @@ export class Copies {
   }
 }
 
-/** A deletion is to be repeated: what went before it may still take effect. */
+/** The deletion must be repeated, because an earlier request may still take effect. */
 class NotYetCertain extends DramatisError {
   constructor() {
-    super("UNAVAILABLE", "A store did not answer before. The deletion is repeated to be certain.", {
+    super("UNAVAILABLE", "A store did not answer an earlier request. The deletion is repeated.", {
       retriable: true,
     });
   }

@@ -12,12 +12,12 @@ export interface CorpusPorts {
   clock: Pick<Clock, "now">;
   ids: Ids;
   index: MemoryIndex;
-  /** The store of long texts; `null` if the application has none. */
+  /** The store of long texts, or `null` if the application has no object store. */
   objects(): ObjectStore | null;
-  /** The agent. Throws `NOT_FOUND` if it was never created. */
+  /** Throws `NOT_FOUND` if the agent was never created. */
   agent(): { id: string; tenant: string };
-  /** Arms the wake-up that brings the copies up to date, in the transaction. Resolves when that is done. */
+  /** Arms the wake-up that brings the copies up to date, in the transaction. Resolves when the wake-up is armed. */
   noted(): Promise<void>;
-  /** Begins to bring the copies up to date, after the commit. */
+  /** Starts to bring the copies up to date, after the commit. */
   committed(): void;
 }

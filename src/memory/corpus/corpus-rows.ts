@@ -1,10 +1,10 @@
 /**
- * Writes decisions into the rows of a memory: the memory, its log and sources, its text, its entry of the index, and the mark that
- * its copies are behind. Everything in one transaction, the caller's.
+ * Writes a decision in the caller's transaction: the memory, its log and sources, its text, its index entry, and its pending mark.
  *
- * MEMBATCH-1  Memories that are written together are one change of the index, which writes each of its rows once, and one of the counts.
- * MEMBATCH-2  The numbers of memories are kept beside them, so that the state of a memory is read without counting its rows.
- * MEMBATCH-3  A change that leaves a text as it is leaves the text's words and its vector in the index, also where the actor has only its beginning.
+ * MEMBATCH-1  A batch of memories is one change of the index and one change of the counts. It writes each index row once.
+ * MEMBATCH-2  The counts of memories are stored, so the state of a memory is read without counting rows.
+ * MEMBATCH-3  If a change keeps the text, the index keeps its words and its vector. This holds even if the actor has only the beginning of
+ *             the text.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
@@ -18,7 +18,7 @@ import { Requests } from "./requests.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { Tombstones } from "./tombstones.ts";
 
-/** The changes to make in the index at the end of `together`, by memory; `null` removes. */
+/** Index changes that `together` makes at its end, by memory. `null` removes the entry. */
 type Waiting = Map<number, { entry: IndexEntry; prepared: unknown } | null>;
 
 export class CorpusRows {
@@ -43,12 +43,12 @@ export class CorpusRows {
     this.erased = new ErasedMarks(database);
   }
 
-  /** The number of erasures in this life, with those that were rolled back. */
+  /** The number of erasures in this instance, including erasures that rolled back. */
   get erasures(): number {
     return this.tombstones.puts + this.erased.puts;
   }
 
-  /** Does all that `body` does to the index at its end (MEMBATCH-1). What may be rolled back alone in it is an `attempt`. */
+  /** Runs `body`, then makes all its index changes together (MEMBATCH-1). Use `attempt` for a part that may roll back. */
   together<Value>(body: () => Value): Value {
     if (this.#waiting !== null) return body();
     this.#waiting = new Map();
@@ -70,7 +70,7 @@ export class CorpusRows {
     return value;
   }
 
-  /** Runs a part of the changes, which rolls back alone where it throws. */
+  /** Runs a part of the changes. If it throws, only this part rolls back. */
   attempt<Value>(body: () => Value): Value {
     const before = this.#waiting && new Map(this.#waiting);
     try {
@@ -82,8 +82,8 @@ export class CorpusRows {
   }
 
   /**
-   * Stores a decision. `before` is the memory that it changes. `prepared` is that of the index for the new text, or for `known`: the whole text
-   * of a memory that comes back to searches.
+   * Stores a decision. `before` is the memory before the change. `prepared` is the index data of the new text, or of `known`: the whole
+   * text of a restored memory.
    */
   apply(
     { memory, log, text, isSaid }: Decided,
@@ -99,20 +99,20 @@ export class CorpusRows {
     for (const source of log.sources) this.memories.addSource(n, { ...source, ...said });
     const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
     if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);
-    // A text that waits in the actor has a key. Whatever was before, it was not this one (MEMCOPY-5).
+    // The key belongs to an older text that waits in the actor (MEMCOPY-5).
     else if (objects.length > 0) this.memories.removeText(n);
     this.#indexed(memory, before, text ?? known, prepared);
     this.pending.note(n, objects);
     return memory;
   }
 
-  /** Stores a memory of an import. */
+  /** Stores an imported memory. */
   restore(memory: StoredMemory): void {
     this.memories.put(memory);
     this.counts.changed(undefined, memory);
   }
 
-  /** Takes a memory out of searches, or ends it, without a new version. */
+  /** Hides a memory from searches or ends it, without a new version. */
   hide(memory: StoredMemory, change: Partial<Pick<StoredMemory, "hidden" | "state">>): void {
     this.memories.put({ ...memory, ...change });
     this.counts.changed(memory, { ...memory, ...change });
@@ -120,7 +120,7 @@ export class CorpusRows {
     this.pending.note(memory.n);
   }
 
-  /** Erases a memory and leaves a tombstone. With a `hash`, extractions do not bring its text back. */
+  /** Erases a memory and leaves a tombstone. With a `hash`, extractions cannot restore its text. */
   erase(
     memory: StoredMemory,
     now: number,
@@ -135,7 +135,7 @@ export class CorpusRows {
     this.tombstones.put({ n, id, at: now, isErased, hash });
   }
 
-  /** Returns the keys of the objects that a text has, or may have where a put was interrupted. */
+  /** Returns the keys of the objects that a text has, or may have if a put was interrupted. */
   #objectsOf(memory: StoredMemory): string[] {
     if (memory.ref !== null) return [memory.ref];
     const text = this.memories.text(memory.n);
@@ -163,7 +163,7 @@ export class CorpusRows {
   }
 }
 
-/** Returns the index entry of a memory. `text` is the whole text where the row has only its beginning and it is known. */
+/** Returns the index entry of a memory. `text` is the whole text, if the row keeps only its beginning. */
 export function indexEntry(memory: StoredMemory, text?: string): IndexEntry {
   return {
     n: memory.n,

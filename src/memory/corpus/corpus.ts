@@ -1,12 +1,12 @@
 /**
- * The memory of one agent, in its actor's database: the only writer, and the truth.
+ * The memory of one agent, in its actor's database. The actor is the only writer and the source of truth.
  *
- * MEMSTORE-1  A call is one transaction: rows, log, index and the marks of copies that are behind. All memories of a batch are
- *             written, or none. They are found by searches as soon as the call returns.
- * MEMSTORE-2  A second write under the same key and subject updates the memory. A repeated write with the same key of idempotency
- *             returns what the first one wrote, and with other contents is refused.
+ * MEMSTORE-1  A call is one transaction of rows, log, index and pending marks. A batch is written as a whole or not at all. Searches find
+ *             its memories as soon as the call returns.
+ * MEMSTORE-2  A second write with the same key and subject updates the memory. A repeated write with the same idempotency key returns the
+ *             first result. If its contents differ, it is refused.
  * MEMSTORE-3  Invalid input changes nothing.
- * MEMSTORE-4  An erased memory leaves its id, a time and a hash, and nothing of its texts, its log's included.
+ * MEMSTORE-4  An erased memory leaves only its id, a time and a hash. Its texts and its log are deleted.
  */
 import type {
   Memory,
@@ -50,7 +50,6 @@ import { isLong, type StoredMemory, toMemory } from "./stored-memory.ts";
 import { createTables } from "./tables.ts";
 import { checkChange, checkMayWrite, sees, shownScore, type Visible, visibleTo } from "./visibility.ts";
 
-/** An input, with what the transaction needs of it. */
 interface PreparedInput {
   input: CheckedInput;
   userId: string | null;
@@ -79,12 +78,12 @@ export class Corpus {
   get exists(): boolean {
     if (this.#exists) return true;
     const exists = this.rows.memories.exists();
-    // A transaction may roll back, and its tables with it.
+    // If the transaction rolls back, its tables roll back too.
     this.#exists = exists && !this.ports.database.isInTransaction();
     return exists;
   }
 
-  /** Forgets what this life knows of the rows, which somebody has dropped. */
+  /** Clears cached state after the tables were dropped. */
   forget(): void {
     this.#exists = false;
     this.ports.index.unload();
@@ -157,7 +156,7 @@ export class Corpus {
     const found = this.#readable(visible, first);
     if (first.matches.length < indexed.limit || found.length === first.matches.length)
       return { matches: found, semantic: first.semantic };
-    // Some wait for their erasure, or went meanwhile: these take the places of no others.
+    // Some results were erased after the query. Search again among the rows, so other memories fill their places.
     const second = await this.ports.index.search(
       indexQuery(query, visible, numbers, now, { ofRowsOnly: true }),
     );
@@ -211,23 +210,23 @@ export class Corpus {
     };
   }
 
-  /** Returns the numbers of memories, and of those whose copies are behind, of which it counts 1 000 at most. */
+  /** Returns the counts of memories and of pending copies (at most 1,000). */
   status(): { memories: number; archived: number; pending: number } {
     if (!this.exists) return { memories: 0, archived: 0, pending: 0 };
     return { ...this.rows.counts.get(), pending: this.rows.pending.count() };
   }
 
-  /** Deletes some of what is kept for some days only. */
+  /** Deletes some expired rows. */
   prune(): void {
     if (this.exists) this.#pruning.prune(this.ports.clock.now());
   }
 
-  /** As the rule of this name, for this agent. */
+  /** Applies `visibleTo` for this agent's tenant. */
   visibleTo(reader: MemoryReader): Visible {
     return visibleTo(reader, this.ports.agent().tenant);
   }
 
-  /** Returns a memory that the reader may see. One that is hidden is there to be erased only (MEMSRC-3). Throws `NOT_FOUND`. */
+  /** Returns a memory that the reader may see. A hidden memory is visible only for erasure (MEMSRC-3). Throws `NOT_FOUND`. */
   seen(reader: MemoryReader, id: string, { hidden = false } = {}): StoredMemory {
     const visible = this.visibleTo(reader);
     const memory = this.findById(id);
@@ -235,21 +234,20 @@ export class Corpus {
     throw new DramatisError("NOT_FOUND", `There is no memory "${String(id).slice(0, 40)}".`);
   }
 
-  /** Returns the memory with an id; `undefined` if there is none. */
   findById(id: string): StoredMemory | undefined {
     const n = typeof id === "string" && this.exists ? numberOf(id) : null;
     const memory = n === null ? undefined : this.rows.memories.find(n);
     return memory?.id === id ? memory : undefined;
   }
 
-  /** Runs changes in one transaction, and resolves when their wake-up is armed. Throws `CONFLICT` where a source was erased (MEMSRC-5). */
+  /** Runs changes in one transaction, and resolves when their wake-up is armed. Throws `CONFLICT` if a source was erased (MEMSRC-5). */
   async change<Value>(
     body: () => Value,
     { sources }: Pick<Cause, "sources"> = { sources: [] },
   ): Promise<Value> {
     let armed: Promise<void> | undefined;
     const value = this.ports.database.transaction(() => {
-      // It may have been deleted meanwhile.
+      // Throws if the agent was deleted.
       this.ports.agent();
       this.createTables();
       if (sources.some((source) => this.rows.erased.has(source))) throw erasedSource();
@@ -264,7 +262,7 @@ export class Corpus {
     return value;
   }
 
-  /** Creates what is not there, in the transaction of a change. */
+  /** Creates missing tables in the transaction of a change. */
   createTables(): void {
     if (this.exists) return;
     createTables(this.ports.database);
@@ -275,14 +273,14 @@ export class Corpus {
     return { now: this.ports.clock.now(), by: author, sources, tainted };
   }
 
-  /** Changes a memory in the current transaction. Returns it as it is then. */
+  /** Changes a memory in the current transaction and returns it. */
   changeOne(
     memory: StoredMemory,
     change: Parameters<typeof changed>[1],
     cause: Cause,
     { hash, vectors }: { hash: string; vectors: unknown },
   ): StoredMemory {
-    // A text that is hidden is written anew: who says it now has said it, whatever becomes of its sources. One that is archived comes back.
+    // Rewriting the text of a hidden or archived memory restores it.
     const isThere = !memory.hidden && memory.state !== "archived";
     const isKnown = change.content !== undefined && this.#hasText(memory, change.content, hash);
     const decided = changed(memory, change, cause, { hash, isKnown, isSame: isThere && isKnown });
@@ -293,33 +291,33 @@ export class Corpus {
     return stored;
   }
 
-  /** Adds the sources of a text to the memory that has it already, in the current transaction. Returns that memory (SAMETEXT-1). */
+  /** Adds the sources of a text to the memory that already has it, in the current transaction. Returns that memory (SAMETEXT-1). */
   saidAgain(
     reader: MemoryReader,
     text: { hash: string; subject: TextSubject; given: Partial<StoredMemory> },
     cause: Cause,
   ): StoredMemory | undefined {
     const found = this.rights.withText(reader, { ...text, visible: this.visibleTo(reader) });
-    // A memory that the writer may only read gets no sources, because their removal would remove the memory.
+    // If the writer may only read the memory, add no sources: their removal would erase the memory.
     return found?.isOwn ? this.#confirm(found.memory, cause) : found?.memory;
   }
 
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
     if (decided === null) return memory;
-    // The text goes to the object store. It stays in the actor until it is there.
+    // The text goes to the object store. It stays in the actor until the object is stored.
     const isInRow = memory.ref === null && !memory.long && this.ports.objects() !== null;
     if (isInRow && this.rows.memories.text(memory.n) === undefined)
       this.rows.memories.putText(memory.n, decided.memory.version, memory.content);
     return this.rows.apply(decided, memory, null);
   }
 
-  /** Erases a memory in the current transaction, and what was made of it alone. */
+  /** Erases a memory in the current transaction, with all memories that depend only on it. */
   eraseOne(memory: StoredMemory, mark: ErasureMark): void {
     eraseWithDerived(this.rows, this.ports.clock.now(), memory, mark);
   }
 
-  /** Hides a memory that has lost a source, and marks it to be derived again; erases it if it has none left and nobody wrote it. */
+  /** Hides a memory that has lost a source and marks it for rederivation. Erases it if no source or author remains. */
   lostSource(memory: StoredMemory, isErased: boolean): void {
     if (!outlivesSource(this.rows, memory)) this.eraseOne(memory, { isErased, hash: null });
   }
@@ -336,7 +334,7 @@ export class Corpus {
     return this.rows.apply(written(identity, input, cause), undefined, vectors);
   }
 
-  /** Adds the sources that repeat the text of a memory. */
+  /** Adds the sources of a cause that repeats the text of a memory. */
   #confirm(memory: StoredMemory, cause: Cause): StoredMemory {
     const { memories } = this.rows;
     const confirmed = { ...memory, own: memory.own || isOwnWord(cause) };
@@ -380,19 +378,22 @@ export class Corpus {
     return stored;
   }
 
-  /** Returns what the first of repeated writes wrote. What somebody wrote is there while it waits to be derived again, too. */
+  /**
+   * Returns the memory of an earlier write with the same idempotency key. A memory that was written without a source is returned even while
+   * it waits for rederivation.
+   */
   #repeated(reader: MemoryReader, id: string): StoredMemory {
     const memory = this.findById(id) ?? this.rows.memories.findCondemned(numberOf(id) ?? 0);
     return memory?.own && sees(this.visibleTo(reader), memory) ? memory : this.seen(reader, id);
   }
 
-  /** Reports whether a text is that of a memory. A long one, which the object store alone may have, is told by its hash. */
+  /** Reports whether a memory has this text. If only the object store has the text, compares hashes. */
   #hasText(memory: StoredMemory, text: string, hash: string): boolean {
     const whole = this.texts.inRows(memory);
     return whole === undefined ? isLong(text) && hash === memory.hash : text === whole;
   }
 
-  /** Returns the memories of a result of the index that are there for the reader. */
+  /** Returns the search results that still exist and that the reader may see. */
   #readable(visible: Visible, { matches }: IndexResult) {
     const memories = this.rows.memories.byNumbers(matches.map(({ n }) => n));
     return matches.flatMap(({ n, score }) => {
@@ -405,7 +406,7 @@ export class Corpus {
     return this.rights.changeable(reader, this.seen(reader, id));
   }
 
-  /** Ends the memories whose time is over. */
+  /** Ends the memories that have passed `validTo`. */
   async #endDue(): Promise<void> {
     const due = this.rows.memories.ending(this.ports.clock.now());
     if (due.length === 0) return;

@@ -1,15 +1,13 @@
 /**
- * The decisions of an agent's memory: a stored memory, or none, and one command give the memory to store and its entry of the log.
- * Pure.
+ * The decisions of an agent's memory. A command turns a stored memory, if any, into the memory to store and a log entry. Pure.
  *
- * MEMORY-1  A change of a memory is made in place, and its log keeps every text that it replaced with the time until which that
- *           was true.
- * MEMORY-2  An older text never ends a newer one, in whatever order they come: a text that was true before the current one
- *           goes into the log as ended.
+ * MEMORY-1  A change updates a memory in place. Its log keeps every replaced text with the time until which it was true.
+ * MEMORY-2  An older text never replaces a newer text, in any order of arrival. A text that was true before the current text goes into the
+ *           log as ended.
  * MEMORY-4  A memory never ends before it begins.
- * MEMORY-3  Writing what is there already changes nothing. A text that is written again where it is archived is back among what searches find.
- * MEMTAINT-1  A change by a writer whom nobody vouches for taints, whatever member it changes: types, speakers and metadata are read by models, too.
- *           A trusted new text ends the taint only where it gives those anew, or the memory has none.
+ * MEMORY-3  Identical writes are no-ops. Rewriting the text of an archived memory restores it to searches.
+ * MEMTAINT-1  A change by an untrusted writer taints the memory, even if it changes only type, speaker or metadata, because models read
+ *             these. A trusted new text removes the taint only if it also replaces those members, or if the memory has none of them.
  */
 import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -22,27 +20,25 @@ import { excerptOf, isLong, type StoredMemory } from "./stored-memory.ts";
 const DEFAULT_TYPE = "fact";
 const DEFAULT_SIGNIFICANCE = 0.5;
 
-/** The author, the time and the sources of a change. */
 export interface Cause {
   now: number;
   by: MemoryAuthor;
   sources: readonly MemorySource[];
   tainted: boolean;
-  /** The text is made of other memories: its sources alone have not said it. */
+  /** The text was derived from other memories, so its own sources alone do not state it. */
   isDerived?: boolean;
 }
 
-/** A memory to store, with the entry of its log. */
+/** A memory to store, with its log entry. */
 export interface Decided {
   memory: StoredMemory;
   log: MemoryLogEntry;
-  /** The new text as a whole; absent where it stays. */
+  /** The whole new text. Absent if the text stays. */
   text?: string;
-  /** The sources of the change have said the text. */
+  /** The sources of the change state the text. */
   isSaid?: true;
 }
 
-/** The identity of a new memory. */
 export interface NewMemory {
   n: number;
   id: string;
@@ -51,7 +47,6 @@ export interface NewMemory {
   conversationId: string | null;
 }
 
-/** Returns a new memory. */
 export function written(identity: NewMemory, input: CheckedInput, cause: Cause): Decided {
   const { now, by, sources, tainted } = cause;
   const validTo = input.validTo ?? null;
@@ -82,8 +77,9 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
 }
 
 /**
- * Returns a memory after a change; `null` if that changes nothing (MEMORY-3). `hash` is that of the change's text. `isKnown` reports
- * whether the change's text is the memory's, which the row of a long text cannot tell, and `isSame` whether it is there, too: neither hidden nor archived.
+ * Returns a memory after a change, or `null` if the change is a no-op (MEMORY-3). `hash` is the hash of the change's text. `isKnown`
+ * reports whether the memory has this text already. A row cannot tell this for a long text. `isSame` also requires that the memory is
+ * neither hidden nor archived.
  */
 export function changed(
   memory: StoredMemory,
@@ -155,18 +151,21 @@ export function changed(
   };
 }
 
-/** Returns since when a changed text is true that names no time; not after its end. `undefined`: since the change. */
+/**
+ * Returns the time since when a changed text is true, if it names no start. It is never after the end. `undefined` means the time of the
+ * change.
+ */
 function toldFrom({ time, validTo }: CheckedChange, now: number): number | undefined {
   const end = validTo ?? Number.POSITIVE_INFINITY;
   return time === undefined || time === null ? (end < now ? end : undefined) : Math.min(time, end);
 }
 
 function backwards(validFrom: number, validTo: number): DramatisError {
-  const message = `The memory would be true from ${toIso(validFrom)} until ${toIso(validTo)}. Give both times.`;
+  const message = `The memory would be valid from ${toIso(validFrom)} until ${toIso(validTo)}. Give both times.`;
   return invalidAt("/validTo", message);
 }
 
-/** Returns a memory with a text in its log that had ended before the current one began (MEMORY-2). */
+/** Logs a text that ended before the current text began (MEMORY-2). */
 function endedBefore(
   memory: StoredMemory,
   text: string,
@@ -188,7 +187,7 @@ function endedBefore(
   };
 }
 
-/** Returns a memory out of the reach of searches; `null` if it is archived. */
+/** Returns the memory as archived, or `null` if it is archived already. */
 export function archived(memory: StoredMemory, { now, by, sources }: Cause): Decided | null {
   if (memory.state === "archived") return null;
   const version = memory.version + 1;
@@ -198,7 +197,7 @@ export function archived(memory: StoredMemory, { now, by, sources }: Cause): Dec
   };
 }
 
-/** Reports whether a change with a new text leaves nothing of what a writer wrote whom nobody vouches for (MEMTAINT-1). */
+/** Reports whether a change with a new text replaces every member that an untrusted writer may have set (MEMTAINT-1). */
 function isVouchedFor(memory: StoredMemory, change: CheckedChange & { key?: string | undefined }): boolean {
   return (
     (memory.key === null || change.key === memory.key) &&
@@ -234,29 +233,29 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** Authors that say something themselves, not the agent at work. */
+/** Authors that are independent of the running agent. */
 const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
 
-/** Reports whether a text comes without a source that could be erased: by the API, or an import. */
+/** Reports whether a text comes from the API or an import, without a source that could be erased. */
 export function isOwnWord({ by, sources }: Pick<Cause, "by" | "sources">): boolean {
   return sources.length === 0 && OWN_WORDS.has(by.kind);
 }
 
-/** Reports whether an entry of a log gave the memory a text. */
+/** Reports whether a log entry set the text. */
 function isText({ change, newText }: MemoryLogEntry): boolean {
   return change === "written" || newText === true;
 }
 
-/** Returns the entry by which a memory got the text that it has. `log`: the newest first. */
+/** Returns the log entry that set the current text. `log` is newest first. */
 export function originOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
   for (const entry of log) if (isText(entry)) return entry;
   return undefined;
 }
 
-/** The error of a change that is based on another version. */
+/** The error for a change that is based on another version. */
 export function staleVersion({ version }: StoredMemory, expected: number): DramatisError {
   return new DramatisError(
     "CONFLICT",
-    `The memory has version ${version}, not ${expected}. Read it again, and repeat the change.`,
+    `The memory has version ${version}, not ${expected}. Read it again and repeat the change.`,
   );
 }

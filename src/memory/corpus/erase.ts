@@ -1,14 +1,16 @@
-/** Erases memories in the current transaction, with what was made of them alone. A list takes the place of calls: summaries of summaries may be thousands deep. */
+/**
+ * Erases memories in the current transaction, with all memories that depend only on them. Uses a list instead of recursion, because
+ * summaries may be nested thousands deep.
+ */
 import type { CorpusRows } from "./corpus-rows.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
-/** The tombstone that an erasure leaves, as `CorpusRows.erase` takes it. */
 export interface ErasureMark {
   isErased: boolean;
   hash: string | null;
 }
 
-/** Erases a memory, and what was made of it alone. `now` is in milliseconds since the epoch. */
+/** Erases a memory, with all memories that depend only on it. `now` is in milliseconds since the epoch. */
 export function eraseWithDerived(
   rows: CorpusRows,
   now: number,
@@ -27,13 +29,16 @@ export function eraseWithDerived(
   }
 }
 
-/** Hides a memory that has lost a source, and marks it to be derived again. Returns `false` for one that has none left and that nobody wrote: it is to be erased. */
+/**
+ * Hides a memory that has lost a source and marks it for rederivation. Returns `false` if no source or author remains, so the caller must
+ * erase it.
+ */
 export function outlivesSource(rows: CorpusRows, memory: StoredMemory): boolean {
   const { memories, pending } = rows;
   const { n } = memory;
   if (!memories.hasOrigin(n) && !memory.own) return false;
   if (memory.hidden) return true;
-  // The older texts may be those of the source.
+  // The older texts may come from the lost source.
   memories.blankLog(n);
   rows.hide(memory, { hidden: true });
   pending.rederive(n);

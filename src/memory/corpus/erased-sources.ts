@@ -1,14 +1,14 @@
 /**
- * The marks of erased sources: conversations, turns and entries that nothing may be learned from any more.
+ * Marks of erased sources. Extractions must not learn from these conversations, turns and entries.
  *
- * MEMSRC-5  A source that was erased stays so: what comes from it is refused, in whatever order word of the erasure and what was learned
- *           arrive. Exports and imports keep that.
+ * MEMSRC-5  An erased source stays erased. Memories from it are refused, even if they arrive before the erasure. Exports and imports keep
+ *           the marks.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { ErasedSources, MemorySource } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
 
-/** The mark of a whole conversation has no turn, and that of a whole turn has no entries. */
+/** `turn_id` is empty for a whole conversation. `entries` is `NULL` for a whole turn. */
 export const ERASED_TABLE = `CREATE TABLE IF NOT EXISTS memory_erased (
   conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, entries TEXT, PRIMARY KEY (conversation_id, turn_id)) WITHOUT ROWID`;
 const HAS_TABLE = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'memory_erased'";
@@ -19,21 +19,19 @@ const AFTER = `SELECT conversation_id, turn_id, entries FROM memory_erased
   WHERE (conversation_id, turn_id) > (?, ?) ORDER BY conversation_id, turn_id LIMIT ?`;
 
 const WHOLE = "";
-/** Marks that are read at once. */
 const PAGE = 200;
 
 type MarkRow = { conversation_id: string; turn_id: string; entries: string | null };
 
-/** A mark: of a conversation, of a turn, or of entries of a turn. */
 export type ErasedMark = Pick<MemorySource, "conversationId"> & Partial<Omit<MemorySource, "conversationId">>;
 
 export class ErasedMarks {
-  /** Calls of `put` in this life. */
+  /** Calls of `put` in this instance. */
   puts = 0;
 
   constructor(private readonly database: SqlDatabase) {}
 
-  /** Marks sources. The table need not be there: word of an erasure may come before the first memory. */
+  /** Marks sources as erased. Creates the table, because an erasure may arrive before the first memory. */
   put({ conversationId, turns }: ErasedSources): void {
     this.puts += 1;
     this.database.run(ERASED_TABLE);
@@ -52,7 +50,7 @@ export class ErasedMarks {
     }
   }
 
-  /** Reports whether something of a source was erased. The tables must be there. */
+  /** Reports whether a part of a source was erased. The tables must exist. */
   has({ conversationId, turnId, entries }: MemorySource): boolean {
     const known = this.#of(conversationId, turnId);
     if (known.has(WHOLE)) return true;
@@ -60,7 +58,6 @@ export class ErasedMarks {
     return erased !== undefined && isTouched(entries ?? null, erased);
   }
 
-  /** Yields all marks, for an export. */
   *all(): Generator<ErasedMark> {
     if (this.database.all(HAS_TABLE).length === 0) return;
     for (let [conversation, turn] = ["", WHOLE]; ; ) {
@@ -85,14 +82,17 @@ export class ErasedMarks {
   }
 }
 
-/** Reports whether erased entries of a turn are among those of a source. `null` is the whole turn. */
+/** Reports whether a source uses erased entries of its turn. `null` means the whole turn. */
 export function isTouched(entries: readonly number[] | null, erased: readonly number[] | null): boolean {
   return entries === null || erased === null || entries.some((entry) => erased.includes(entry));
 }
 
-/** The error of a write that comes from a conversation, a turn or an entry that was erased. */
+/** The error for a write that comes from an erased conversation, turn or entry. */
 export function erasedSource(): DramatisError {
-  return new DramatisError("CONFLICT", "What this comes from was erased. Nothing is remembered of it.");
+  return new DramatisError(
+    "CONFLICT",
+    "The source of this memory was erased. Use a source that still exists.",
+  );
 }
 
 function entriesOf(entries: string): number[] {

@@ -1,19 +1,19 @@
 /**
- * Erasing what was learned from a conversation, or from entries of it.
+ * Erases memories that were learned from a conversation, or from entries of it.
  *
- * MEMSRC-2  A text that somebody wrote or confirmed without a source stays, also where extractions wrote or repeated it, in whatever order. Older texts of a memory that lost a source leave
- *           its log at once.
- * MEMSRC-1  A memory that loses all of its sources is erased, with its log. One that loses some leaves searches, and is marked to be
- *           derived again from the others.
- * MEMSRC-3  A memory that is to be derived again is not there for any reader, any list, any export and any record until it is.
- * MEMSRC-4  What comes from an erased source is neither read nor found from the first commit on, and takes no place among what searches find. Each commit erases a bounded number of memories;
- *           those that are left follow, across crashes.
+ * MEMSRC-2  A text that an author wrote or confirmed without a source stays. This holds even if extractions wrote or repeated it, in any
+ *           order. If a memory lost a source, its older texts leave its log at once.
+ * MEMSRC-1  A memory that loses all its sources is erased with its log. If it loses some, searches drop it and it is marked for
+ *           rederivation from the others.
+ * MEMSRC-3  Until a memory is rederived, readers, lists, exports and records omit it.
+ * MEMSRC-4  From the first commit, reads and searches omit memories from an erased source, and other results fill their places. Each commit
+ *           erases a bounded number of memories. The rest follows, even after a crash.
  */
 import type { ErasedSources } from "../../protocol/memory.ts";
 import type { Corpus } from "./corpus.ts";
 import { isTouched } from "./erased-sources.ts";
 
-/** Memories of one commit. */
+/** Memories per commit. */
 const BATCH = 100;
 
 /** Removes sources in the current transaction. Resolves when the wake-up is armed. */
@@ -35,7 +35,7 @@ export function eraseSources(corpus: Corpus, erased: ErasedSources): Promise<voi
   return corpus.ports.noted();
 }
 
-/** Erases more of what is condemned, in a commit of its own. Reports whether some is left. */
+/** Erases more condemned memories in its own commit. Reports whether some are left. */
 export async function eraseMore(corpus: Corpus): Promise<boolean> {
   if (!corpus.exists || !corpus.rows.memories.hasCondemned()) return false;
   await corpus.change(() => erasePart(corpus));
@@ -45,7 +45,7 @@ export async function eraseMore(corpus: Corpus): Promise<boolean> {
 function erasePart(corpus: Corpus): void {
   const { memories, erased } = corpus.rows;
   for (const n of memories.condemned(BATCH)) {
-    // An earlier one of the part may have taken it with it.
+    // An earlier erasure of this batch may have erased it.
     const memory = memories.findCondemned(n);
     if (memory === undefined) continue;
     for (const source of memories.sources(n))

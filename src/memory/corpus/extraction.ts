@@ -1,16 +1,15 @@
 /**
- * The changes of an agent's memory by the extraction of a conversation.
+ * Applies the extraction of a conversation to an agent's memory.
  *
- * EXTRACTED-1  The operations of an extraction apply once, however often they are handed over, and each has an outcome. An operation
- *              that is refused does not keep the others from applying.
- * EXTRACTED-2  By an id, an extraction changes only the memories that it was offered, at the versions that it saw. Neither an id nor a key lets it
- *              change a memory that its conversation may only read.
- * EXTRACTED-3  The same text of the same user is one memory with the sources of all who said it, in a persona's scope of
- *              conversations of the same conversation (SAMETEXT-1).
- * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told
- *              of a memory that was erased since.
- * EXTRACTED-5  A text that an extraction made of memories has their sources, too, and its own has not said it alone: it does not outlast what it was
- *              made of (REDERIVE-1). It is made of older memories than the one that it changes.
+ * EXTRACTED-1  The operations of an extraction apply once, even if they are delivered several times. Each operation has an outcome. If an
+ *              operation is refused, the others still apply.
+ * EXTRACTED-2  By id, an extraction changes only the memories that it was offered, at the versions that it saw. Neither an id nor a key can
+ *              change a memory that is read-only for its conversation.
+ * EXTRACTED-3  Equal texts of a user are one memory with the sources of all. In a persona's scope `conversation`, this holds per
+ *              conversation (SAMETEXT-1).
+ * EXTRACTED-4  An extraction cannot restore an erased text. It learns nothing from a turn that recalled a memory which was erased since.
+ * EXTRACTED-5  A text that an extraction derived from memories has their sources, too. Its own source alone does not state it, so it is
+ *              erased with its parts (REDERIVE-1). It may derive only from memories older than the memory it changes.
  */
 import type { MemoryOutcome, MemoryReader, MemorySource, OfferedMemory } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
@@ -25,16 +24,15 @@ import { textSubject } from "./rights.ts";
 import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
-/** Memories that an extraction is offered, unless it asks for another number. */
+/** Memories that an extraction is offered by default. */
 const DEFAULT_OFFER = 20;
 
-/** An operation with the hash of its text; `null` for one that is not valid. */
+/** An operation with the hash of its text, or `null` if it is not valid. */
 interface PreparedOperation {
   operation: CheckedOperation | null;
   hash: string;
 }
 
-/** Operations, with what the transaction needs of them. */
 export interface PreparedExtraction {
   operations: PreparedOperation[];
   vectors: unknown;
@@ -69,7 +67,7 @@ export class Extractions {
     return memories.map((memory) => this.#toOffered(reader, memory));
   }
 
-  /** Reads what `apply` needs, before its transaction. */
+  /** Reads the input of `apply` before its transaction. */
   async prepare({ subject, operations }: Extracted): Promise<PreparedExtraction> {
     const { corpus } = this;
     corpus.ports.agent();
@@ -113,7 +111,7 @@ export class Extractions {
       if (hasErased)
         return refused(
           "CONFLICT",
-          "A memory that the turn was told of was erased since. Nothing is learned from it.",
+          "The turn recalled a memory that was erased since. No memory is learned from this turn.",
         );
       return this.#outcome(one, { body, reader, cause, offered, vectors: prepared.vectors });
     };
@@ -185,7 +183,7 @@ export class Extractions {
     return { status: "applied", memoryId: stored.id, version: stored.version };
   }
 
-  /** Returns the memory under a key that the conversation may change. Throws `NOT_FOUND`. */
+  /** Returns the memory with a key that the conversation may change. Throws `NOT_FOUND`. */
   #withKey(key: string, { body, reader }: Context): StoredMemory {
     const { userId = null, conversationId = null } = body.subject;
     const { rights } = this.corpus;
@@ -195,7 +193,7 @@ export class Extractions {
     return memory;
   }
 
-  /** Notes that a memory was made of another one, whose sources are its own. A new text may be made of the one before it. */
+  /** Records a part of a memory and adds its sources. A new text may derive from its own previous text. */
   #derive(memory: StoredMemory, part: StoredMemory): void {
     if (part.n === memory.n) return;
     const { memories } = this.corpus.rows;
@@ -209,7 +207,7 @@ export class Extractions {
     return { status: "applied", memoryId: after.id, version: after.version };
   }
 
-  /** Returns a memory that was offered, if it has still the version that was. Throws `NOT_FOUND` or `CONFLICT`. */
+  /** Returns an offered memory. Throws `NOT_FOUND`, or `CONFLICT` if its version has changed. */
   #offered(id: string, offered: ReadonlyMap<string, number>): StoredMemory {
     const version = offered.get(id);
     const memory = version === undefined ? undefined : this.corpus.findById(id);
@@ -242,7 +240,6 @@ export class Extractions {
 
 interface Context {
   body: Omit<Extracted, "source"> & { source: MemorySource };
-  /** The conversation, with its rights. */
   reader: MemoryReader;
   cause: Cause;
   offered: Map<string, number>;
@@ -250,13 +247,13 @@ interface Context {
 }
 
 function erasedText(): DramatisError {
-  return new DramatisError("CONFLICT", "This text was erased. An extraction does not bring it back.");
+  return new DramatisError("CONFLICT", "This text was erased. An extraction cannot restore it.");
 }
 
 function newerPart(): DramatisError {
   return new DramatisError(
     "INVALID_INPUT",
-    "The memory with this key is older than one that the text is made of. Write the text without the key.",
+    "The memory with this key is older than a memory in `derivedFrom`. Write the text without the key.",
   );
 }
 

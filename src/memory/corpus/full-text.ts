@@ -1,23 +1,22 @@
 /**
- * The full text of an agent's memories: an FTS5 table in its database, with porter stemming.
+ * Full-text search of an agent's memories: an FTS5 table in its database, with porter stemming.
  *
- * FTS-1  No query string breaks the search: it consists of the words of the query, each quoted.
- * FTS-2  A removed text is gone from the segments of the index in the same transaction (`secure-delete`).
- * FTS-3  Words that many memories have are left out where rarer words are there, so that a search reads a bounded number of rows.
- * FTS-5  The table takes letters and digits only, so it has a pictograph as a character for private use.
- * FTS-4  Among few memories a word that some memory has weighs nearly as much as one that none has, so that one shared word can recall it.
+ * FTS-1  No query string breaks the search. It consists of the quoted words of the query.
+ * FTS-2  A removed text leaves the segments of the index in the same transaction (`secure-delete`).
+ * FTS-3  If a query has rare words, words that many memories share are dropped. So a search reads a bounded number of rows.
+ * FTS-5  FTS5 indexes letters and digits only. So a pictograph is stored as a private-use character.
+ * FTS-4  Among few memories, a known word weighs nearly as much as an unknown word. So one shared word can recall a memory.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { type QueryTerm, textTerms } from "../ranking/words.ts";
 
-/** Terms of a query that are looked up at most: one bit each. */
+/** Most terms of a query that are looked up. Each uses one bit. */
 export const MAX_LOOKED_UP = 30;
 
-/** Limits of a search. */
 export interface SearchLimits {
   /** Up to this many memories, everything is scored. */
   scoreAll: number;
-  /** Rows that a search of more memories reads, unless its rarest word needs more. */
+  /** Rows that a larger search reads, unless its rarest word needs more. */
   rows: number;
 }
 
@@ -25,17 +24,16 @@ const SCORE_ALL = 20_000;
 const MAX_ROWS = 8_000;
 export const SEARCH_LIMITS: SearchLimits = { scoreAll: SCORE_ALL, rows: MAX_ROWS };
 
-/** The frequencies of fewer memories say little: a word counts as rare as among so many. */
+/** Frequencies among fewer memories say little. Rarity uses at least this size. */
 export const LEAST_SIZE = 1_000;
 
-/** Counts of rows stay known while the number of memories changes by less than this share. */
+/** Cached row counts stay valid while the number of memories changes by less than this share. */
 const COUNT_DRIFT = 0.1;
 
-/** A term as it was looked up. */
 export interface WeightedTerm extends QueryTerm {
-  /** Its inverse document frequency, above 0. That of a term that no memory has is the largest. */
+  /** Inverse document frequency, above 0. An unknown term has the largest weight. */
   weight: number;
-  /** It was left out, because very many memories have it. */
+  /** Dropped, because very many memories have it. */
   isCommon: boolean;
 }
 
@@ -43,13 +41,13 @@ export interface FullTextMatch {
   n: number;
   /** Above 0; higher is better. */
   score: number;
-  /** Bits of the terms that it has, by their index. */
+  /** A bit for each matching term, by its index. */
   found: number;
 }
 
 export interface FullTextMatches {
   terms: readonly WeightedTerm[];
-  /** In no order. */
+  /** Unordered. */
   matches: readonly FullTextMatch[];
 }
 
@@ -68,25 +66,25 @@ export class FullText {
     this.#limits = limits;
   }
 
-  /** Creates the table. Repeating it changes nothing. */
+  /** Idempotent. */
   create(): void {
     this.#database.run(CREATE);
     if (this.#database.all(IS_SECURE).length === 0) this.#database.run(SECURE_DELETE);
   }
 
-  /** Adds a text under `n`, or replaces it. In the caller's transaction. */
+  /** Adds or replaces the text of `n`, in the caller's transaction. */
   put(n: number, text: string): void {
     this.#database.run(PUT, n, inTable(textTerms(text.toWellFormed()).join(" ")));
     this.#size = undefined;
   }
 
-  /** Removes the text of `n`. In the caller's transaction. */
+  /** Removes the text of `n`, in the caller's transaction. */
   remove(n: number): void {
     this.#database.run(DELETE, n);
     this.#size = undefined;
   }
 
-  /** Returns the memories that have one of the terms. */
+  /** Returns the memories that match at least one term. */
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const size = this.size();
     const counted = terms
@@ -104,12 +102,12 @@ export class FullText {
     return { terms: weighted, matches: [...found.values()] };
   }
 
-  /** Returns the inverse document frequency of a word in small letters, above 0. */
+  /** Returns the inverse document frequency of a lower-case word, above 0. */
   rarity(word: string): number {
     return rarityOf(this.size(), this.#rowsWith(word));
   }
 
-  /** Number of texts, as of the last commit. */
+  /** Number of texts at the last commit. */
   size(): number {
     this.#size ??= firstVarint(
       this.#database.all<{ block: Uint8Array }>(AVERAGES)[0]?.block ?? new Uint8Array(),
@@ -130,7 +128,7 @@ export class FullText {
     }
   }
 
-  /** Yields the memories that have a word, with their scores, ascending by their numbers. */
+  /** Yields the memories that have a word with their scores, ascending by number. */
   *#scoresOf(word: string): Generator<[n: number, score: number]> {
     let after = -1;
     for (;;) {
@@ -157,30 +155,30 @@ export class FullText {
   }
 }
 
-/** Returns a word as a phrase of FTS5. */
+/** Quotes a word as an FTS5 phrase. */
 export function quoted(word: string): string {
   return `"${inTable(word).replaceAll('"', '""')}"`;
 }
 
-/** Returns words as the table has them (FTS-5). */
+/** Converts words to their form in the table (FTS-5). */
 function inTable(words: string): string {
   return words.replace(PICTOGRAPH, (character) =>
     String.fromCodePoint(PRIVATE_USE + ((character.codePointAt(0) ?? 0) & 0xffff)),
   );
 }
 
-/** Inverse document frequency that stays above 0 for words that all have. */
+/** Inverse document frequency. It stays above 0 even for a word that all memories have. */
 export function rarityOf(size: number, rows: number): number {
   return Math.log(1 + (Math.max(0, size - rows) + 0.5) / (rows + 0.5));
 }
 
-/** FTS5 gives words of more than half of the rows no weight. This factor gives them that of `rarityOf`. */
+/** FTS5 gives no weight to words in more than half of the rows. This factor restores the weight of `rarityOf`. */
 function correction(size: number, rows: number): number {
   const weight = Math.log((size - rows + 0.5) / (rows + 0.5));
   return rarityOf(size, rows) / (weight <= 0 ? FTS5_LEAST_WEIGHT : weight);
 }
 
-/** Returns the first number of a record: 7 bits a byte, the highest first, all but the last byte with the upper bit set. */
+/** Returns the first number of a record. Each byte has 7 bits, highest first. All but the last byte have the upper bit set. */
 function firstVarint(bytes: Uint8Array): number {
   let value = 0;
   for (const byte of bytes) {
@@ -190,7 +188,7 @@ function firstVarint(bytes: Uint8Array): number {
   return value;
 }
 
-/** All are below U+20000, and no two have the same lower 16 bits. */
+/** All are below U+20000, and their lower 16 bits are distinct. */
 const PICTOGRAPH = /\p{Extended_Pictographic}|\p{Regional_Indicator}/gu;
 const PRIVATE_USE = 0xf0000;
 
@@ -201,11 +199,11 @@ const IS_SECURE = "SELECT 1 FROM memory_text_config WHERE k = 'secure-delete'";
 const SECURE_DELETE = "INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1)";
 const PUT = "INSERT OR REPLACE INTO memory_text (rowid, terms) VALUES (?, ?)";
 const DELETE = "DELETE FROM memory_text WHERE rowid = ?";
-/** The record in which FTS5 keeps the number of rows: to count them would read them all. */
+/** The record in which FTS5 keeps the number of rows. Counting them would read all rows. */
 const AVERAGES = "SELECT block FROM memory_text_data WHERE id = 1";
-/** Scores of one answer. A value has 2 MB at most, and a score less than 30 characters. */
+/** Scores per answer. A value has at most 2 MB, and a score has less than 30 characters. */
 const MAX_SCORES = 20_000;
-/** Two lists as texts: a row for each score takes twice the time. */
+/** Two lists as JSON texts. A row per score would take twice the time. */
 const SCORES = `SELECT json_group_array(n) AS ns, json_group_array(score) AS scores FROM (
   SELECT rowid AS n, -rank AS score FROM memory_text WHERE memory_text MATCH ? AND rowid > ? ORDER BY rowid LIMIT ${MAX_SCORES})`;
 const COUNT = "SELECT count(*) AS rows FROM memory_text WHERE memory_text MATCH ?";

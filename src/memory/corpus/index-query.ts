@@ -1,4 +1,4 @@
-/** The query of the index that a search makes. Pure. */
+/** Builds the index query of a search. Pure. */
 import type { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { cut } from "../../shared/text.ts";
@@ -8,9 +8,9 @@ import type { CheckedFilter, querySchema } from "./schemas.ts";
 import type { Visible } from "./visibility.ts";
 
 /**
- * Returns the query of the index. `numbers` returns the memories that match a filter which the index does not have, and whose numbers are
- * therefore read from the rows; with `ofRowsOnly` they are always read, and nothing is found that the index has and the rows have not. `now` is the
- * time of the question, unless it names another one.
+ * Returns the index query. `numbers` returns the memories that match a filter. It reads the rows if the index cannot apply the filter. With
+ * `ofRowsOnly` it always reads the rows, so the index finds only memories that still have a row. `now` is the time of the question, unless
+ * the query names a time.
  */
 export function indexQuery(
   { query, limit, now: asked, minRelevance, weights, ...filter }: z.output<typeof querySchema>,

@@ -1,4 +1,4 @@
-/** The numbers of an agent's memories, in a row beside them. Every method that writes is called in a transaction. */
+/** The stored counts of an agent's memories. Writing methods run in a transaction. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
@@ -17,7 +17,7 @@ export class MemoryCounts {
     return this.database.all<Counts>(GET)[0] ?? { memories: 0, archived: 0 };
   }
 
-  /** Counts a change of a memory; `undefined` where there was none, or is none any more. */
+  /** Counts a change of a memory. `before` is `undefined` for a new memory, `after` for a deleted memory. */
   changed(before: State, after: State): void {
     const counts = {
       memories: Number(after !== undefined) - Number(before !== undefined),
@@ -30,7 +30,7 @@ export class MemoryCounts {
     }
   }
 
-  /** Writes all that `body` counts once, at its end. What may be rolled back alone in it is an `attempt`. */
+  /** Writes all counts of `body` once, at its end. Use `attempt` for a part that may roll back. */
   together<Value>(body: () => Value): Value {
     this.#waiting = { memories: 0, archived: 0 };
     let value: Value;
@@ -45,7 +45,7 @@ export class MemoryCounts {
     return value;
   }
 
-  /** Forgets what `body` has counted where it throws. */
+  /** Runs `body` and discards its counts if it throws. */
   attempt<Value>(body: () => Value): Value {
     const before = this.#waiting && { ...this.#waiting };
     try {

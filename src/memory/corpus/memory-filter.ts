@@ -1,8 +1,8 @@
-/** The condition of the memories that a reader sees and that match a filter. */
+/** The SQL condition for memories that a reader sees and that match a filter. */
 import type { CheckedFilter } from "./schemas.ts";
 import { subjectOfVisible, type Visible } from "./visibility.ts";
 
-/** Members of a filter that are `NULL` do not filter. */
+/** A filter member that is `NULL` does not filter. */
 export const MATCHES = `(?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 = 1 AND user_id IS NULL AND conversation_id IS NULL))
   AND state IN (SELECT value FROM json_each(?5))
   AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6)))
@@ -18,7 +18,7 @@ export const MATCHES = `(?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 =
       WHERE member.key = wanted.key AND member.type IN (wanted.type, IIF(wanted.type = 'real', 'integer', wanted.type))
         AND member.atom = wanted.atom)))`;
 
-/** Returns the values of `MATCHES`, from the first on. */
+/** Returns the values of `MATCHES`, starting at the first. */
 export function filterValues(visible: Visible, filter: CheckedFilter): (string | number | null)[] {
   const { all, userId, conversationId, unowned } = subjectOfVisible(visible);
   const { type, speaker, session, from, before, metadata, subject, state = ["current"] } = filter;

@@ -1,14 +1,14 @@
-/** The index of an agent's memory, as its corpus uses it. */
+/** The port of an agent's memory index. */
 
 import type { MemoryScore, RankingWeights } from "../../protocol/memory.ts";
 import type { ColumnEntry } from "../ranking/columns.ts";
 import type { TextDescription } from "../ranking/describe-text.ts";
 import type { Visible } from "./visibility.ts";
 
-/** A memory as an index keeps it: its text, and the facts that ranking reads. */
+/** A memory in an index: its text, and the facts for ranking. */
 export interface IndexEntry extends Omit<ColumnEntry, keyof TextDescription> {
   text: string;
-  /** The text is only the beginning of the memory's. The words and the vector that the index has of the whole text stay. */
+  /** `text` is only the beginning of the memory's text. The index keeps the words and the vector of the whole text. */
   isCut?: true;
 }
 
@@ -27,26 +27,26 @@ export interface IndexQuery {
     userId?: string;
     conversationId?: string;
   };
-  /** The memories that the reader sees. Others influence no result. */
+  /** The memories that the reader sees. Other memories do not affect the result. */
   visible: Visible;
-  /** The only memories that may be found. */
+  /** If set, only these memories may be found. */
   allowed?: ReadonlySet<number>;
 }
 
-/** `semantic` says how the search was made: with the vectors of all memories, of some, or of none. */
+/** `semantic` says whether the search used the vectors of all memories, of some, or not at all. */
 export interface IndexResult {
   matches: { n: number; score: MemoryScore }[];
   semantic: "all" | "some" | "none";
 }
 
-/** Finds memories. `put` and `remove` are part of the caller's transaction. */
+/** Finds memories. `put` and `remove` run in the caller's transaction. */
 export interface MemoryIndex<Prepared = unknown> {
   create(): void;
-  /** Reads what `put` needs, before the transaction. */
+  /** Reads the input of `put` before the transaction. */
   prepare(texts: readonly string[]): Promise<Prepared>;
   put(entries: readonly IndexEntry[], prepared: Prepared): void;
   remove(ns: readonly number[]): void;
   search(query: IndexQuery): Promise<IndexResult>;
-  /** Forgets what is loaded. */
+  /** Drops loaded data. */
   unload(): void;
 }

@@ -1,4 +1,4 @@
-/** The rows of an agent's memory. Every method that writes is called in a transaction. */
+/** SQL statements for the rows of an agent's memory. Writing methods run in a transaction. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { bothOrders } from "../../shared/page.ts";
@@ -18,7 +18,9 @@ ON CONFLICT DO UPDATE SET content = excluded.content, long = excluded.long, ref 
   sequence = excluded.sequence, time = excluded.time, metadata = excluded.metadata, state = excluded.state,
   hidden = excluded.hidden, tainted = excluded.tainted, own = excluded.own, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
   version = excluded.version, updated_at = excluded.updated_at`;
-/** `hidden` is 1 for a memory that is to be derived again, and 2 for one that is condemned: it is to be treated by an erasure, and nobody reads it. */
+/**
+ * `hidden` is 1 for a memory that waits for rederivation, and 2 for a condemned memory. Reads omit a condemned memory until its erasure.
+ */
 const GET = "SELECT * FROM memories WHERE n = ? AND hidden < 2";
 const GET_CONDEMNED = "SELECT * FROM memories WHERE n = ? AND hidden = 2";
 const CONDEMNED = "SELECT n FROM memories WHERE hidden = 2 ORDER BY n LIMIT ?";
@@ -49,7 +51,7 @@ const BLANK_LOG = `UPDATE memory_log SET entry = json_set(entry, '$.before.conte
   WHERE n = ? AND json_extract(entry, '$.before.content') <> ''`;
 const REMOVE_LOG = "DELETE FROM memory_log WHERE n = ?";
 
-/** `said` is the version of the memory by or at which the source gave its text; `NULL` where it gave none. */
+/** `said` is the version of the memory at which the source stated its text, or `NULL`. */
 const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries, said) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET entries = excluded.entries, said = excluded.said
   WHERE entries IS NOT excluded.entries OR said IS NOT excluded.said`;
@@ -67,7 +69,6 @@ const PARTS = "SELECT part_id FROM memory_parts WHERE n = ? ORDER BY part";
 const WHOLES = "SELECT n FROM memory_parts WHERE part = ?";
 const REMOVE_PARTS = "DELETE FROM memory_parts WHERE n = ?1 OR part = ?1";
 
-/** Entries of a log that are read at once. */
 const LOG_PAGE = 50;
 
 const PUT_TEXT = "INSERT OR REPLACE INTO memory_texts (n, version, text) VALUES (?, ?, ?)";
@@ -101,7 +102,6 @@ type MemoryRow = {
   created_at: number;
   updated_at: number;
 };
-/** A row of a source. */
 export type SourceRow = {
   conversation_id: string;
   turn_id: string;
@@ -109,7 +109,7 @@ export type SourceRow = {
   said: number | null;
 };
 
-/** A source, with the version of the memory by or at which it gave the text. */
+/** A source, with the memory version at which it stated the text. */
 export interface SayingSource extends MemorySource {
   said?: number;
 }
@@ -157,29 +157,29 @@ export class MemoryStore {
     return this.database.all<MemoryRow>(GET, n).map(toStored)[0];
   }
 
-  /** Returns the memories with these numbers, by number. */
   byNumbers(ns: readonly number[]): Map<number, StoredMemory> {
     const rows = this.database.all<MemoryRow>(BY_NUMBERS, JSON.stringify(ns));
     return new Map(rows.map((row) => [row.n, toStored(row)]));
   }
 
-  /** Returns the number of the next memory. */
   next(): number {
     return this.database.all<{ n: number }>(NEXT)[0]?.n ?? 1;
   }
 
-  /** Returns the memories of a user (`null`: of none) under a key; of any conversation where `conversationId` is `undefined`. */
+  /**
+   * Returns the memories with a key. `userId` is `null` for memories without a user. `conversationId` is `undefined` for any conversation.
+   */
   byKey(key: string, userId: string | null, conversationId: string | null | undefined): StoredMemory[] {
     const isAny = conversationId === undefined ? 1 : 0;
     return this.database.all<MemoryRow>(BY_KEY, key, userId, isAny, conversationId ?? null).map(toStored);
   }
 
-  /** Takes memories away from all readers, until an erasure has treated them. */
+  /** Hides memories from all readers until their erasure. */
   condemn(ns: readonly number[]): void {
     this.database.run(CONDEMN, JSON.stringify(ns));
   }
 
-  /** As `condemn`, for all that come from a conversation. */
+  /** Condemns all memories that come from a conversation. */
   condemnAll(conversationId: string): void {
     this.database.run(CONDEMN_ALL, conversationId);
   }
@@ -200,18 +200,18 @@ export class MemoryStore {
     return this.database.all<MemoryRow>(BY_HASH, hash).map(toStored);
   }
 
-  /** Removes everything of a memory but its tombstone. */
+  /** Removes all rows of a memory except its tombstone. */
   remove(n: number): void {
     for (const statement of [REMOVE, REMOVE_LOG, REMOVE_SOURCES, REMOVE_PARTS, REMOVE_TEXT])
       this.database.run(statement, n);
   }
 
-  /** Returns memories that are still current and end by `now`. */
+  /** Returns current memories with a `validTo` up to `now`. */
   ending(now: number): StoredMemory[] {
     return this.database.all<MemoryRow>(ENDING, now).map(toStored);
   }
 
-  /** Returns memories that searches find, after a number. */
+  /** Returns memories after a number that searches find. */
   after(n: number, limit: number): StoredMemory[] {
     return this.database.all<MemoryRow>(AFTER, n, limit).map(toStored);
   }
@@ -235,14 +235,14 @@ export class MemoryStore {
     this.database.run(ADD_LOG, n, entry.version, JSON.stringify(entry));
   }
 
-  /** Yields entries of the log, the newest first, at most `limit`. A reader that stops early reads no others. */
+  /** Yields log entries, newest first, at most `limit`. Reads lazily. */
   *log(n: number, limit = -1): Generator<MemoryLogEntry> {
     // SAFETY: only `addLog` writes the column.
     for (const { entry } of this.database.each<{ entry: string }>(LOG, n, limit))
       yield JSON.parse(entry) as MemoryLogEntry;
   }
 
-  /** Yields all entries of the log, the newest first, of which it holds a part. It may be changed meanwhile. */
+  /** Yields all log entries, newest first, in pages. The caller may change the log during the iteration. */
   *pagedLog(n: number): Generator<MemoryLogEntry> {
     for (let before = Number.MAX_SAFE_INTEGER; ; ) {
       const rows = this.database.all<{ entry: string }>(LOG_BEFORE, n, before, LOG_PAGE);
@@ -256,12 +256,12 @@ export class MemoryStore {
     }
   }
 
-  /** Erases the older texts in the log. That there were some is still to be seen. */
+  /** Erases the older texts in the log. The entries stay. */
   blankLog(n: number): void {
     this.database.run(BLANK_LOG, n);
   }
 
-  /** Adds a source; of a turn that is one already the entries of both, and the last version of which it gave the text. */
+  /** Adds a source. If the turn is a source already, merges the entries and keeps the latest `said`. */
   addSource(n: number, { conversationId, turnId, entries, said }: SayingSource): void {
     const [row] = this.database.all<Pick<SourceRow, "entries" | "said">>(SOURCE, conversationId, turnId, n);
     const isWhole = entries === undefined || row?.entries === null;
@@ -281,12 +281,12 @@ export class MemoryStore {
     return this.database.all<SourceRow>(SOURCES, n).map(toSource);
   }
 
-  /** Reports whether a memory has a source, or was made of others. */
+  /** Reports whether a memory has a source or a part. */
   hasOrigin(n: number): boolean {
     return this.database.all<{ found: number }>(HAS_ORIGIN, n)[0]?.found === 1;
   }
 
-  /** Returns the sources in turns of a conversation, each with the number of its memory. `entries` is `null` for a whole turn. */
+  /** Returns the sources in turns of a conversation, each with its memory number. `entries` is `null` for a whole turn. */
   sourcesOf(
     conversationId: string,
     turnIds: readonly string[],
@@ -307,17 +307,17 @@ export class MemoryStore {
     this.database.run(REMOVE_SOURCE, conversationId, turnId, n);
   }
 
-  /** Notes that memory `n` was made of another one. */
+  /** Records a part of memory `n`. */
   addPart(n: number, part: { n: number; id: string }): void {
     this.database.run(ADD_PART, part.n, n, part.id);
   }
 
-  /** Returns the ids of the memories that memory `n` was made of. */
+  /** Returns the ids of the parts of memory `n`. */
   parts(n: number): string[] {
     return this.database.all<{ part_id: string }>(PARTS, n).map(({ part_id }) => part_id);
   }
 
-  /** Returns the numbers of the memories that were made of memory `n`. */
+  /** Returns the numbers of the memories that have `n` as a part. */
   wholes(n: number): number[] {
     return this.database.all<{ n: number }>(WHOLES, n).map((row) => row.n);
   }
@@ -335,7 +335,6 @@ export class MemoryStore {
   }
 }
 
-/** Returns a source of a row. */
 export function toSource({ conversation_id, turn_id, entries, said }: SourceRow): SayingSource {
   return {
     conversationId: conversation_id,

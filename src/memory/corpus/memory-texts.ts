@@ -1,13 +1,13 @@
-/** The whole texts of memories: in their rows, in a table of long texts until they are copied, or with the object store. */
+/** The whole texts of memories: in their rows, in a table of texts that wait for their object, or in the object store. */
 import type { ObjectStore } from "../../ports/object-store.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { MemoryStore } from "./memory-store.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
 export interface TextPorts {
-  /** Where long texts are; `null` if the application has none. */
+  /** The store of long texts, or `null` if the application has no object store. */
   objects(): ObjectStore | null;
-  /** The agent. Throws `NOT_FOUND` if it was never created. */
+  /** Throws `NOT_FOUND` if the agent was never created. */
   agent(): { id: string; tenant: string };
 }
 
@@ -17,13 +17,13 @@ export class MemoryTexts {
     private readonly memories: MemoryStore,
   ) {}
 
-  /** Returns a text where it is in rows; `undefined` where it is with the object store. */
+  /** Returns a text from the rows. `undefined` if only the object store has it. */
   inRows(memory: StoredMemory): string | undefined {
     if (!memory.long) return memory.content;
     return this.memories.text(memory.n)?.text;
   }
 
-  /** Returns the whole text of a memory. Throws `UNAVAILABLE` while the object store does not have it. */
+  /** Returns the whole text of a memory. Throws `UNAVAILABLE` if the object store cannot return it. */
   async of(memory: StoredMemory): Promise<string> {
     const text = this.inRows(memory);
     if (text !== undefined) return text;
@@ -36,7 +36,7 @@ export class MemoryTexts {
     throw textUnavailable();
   }
 
-  /** Returns the key of the object of a memory's text. Each text has its own. */
+  /** Returns the key of the object of a memory's text. Each text has its own key. */
   objectKey({ id, version }: Pick<StoredMemory, "id" | "version">): string {
     const { tenant, id: agentId } = this.ports.agent();
     return `${encodeURIComponent(tenant)}/${agentId}/memories/${id}/${version}`;

@@ -1,4 +1,4 @@
-/** The memories that extractions were offered, and the outcomes of what they did, by operation. Kept for a week (MEMPRUNE-1). */
+/** The memories offered to extractions, and the outcomes of their operations. Kept for a week (MEMPRUNE-1). */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryOutcome } from "../../protocol/memory.ts";
 import { dayOf, KEPT_DAYS } from "./kept-days.ts";
@@ -11,7 +11,7 @@ export interface Offer {
   offered: [id: string, version: number][];
   /** Some of the memories are tainted, so the extraction is tainted (RECALL-8). */
   tainted?: true;
-  /** Its outcomes; absent until then. */
+  /** Absent until the extraction has been applied. */
   outcomes?: MemoryOutcome[];
 }
 

@@ -1,4 +1,4 @@
-/** The marks of memories whose copies are behind, and the objects that are to be deleted once the copies are up to date. */
+/** Marks memories with pending copies, with the objects to delete after the copies are up to date. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 
 const GET = "SELECT n, seq, gone, deleted FROM memory_pending WHERE n = ?";
@@ -8,20 +8,20 @@ const HAS_UNSETTLED = "SELECT 1 AS found FROM memory_pending WHERE deleted = 0 L
 const DELETED = "UPDATE memory_pending SET deleted = 1 WHERE n = ? AND seq = ?";
 const DONE = "DELETE FROM memory_pending WHERE n = ? AND seq = ?";
 const REDERIVE = "INSERT OR IGNORE INTO memory_rederive (n) VALUES (?)";
-/** Marks that the state counts at most. */
+/** Highest count that the state reports. */
 const MOST_COUNTED = 1_000;
 const COUNT = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM memory_pending LIMIT ${MOST_COUNTED})`;
 
 type PendingRow = { n: number; seq: number; gone: string | null; deleted: number };
 
-/** A memory whose copies are behind. */
+/** A memory with pending copies. */
 export interface PendingMemory {
   n: number;
-  /** Counts the marks of the memory: a mark that is removed must be the one that was read. */
+  /** Increases with each mark of the memory. Removal requires the `seq` that was read. */
   seq: number;
   /** The keys of objects to delete. */
   objects: string[];
-  /** Its deletions were made, and are to be repeated. Nothing else is sent for it. */
+  /** The deletions ran once and must be repeated. The mark needs no other request. */
   isDeleted: boolean;
 }
 
@@ -31,15 +31,15 @@ export class Pending {
   constructor(private readonly database: SqlDatabase) {}
 
   /**
-   * Reports whether a life before this one left marks. Requests of that life may have gone out, and take effect later. Marks whose deletions
-   * were made do not count. It is read before this life adds a mark.
+   * Reports whether an earlier instance of the actor left marks, because its requests may still take effect. Marks with `isDeleted` do not
+   * count. Must run before this instance adds a mark.
    */
   hasLeft(): boolean {
     this.#hasLeft ??= this.database.all(HAS_UNSETTLED).length > 0;
     return this.#hasLeft;
   }
 
-  /** Marks a memory, with objects to delete once the copies are up to date. */
+  /** Marks a memory, with objects to delete after the copies are up to date. */
   note(n: number, objects: readonly string[] = []): void {
     this.hasLeft();
     const [row] = this.database.all<PendingRow>(GET, n);
@@ -48,7 +48,7 @@ export class Pending {
     this.database.run(PUT, n, (row?.seq ?? 0) + 1, all.length === 0 ? null : JSON.stringify(all));
   }
 
-  /** Returns marks after that of a memory, ascending. */
+  /** Returns marks with a number above `after`, ascending. */
   list(after: number, limit: number): PendingMemory[] {
     return this.database.all<PendingRow>(LIST, after, limit).map(toPending);
   }
@@ -61,22 +61,22 @@ export class Pending {
     this.database.run(DONE, n, seq);
   }
 
-  /** Notes that the deletions of a mark were made, and are to be repeated. */
+  /** Notes that the deletions of a mark ran once and must be repeated. */
   deleted({ n, seq }: PendingMemory): void {
     this.database.run(DELETED, n, seq);
   }
 
-  /** Notes that what the life before left was taken into account. */
+  /** Notes that the marks of an earlier instance were considered. */
   leftIsKnown(): void {
     this.#hasLeft = false;
   }
 
-  /** Marks a memory that is to be derived again. */
+  /** Marks a memory for rederivation. */
   rederive(n: number): void {
     this.database.run(REDERIVE, n);
   }
 
-  /** Returns the number of marks, at most 1 000. */
+  /** Returns the number of marks, at most 1,000. */
   count(): number {
     return this.database.all<{ count: number }>(COUNT)[0]?.count ?? 0;
   }

@@ -1,9 +1,9 @@
 /**
- * Keys of idempotency, and the memories that were written under them. Kept for a week (MEMPRUNE-1).
+ * Idempotency keys and the memories written under them. Kept for a week (MEMPRUNE-1).
  *
- * MEMKEY-1  A key belongs to its author, and of a tool, a task or a run to its user and conversation, too.
- * MEMKEY-2  Keys and contents are kept as salted hashes. Of an erased memory the hash of its contents goes, and what repeats the request finds the
- *           memory gone: it is not written again.
+ * MEMKEY-1  A key belongs to its author. The key of a tool, a task or a run also belongs to its user and conversation.
+ * MEMKEY-2  Keys and contents are stored as salted hashes. Erasing a memory deletes the hash of its contents. A repeated request then finds
+ *           an erased memory and does not write it again.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryWriter } from "../../protocol/memory.ts";
@@ -17,7 +17,7 @@ const PUT = "INSERT OR REPLACE INTO memory_requests (day, key, hash, id) VALUES 
 
 const FORGET = "UPDATE memory_requests SET hash = '' WHERE id = ?";
 
-/** A write with a key of idempotency: the key with its author, and a hash of what is written. */
+/** The key of a write with its author, and a hash of the contents. */
 export interface MemoryRequest {
   key: string;
   hash: string;
@@ -26,7 +26,6 @@ export interface MemoryRequest {
 export class Requests {
   constructor(private readonly database: SqlDatabase) {}
 
-  /** Returns the request of a writer. */
   static async of(
     hash: ContentHash,
     { author, subject }: Pick<MemoryWriter, "author" | "subject">,
@@ -44,7 +43,7 @@ export class Requests {
     return { key: await hash.exact(owned), hash: await hash.exact(text) };
   }
 
-  /** Returns the id that the first write had; `undefined` if there was none. Throws `IDEMPOTENCY_CONFLICT` for other contents. */
+  /** Returns the id from the first write, if any. Throws `IDEMPOTENCY_CONFLICT` if the contents differ. */
   find({ key, hash }: MemoryRequest, now: number): string | undefined {
     const [row] = this.database.all<{ hash: string; id: string }>(GET, key, dayOf(now));
     if (row === undefined || row.hash === hash || row.hash === "") return row?.id;
@@ -54,7 +53,7 @@ export class Requests {
     );
   }
 
-  /** Forgets the contents of an erased memory, in the current transaction. */
+  /** Deletes the content hash of an erased memory, in the current transaction. */
   forget(id: string): void {
     this.database.run(FORGET, id);
   }

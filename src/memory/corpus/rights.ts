@@ -1,8 +1,9 @@
 /**
- * The rights of readers to change memories, and the search for the memory of a text.
+ * The rights of readers to change memories, and the search for a memory with the same text.
  *
- * SAMETEXT-1  A text that a current memory of the subject has is not stored again: the sources of the text become sources of that memory. This holds
- *             for each writer. An author's text with a member of its own, such as a key, a time or metadata, is another memory.
+ * SAMETEXT-1  If a current memory of the subject already has a text, the text is not stored again. Its sources become sources of that
+ *             memory. This holds for each writer. An author's text with a different member, such as a key, a time or metadata, is another
+ *             memory.
  */
 import type { MemoryReader } from "../../protocol/memory.ts";
 import { canonicalJson } from "../../shared/json.ts";
@@ -16,7 +17,6 @@ export interface TextSubject {
   conversationId: string | null | undefined;
 }
 
-/** The text that `withText` looks for. */
 interface SoughtText {
   hash: string;
   subject: TextSubject;
@@ -28,7 +28,7 @@ interface SoughtText {
 export class Rights {
   constructor(private readonly memories: MemoryStore) {}
 
-  /** As the rule of this name, with the log read where it decides. */
+  /** Applies `mayChange`, and reads the log only if needed. */
   mayChange(reader: MemoryReader, memory: StoredMemory): boolean {
     return mayChange(reader, memory, () => this.memories.pagedLog(memory.n));
   }
@@ -39,7 +39,7 @@ export class Rights {
     return memory;
   }
 
-  /** Returns the memory of a key, if the writer may change it. */
+  /** Returns the memory with a key that the writer may change. */
   withKey(
     reader: MemoryReader,
     key: string,
@@ -67,7 +67,7 @@ export class Rights {
   }
 }
 
-/** Returns the subject of a writer's text. A conversation without a user, or with memories of its own, is the subject of its texts. */
+/** Returns the subject of a writer's text. It includes the conversation if there is no user, or if the scope is `conversation`. */
 export function textSubject(
   reader: MemoryReader,
   { userId, conversationId }: { userId: string | null; conversationId: string | null },

@@ -1,4 +1,4 @@
-/** Checks of everything that somebody says of a memory. Members that are `undefined` count as absent. */
+/** Schemas of memory input. Members that are `undefined` count as absent. */
 import { z } from "zod";
 import {
   type ErasedSources,
@@ -33,7 +33,7 @@ const text = z.string().refine((value) => value.isWellFormed(), UNICODE_RULE);
 export const name = text.min(1).max(MAX_NAME_LENGTH);
 export const content = text.refine((value) => value.trim() !== "", "Must not be empty.");
 const isTime = (value: string) => !Number.isNaN(Date.parse(value));
-/** A time with a zone, in milliseconds since the epoch. */
+/** A time with a zone, as milliseconds since the epoch. */
 const time = z.iso
   .datetime({ offset: true, error: "Must be a time in ISO 8601 with a zone." })
   .refine(isTime, "Must be a time in ISO 8601 with a zone.")
@@ -57,7 +57,7 @@ const fields = {
   validTo: time.optional(),
 };
 
-/** Reports whether a memory does not end before it begins, where both are given. */
+/** Reports whether `validTo` is not before `validFrom`, if both are given. */
 export function isOrdered({
   validFrom,
   validTo,
@@ -69,7 +69,7 @@ export function isOrdered({
 }
 export const ORDER = { path: ["validTo"], message: "Must not be before `validFrom`." };
 
-/** Ids of agents in an input are ignored: an agent has its own memories only. */
+/** Ids of agents in an input are ignored, because an agent has only its own memories. */
 const ignored = { agentId: z.unknown().optional() };
 
 const inputSchema = z
@@ -88,7 +88,7 @@ export const inputsSchema = z
   .min(1, "Give at least one memory.")
   .max(MAX_BATCH, `Give at most ${MAX_BATCH} memories.`);
 
-/** A memory to write, checked. Times are milliseconds since the epoch. */
+/** A checked memory to write. Times are milliseconds since the epoch. */
 export type CheckedInput = z.output<typeof inputSchema>;
 
 export const changeSchema = z
@@ -108,7 +108,6 @@ export const changeSchema = z
   )
   .refine(isOrdered, ORDER);
 
-/** A change of a memory, checked. */
 export type CheckedChange = Omit<z.output<typeof changeSchema>, "ifVersion">;
 
 const filter = {
@@ -150,7 +149,6 @@ export const listSchema = pageOptionsSchema(isMemoryId)
   .extend({ ...ignored, ...filter, state: z.array(z.enum(MEMORY_STATES)).min(1).optional() })
   .strict();
 
-/** The filter of a list or a search, checked. */
 export type CheckedFilter = Omit<z.output<typeof listSchema>, "limit" | "cursor" | "order">;
 
 const memoryId = name;
@@ -189,10 +187,9 @@ type Checked<Operation> = Operation extends { op: infer Op }
       (Operation extends { key: string } ? { key: string } : unknown) &
       InMilliseconds<Omit<Operation, "op" | "memoryId">>
   : never;
-/** An operation of an extraction, checked. */
 export type CheckedOperation = Checked<MemoryOperation>;
 
-/** Each operation is checked by itself: one that is not valid is refused, and the others apply. */
+/** Checks one operation. An invalid operation is refused on its own. */
 export function checkOperation(operation: unknown): CheckedOperation | null {
   return operationSchema.safeParse(operation).data ?? null;
 }
@@ -212,7 +209,7 @@ export const extractedSchema: z.ZodType<Extracted> = z.object({
   operations: z.array(z.unknown()).max(MAX_OPERATIONS),
 });
 
-/** The body of `MEMORY_EXTRACTED`, whose operations are still to be checked. */
+/** The body of `MEMORY_EXTRACTED`. Its operations are not yet checked. */
 export type Extracted = Omit<ExtractedMemories, "time" | "operations" | "tainted" | "subject"> & {
   time: number;
   subject: { userId?: string | undefined; conversationId?: string | undefined };
@@ -234,16 +231,16 @@ export const offerSchema = z.strictObject({
   limit: z.int().min(1).max(MAX_RESULTS).optional(),
 });
 
-/** Throws `TOO_LARGE` for a text or metadata above the limits. `at` names the place of the memory in the input. */
+/** Throws `TOO_LARGE` for a text or metadata above the limits. `at` is the JSON pointer of the memory in the input. */
 export function checkSizes(
   { content, metadata }: { content?: string | undefined; metadata?: Json | undefined },
   at = "",
 ): void {
   if (content !== undefined && !fitsUtf8(content, MAX_CONTENT_BYTES)) {
-    throw tooLarge(`${at}/content`, `A memory's text may have ${MAX_CONTENT_BYTES / 1024} KiB.`);
+    throw tooLarge(`${at}/content`, `A memory's text may have up to ${MAX_CONTENT_BYTES / 1024} KiB.`);
   }
   if (metadata !== undefined && !fitsUtf8(JSON.stringify(metadata), MAX_METADATA_BYTES)) {
-    throw tooLarge(`${at}/metadata`, `A memory's metadata may have ${MAX_METADATA_BYTES / 1024} KiB.`);
+    throw tooLarge(`${at}/metadata`, `A memory's metadata may have up to ${MAX_METADATA_BYTES / 1024} KiB.`);
   }
 }
 

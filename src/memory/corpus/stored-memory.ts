@@ -1,4 +1,4 @@
-/** A memory as the actor stores it, and as callers see it. Pure. */
+/** A memory as the actor stores it and as callers see it. Pure. */
 import type { Memory, MemorySubject } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
@@ -7,17 +7,17 @@ import { toIso } from "../../shared/time.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
 import { EXCERPT_LENGTH, MAX_INLINE_BYTES } from "./corpus-limits.ts";
 
-/** A memory. Times are milliseconds since the epoch. */
+/** Times are milliseconds since the epoch. */
 export interface StoredMemory {
-  /** Its number in its agent. Ascending, and never used twice. */
+  /** Its number in its agent. Numbers ascend and are never reused. */
   n: number;
   id: string;
   key: string | null;
-  /** The text; its beginning where it is `long` or archived. */
+  /** The text. Only its beginning if the memory is `long` or archived. */
   content: string;
-  /** The whole text is elsewhere: with the object store, or in a table of long texts until it is there. */
+  /** The whole text is in the object store, or in a table of long texts until it is stored there. */
   long: boolean;
-  /** The key of the text's object; `null` while it has none. */
+  /** The key of the text's object, if it is stored. */
   ref: string | null;
   /** A hash of the normalised text and its user. */
   hash: string;
@@ -31,10 +31,10 @@ export interface StoredMemory {
   userId: string | null;
   conversationId: string | null;
   state: "current" | "ended" | "archived";
-  /** It has lost a source, and is not found until it is derived again. */
+  /** It has lost a source. Searches omit it until it is rederived. */
   hidden: boolean;
   tainted: boolean;
-  /** Somebody has written or confirmed the text without a source: it stays, whatever is erased (MEMSRC-2). */
+  /** An author wrote or confirmed the text without a source, so it outlives all erasures of sources (MEMSRC-2). */
   own: boolean;
   validFrom: number;
   validTo: number | null;
@@ -43,12 +43,10 @@ export interface StoredMemory {
   updatedAt: number;
 }
 
-/** Returns the part of a text that a row keeps. */
 export function excerptOf(text: string): string {
   return text.slice(0, wholeLength(text, EXCERPT_LENGTH));
 }
 
-/** Reports whether a text is kept outside of its row. */
 export function isLong(text: string): boolean {
   return !fitsUtf8(text, MAX_INLINE_BYTES);
 }
@@ -58,7 +56,7 @@ export function isFound({ state, hidden }: StoredMemory): boolean {
   return state === "current" && !hidden;
 }
 
-/** Returns a memory as callers see it. `text` is the whole of it; without it a long text is cut. */
+/** Returns a memory as callers see it. Without the whole `text`, a long text is cut. */
 export function toMemory(agentId: string, memory: StoredMemory, text?: string): Memory {
   const { key, speaker, session, sequence, time, validTo } = memory;
   const content = text ?? memory.content;

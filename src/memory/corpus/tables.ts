@@ -1,7 +1,4 @@
-/**
- * The tables of an agent's memory in its actor's database. They are created at the first write, so that agents without memory
- * have none.
- */
+/** The tables of an agent's memory. The first write creates them, so agents without memory have no such tables. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { ERASED_TABLE } from "./erased-sources.ts";
 
@@ -41,7 +38,6 @@ const TABLES = [
     n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, gone TEXT, deleted INTEGER NOT NULL)`,
 ];
 
-/** Creates the tables that are not there. */
 export function createTables(database: SqlDatabase): void {
   for (const statement of TABLES) database.run(statement);
 }

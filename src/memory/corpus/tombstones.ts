@@ -1,4 +1,4 @@
-/** The tombstones of erased memories: an id, a time, and the hash of a text that extractions may not bring back. */
+/** The tombstones of erased memories: an id, a time, and the hash of a text that extractions must not restore. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { numberOf } from "./memory-id.ts";
 
@@ -8,7 +8,6 @@ const GET = "SELECT id FROM memory_tombstones WHERE n = ?";
 const AFTER = "SELECT n, id, at, erased, hash FROM memory_tombstones WHERE n > ? ORDER BY n LIMIT ?";
 const WITH_HASH = "SELECT 1 AS found FROM memory_tombstones WHERE hash = ? LIMIT 1";
 
-/** Tombstones that are read at once. */
 const PAGE = 200;
 
 type TombstoneRow = { n: number; id: string; at: number; erased: number; hash: string | null };
@@ -18,13 +17,13 @@ export interface Tombstone {
   id: string;
   /** Milliseconds since the epoch. */
   at: number;
-  /** Somebody erased it, so that nothing may be learned from replies that used it. Otherwise its agent gave it up. */
+  /** Set if a person erased the memory, so replies that used it teach nothing. Unset if the agent deleted it. */
   isErased: boolean;
   hash: string | null;
 }
 
 export class Tombstones {
-  /** Calls of `put` in this life. */
+  /** Calls of `put` in this instance. */
   puts = 0;
 
   constructor(private readonly database: SqlDatabase) {}
@@ -34,7 +33,7 @@ export class Tombstones {
     this.database.run(PUT, n, id, at, isErased ? 1 : 0, hash);
   }
 
-  /** Yields all tombstones, ascending by number, for an export. */
+  /** Yields all tombstones, ascending by number. */
   *all(): Generator<Tombstone> {
     for (let after = 0; ; ) {
       const rows = this.database.all<TombstoneRow>(AFTER, after, PAGE);
@@ -45,12 +44,12 @@ export class Tombstones {
     }
   }
 
-  /** Returns the id of a memory that is gone. */
+  /** Returns the id of an erased memory. */
   find(n: number): string | undefined {
     return this.database.all<{ id: string }>(GET, n)[0]?.id;
   }
 
-  /** Reports whether somebody erased one of these memories. */
+  /** Reports whether a person erased one of these memories. */
   hasErased(ids: readonly string[]): boolean {
     return ids.some((id) => {
       const n = numberOf(id);
@@ -58,7 +57,6 @@ export class Tombstones {
     });
   }
 
-  /** Reports whether a text with this hash was erased. */
   hasHash(hash: string): boolean {
     return this.database.all(WITH_HASH, hash).length > 0;
   }

@@ -1,15 +1,17 @@
 /**
- * Readers of memories, and what each may see and change. Pure.
+ * Which memories a reader may see and change. Pure.
  *
- * MEMSEE-1  A conversation sees the memories of its persona's scope: all of the agent's, those of its user, or its own; and in every
- *           scope those without a subject.
- * MEMSEE-2  By the API authors, operators and administrators of the agent's tenant see and change all memories; a member sees,
- *           changes and deletes those whose subject is that member, and writes none. What a reader may not see is not there.
- * MEMSEE-3  Memories that a reader does not see change nothing of a search's answer: neither results, nor their order, nor their scores. A member
- *           gets no parts of scores.
- * MEMCHANGE-1  To see a memory is not to change it. A conversation changes memories of its own subject: in the scope of users those of its
- *              user, in that of conversations its own, in that of the agent all that have a subject. Those without a subject are shared
- *              by all, and read-only for conversations. Only what the agent itself wrote so is changed in the scope of the agent.
+ * MEMSEE-1  A conversation sees the memories in its persona's scope: all memories of the agent, of its user, or of the conversation. In
+ *           every scope it sees memories without a subject.
+ * MEMSEE-2  Over the API, authors, operators and administrators of the agent's tenant see and change all memories. A member sees, changes
+ *           and deletes memories with that member as the subject, and cannot write memories. A memory that a reader may not see is answered
+ *           as not found.
+ * MEMSEE-3  Memories that a reader does not see never affect the results of a search, their order, or their scores. A member receives no
+ *           parts of scores.
+ * MEMCHANGE-1  Reading a memory does not imply the right to change it. A conversation changes memories of its own subject. In the scope
+ *              `user` these are memories of its user. In the scope `conversation` these are its own memories. In the scope `agent` these
+ *              are all memories with a subject. Memories without a subject are shared and read-only for conversations. In the scope
+ *              `agent`, a conversation may change a memory without a subject if only the agent wrote it.
  */
 import type { MemoryLogEntry, MemoryReader, MemoryScope, MemoryScore } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -17,7 +19,6 @@ import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts
 import type { CheckedChange } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
-/** The memories that a reader sees. */
 export type Visible =
   | "all"
   | { scope: MemoryScope; userId?: string; conversationId?: string }
@@ -27,27 +28,27 @@ export type Visible =
 export function visibleTo(reader: MemoryReader, tenant: string): Visible {
   if (!("principal" in reader)) return reader.scope === "agent" ? "all" : reader;
   const { principal } = reader;
-  if (principal.tenant !== tenant) throw new DramatisError("NOT_FOUND", "There is no such agent.");
+  if (principal.tenant !== tenant) throw new DramatisError("NOT_FOUND", "Agent not found.");
   return mayChangeAll(principal) ? "all" : { owner: principal.subject };
 }
 
-/** Throws `FORBIDDEN` for a reader who may not write new memories. */
+/** Throws `FORBIDDEN` if the reader may not write new memories. */
 export function checkMayWrite(reader: MemoryReader): void {
   if (isMember(reader)) {
     throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may write memories.");
   }
 }
 
-/** Throws `FORBIDDEN` for a member who moves a memory in a session: that decides beside whose words searches find it. */
+/** Throws `FORBIDDEN` if a member moves a memory within a session, because the place affects which words find the memory. */
 export function checkChange(reader: MemoryReader, { session, sequence }: CheckedChange): void {
   if (!isMember(reader) || (session === undefined && sequence === undefined)) return;
   throw new DramatisError(
     "FORBIDDEN",
-    "Only authors, operators and administrators may change the session of a memory, and its place there.",
+    "Only authors, operators and administrators may change `session` and `sequence` of a memory.",
   );
 }
 
-/** Returns the score of a result as the reader sees it: a member gets no parts (MEMSEE-3). */
+/** Returns the score of a result without its parts if the reader is a member (MEMSEE-3). */
 export function shownScore(reader: MemoryReader, score: MemoryScore): MemoryScore {
   return isMember(reader) ? { ...score, parts: {} } : score;
 }
@@ -56,7 +57,6 @@ function isMember(reader: MemoryReader): boolean {
   return "principal" in reader && !mayChangeAll(reader.principal);
 }
 
-/** Reports whether a memory is among those that a reader sees. */
 export function sees(visible: Visible, memory: Pick<StoredMemory, "userId" | "conversationId">): boolean {
   if (visible === "all") return true;
   const { userId, conversationId } = memory;
@@ -69,8 +69,8 @@ export function sees(visible: Visible, memory: Pick<StoredMemory, "userId" | "co
 }
 
 /**
- * Reports whether a reader may change, archive and erase a memory (MEMCHANGE-1). `log` returns the memory's log; it is read only where a
- * conversation in the scope of the agent asks for a memory without a subject.
+ * Reports whether a reader may change, archive and erase a memory (MEMCHANGE-1). `log` is called only if a conversation in the scope
+ * `agent` asks about a memory without a subject.
  */
 export function mayChange(
   reader: MemoryReader,
@@ -91,18 +91,21 @@ function isOfAgent(log: Iterable<MemoryLogEntry>): boolean {
   return true;
 }
 
-/** The error of a change by a reader who sees the memory and may not change it. */
+/** The error if a reader may see a memory but not change it. */
 export function readOnly(id: string): DramatisError {
   return new DramatisError(
     "FORBIDDEN",
-    `The memory "${id}" belongs to all who talk to the agent. A conversation reads it and does not change it.`,
+    `The memory "${id}" is shared by all conversations of the agent. It is read-only for a conversation.`,
   );
 }
 
-/** Authors that are the agent at work. A consolidation of memories without a subject joins what others wrote. */
+/** Authors that count as the running agent. A consolidation of shared memories may contain texts of others. */
 const AGENT_AUTHORS: ReadonlySet<string> = new Set(["tool", "extraction", "task", "run", "retention"]);
 
-/** Returns what a statement compares with a memory's subject: a user, a conversation, and whether memories without a subject count. */
+/**
+ * Returns the values that a statement compares with a memory's subject: a user, a conversation, and whether memories without a subject
+ * count.
+ */
 export function subjectOfVisible(visible: Visible): {
   all: 0 | 1;
   userId: string | null;

@@ -4,15 +4,15 @@ export interface Embedder {
   /** Names the model and its version. Vectors of two ids are never compared. */
   readonly id: string;
   readonly dimensions: number;
-  /** Local: it embeds within milliseconds, before a write commits. Others embed in a job after it. */
+  /** A local embedder embeds within milliseconds, before a write commits. Other embedders run in a job after the write. */
   readonly isLocal: boolean;
-  /** Returns vectors of length 1 in the order of the texts; `null` for a text without a word that the model knows. */
+  /** Returns unit vectors in the order of the texts. `null` for a text without a word that the model knows. */
   embed(texts: readonly string[], signal?: AbortSignal): Promise<(Float32Array | null)[]>;
   /** Returns the vector of a query. A local embedder weights the query's words by their rarity in the agent's memories. */
   embedQuery(text: string, context: QueryContext, signal?: AbortSignal): Promise<Float32Array | null>;
 }
 
 export interface QueryContext {
-  /** Returns the inverse document frequency of a word in small letters. */
+  /** Returns the inverse document frequency of a lower-case word. */
   rarity?(word: string): number;
 }

@@ -1,8 +1,8 @@
 /**
- * The embedder without a model, on a table of word vectors that is loaded at its first use.
+ * An embedder without a model. It loads a table of word vectors on first use.
  *
- * STATICVEC-2  A missing or damaged table means no embedder: searches go on by words. A load that fails is tried again at the next use,
- *             and one that is silent for two seconds half a minute later.
+ * STATICVEC-2  If the table is missing or damaged, searches use words only. A failed load is retried at the next use. A load that exceeds
+ *              two seconds is retried after half a minute.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
@@ -10,10 +10,10 @@ import type { Embedder } from "./embedder.ts";
 import { StaticEmbedder } from "./static-embedder.ts";
 import { WordTable } from "./word-table.ts";
 
-/** Milliseconds in which the table is loaded, and those without another attempt after a load that is silent. */
+/** Timeout of a load, and pause after a timeout, in milliseconds. */
 const [LOAD_MS, SILENCE_MS] = [2_000, 30_000];
 
-/** Returns an embedder on a table that is loaded at its first use, once an isolate; `null` without the table. */
+/** Returns an embedder that loads its table on first use, once per isolate. `null` without a table. */
 export function staticEmbedder(
   load: () => Promise<ArrayBuffer | null>,
   clock: Pick<Clock, "now" | "timer">,
@@ -28,14 +28,14 @@ export function staticEmbedder(
     });
     const current = loading;
     try {
-      // Every caller has a deadline of its own: the actor that began the load may be gone.
+      // Every caller has its own deadline, because the actor that began the load may have stopped.
       return await withDeadline(clock, LOAD_MS, () => current);
     } catch (error) {
       if (loading !== current) return null;
       loading = undefined;
       if (error instanceof DOMException && error.name === "TimeoutError")
         pauseUntil = clock.now() + SILENCE_MS;
-      console.warn("The word vectors could not be loaded. Searches of memories go on without them.", error);
+      console.warn("The word vectors could not be loaded. Memory searches use words only until then.", error);
       return null;
     }
   };

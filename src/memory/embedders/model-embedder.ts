@@ -1,10 +1,10 @@
 /**
- * An embedder that asks a model: of Workers AI, or of any server with OpenAI's interface.
+ * An embedder that calls a model of Workers AI or of any OpenAI-compatible server.
  *
- * MODELVEC-1  Vectors have length 1. A model that gives another number of numbers than was declared fails the request, and says how many it gave.
- * MODELVEC-2  A text is sent up to `MAX_TEXT_LENGTH`. The name of the embedder has provider, model, server and dimensions: vectors of two
- *             models are never compared.
- * MODELVEC-3  Of a failure its kind and its status are reported, and not the provider's words, which may quote the texts.
+ * MODELVEC-1  Vectors have length 1. If the model returns other dimensions than declared, the request fails and names the actual number.
+ * MODELVEC-2  A text is sent up to `MAX_TEXT_LENGTH`. The id of the embedder includes provider, model, server and dimensions, so vectors of
+ *             two models are never compared.
+ * MODELVEC-3  An error reports the kind and the status of a failure. It omits the provider's message, which may quote the texts.
  */
 import { type EmbeddingGateway, MAX_TEXTS_OF_REQUEST } from "../../model/embedding.ts";
 import type { ModelError } from "../../model/error.ts";
@@ -14,16 +14,15 @@ import type { CallContext } from "../../shared/identifiers.ts";
 import { cut } from "../../shared/text.ts";
 import type { Embedder } from "./embedder.ts";
 
-/** UTF-16 units of a text that are sent: about 2 000 tokens. */
+/** Longest text to send, in UTF-16 units: about 2,000 tokens. */
 export const MAX_TEXT_LENGTH = 8_000;
 
-/** Numbers of a vector at most, as many as Vectorize takes. */
+/** Most dimensions of a vector, the limit of Vectorize. */
 const MAX_DIMENSIONS = 1_536;
 
-/** A model that embeds memories. */
 export interface EmbeddingModel {
   profile: ModelProfile;
-  /** The numbers of its vectors, at most 1 536. Ask a model that gives more for fewer: `parameters: { dimensions: 768 }`. */
+  /** The dimensions of its vectors, at most 1,536. If the model has more, request fewer: `parameters: { dimensions: 768 }`. */
   dimensions: number;
 }
 
@@ -32,7 +31,7 @@ export class ModelEmbedder implements Embedder {
   readonly isLocal = false;
   readonly dimensions: number;
 
-  /** Throws `INVALID_INPUT` for dimensions that no index takes. */
+  /** Throws `INVALID_INPUT` for unsupported dimensions. */
   constructor(
     private readonly model: EmbeddingModel,
     private readonly gateway: EmbeddingGateway,
@@ -42,7 +41,7 @@ export class ModelEmbedder implements Embedder {
     if (!Number.isInteger(dimensions) || dimensions < 1 || dimensions > MAX_DIMENSIONS)
       throw new DramatisError(
         "INVALID_INPUT",
-        `The embedder of memories has ${dimensions} dimensions. Give 1 to ${MAX_DIMENSIONS}: many models take fewer by \`parameters: { dimensions }\` of the profile.`,
+        `The memory embedder has ${dimensions} dimensions. Give 1 to ${MAX_DIMENSIONS}. Many models accept fewer with \`parameters: { dimensions }\` of the profile.`,
       );
     const { provider, modelId, baseUrl = "" } = profile;
     this.dimensions = dimensions;
@@ -77,7 +76,7 @@ export class ModelEmbedder implements Embedder {
   #checked(vector: readonly number[]): Float32Array | null {
     if (vector.length !== this.dimensions)
       throw new Error(
-        `The embedder of memories gave vectors of ${vector.length} numbers, and ${this.dimensions} were declared. Set \`dimensions\`.`,
+        `The memory embedder returned vectors with ${vector.length} dimensions, but ${this.dimensions} were declared. Set \`dimensions\`.`,
       );
     const length = Math.hypot(...vector);
     return length > 0 ? Float32Array.from(vector, (value) => value / length) : null;
@@ -86,5 +85,5 @@ export class ModelEmbedder implements Embedder {
 
 function failureOf({ category, status, provider }: ModelError): string {
   const kind = status === undefined ? category : `${category}, status ${status}`;
-  return `The embedder of memories failed (${provider}: ${kind}). Check the profile of \`memory.embedder\` if it stays.`;
+  return `The memory embedder failed (${provider}: ${kind}). If this repeats, check the profile of \`memory.embedder\`.`;
 }

@@ -8,14 +8,13 @@ import { wordsOf } from "../ranking/words.ts";
 import type { Embedder, QueryContext } from "./embedder.ts";
 import type { WordTable } from "./word-table.ts";
 
-/** Frequent words weigh less: a / (a + p), where p is the share of a word in English texts. */
+/** Weighs down frequent words: a / (a + p), with p as the share of a word in English texts. */
 const SMOOTHING = 0.001;
 
-/** Zipf's law: the share of a word falls with its rank. The table lacks about 150 function words, which come first. */
+/** Zipf's law: the share of a word falls with its rank. About 150 function words come first. The table omits them. */
 const FIRST_RANK = 150;
 const HARMONIC = 13.5;
 
-/** Words of a text that count at most. */
 const MAX_WORDS = 5_000;
 
 export class StaticEmbedder implements Embedder {
@@ -55,7 +54,7 @@ function countedWords(text: string): Map<string, number> {
   return counts;
 }
 
-/** Returns the vector with length 1, or `null` for one without a direction. */
+/** Returns the unit vector, or `null` for a zero vector. */
 function normalized(vector: Float32Array): Float32Array | null {
   const length = Math.hypot(...vector);
   return length > 1e-9 && Number.isFinite(length) ? vector.map((value) => value / length) : null;

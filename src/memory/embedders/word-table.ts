@@ -1,12 +1,11 @@
 /**
- * The table of word vectors: a compact file that is served beside the Worker (`word-vectors.bin`; its NOTICE names the source). Pure.
+ * The table of word vectors: a compact file that is served beside the Worker (`word-vectors.bin`). Its NOTICE names the source. Pure.
  *
- * Layout, little-endian: the bytes `DWV1`; the number of words, the number of dimensions (even) and the length of the words in bytes, each
- * of 32 bits; the words as ASCII, separated by line feeds, the most frequent first; then for each word its vector, 4 bits a dimension, the
- * lower half of a byte first. A vector has length 1 before it is rounded to levels between -`CLIP` and `CLIP`.
+ * Layout, little-endian: the bytes `DWV1`. Then, as 32-bit numbers, the number of words, the number of dimensions (even) and the byte
+ * length of the words. Then the words as ASCII, separated by line feeds, most frequent first. Then a vector for each word with 4 bits per
+ * dimension, lower half of a byte first. A vector has length 1 before it is rounded to levels between -`CLIP` and `CLIP`.
  */
 
-/** The name of the table's file beside the Worker. */
 export const WORD_TABLE_FILE = "word-vectors.bin";
 
 const MAGIC = 0x31_56_57_44;
@@ -16,7 +15,7 @@ const HEADER_BYTES = 16;
 const CLIP = 0.3;
 const LEVELS = 16;
 
-/** Larger tables than any that we make are damaged files. */
+/** A larger table is a damaged file. */
 const MAX_WORDS = 1_000_000;
 const MAX_DIMENSIONS = 1_024;
 
@@ -31,7 +30,7 @@ export class WordTable {
     this.dimensions = dimensions;
   }
 
-  /** Reads a file. Returns `null` for bytes that are no table, such as a page in its place. */
+  /** Reads a file. Returns `null` for other bytes, such as an HTML page. */
   static read(bytes: ArrayBuffer): WordTable | null {
     if (bytes.byteLength < HEADER_BYTES) return null;
     const view = new DataView(bytes);
@@ -45,7 +44,7 @@ export class WordTable {
     return new WordTable(words, new Uint8Array(bytes, HEADER_BYTES + length), dimensions);
   }
 
-  /** Returns the frequency rank of a word in small letters, from 0; `undefined` for an unknown word. */
+  /** Returns the frequency rank of a lower-case word, from 0, or `undefined` if it is unknown. */
   rankOf(word: string): number | undefined {
     return this.#ranks.get(word);
   }
@@ -61,7 +60,7 @@ export class WordTable {
   }
 }
 
-/** Writes a file. The vectors have length 1 and an even number of dimensions; the words are ASCII. */
+/** Writes a file. The vectors must have length 1 and an even number of dimensions. The words must be ASCII. */
 export function encodeWordTable(words: readonly string[], vectors: readonly ArrayLike<number>[]): Uint8Array {
   const dimensions = vectors[0]?.length ?? 0;
   const text = new TextEncoder().encode(words.join("\n"));
@@ -85,7 +84,6 @@ function levelOf(value: number): number {
   return Math.max(0, Math.min(LEVELS - 1, level));
 }
 
-/** The middle of a level. */
 function levelMiddle(level: number): number {
   return ((level + 0.5) / LEVELS) * 2 * CLIP - CLIP;
 }

@@ -1,30 +1,28 @@
-/** Analysis of a query: its terms, whom and which times it names, and whether it asks for a time. Pure. */
+/** Analyzes a query: its terms, the speakers and times that it names, and whether it asks for a time. Pure. */
 
 import { cut } from "../../shared/text.ts";
 import type { SpokenNames } from "./names.ts";
 import { type TimeWindow, windowsOf } from "./times.ts";
 import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
 
-/** Longer queries are cut. */
 const MAX_QUERY_LENGTH = 2_000;
 
-/** The speakers that a query may name. */
 export type KnownSpeakers = Pick<SpokenNames, "withWord">;
 
 export interface AnalyzedQuery {
   /** The query, cut at `MAX_QUERY_LENGTH`. */
   text: string;
-  /** The terms to look up in the full text. */
   terms: QueryTerm[];
-  /** Numbers of the speakers whom the query names. */
+  /** Numbers of the speakers that the query names. */
   speakers: number[];
-  /** Times that it names. */
   windows: TimeWindow[];
-  /** It asks when something was. */
   asksWhen: boolean;
 }
 
-/** Analyzes a query at `now`, in milliseconds. Names of known speakers are no terms unless nothing else remains. Never throws. */
+/**
+ * Analyzes a query at `now`, in milliseconds. Names of known speakers are dropped from the terms unless no other term remains. Never
+ * throws.
+ */
 export function analyzeQuery(query: string, now: number, speakers: KnownSpeakers): AnalyzedQuery {
   const text = cut(query, MAX_QUERY_LENGTH);
   const named = new Map<string, ReadonlySet<number>>();
@@ -44,7 +42,7 @@ export function analyzeQuery(query: string, now: number, speakers: KnownSpeakers
   };
 }
 
-/** A word of several names names nobody in particular, unless another word decides. */
+/** An ambiguous word names a speaker only if another word decides. */
 function namedSpeakers(byWord: ReadonlySet<number>[]): number[] {
   const decided = new Set(byWord.filter(({ size }) => size === 1).flatMap((numbers) => [...numbers]));
   const undecided = byWord.filter((numbers) => ![...numbers].some((number) => decided.has(number)));

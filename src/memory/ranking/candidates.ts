@@ -1,4 +1,4 @@
-/** The memories that are scored for a query: all of few, the best of many. Pure. */
+/** Selects the memories to score for a query: all of few, or the best of many. Pure. */
 import { NONE } from "./columns.ts";
 import { largest } from "./largest.ts";
 import type { RankInput } from "./rank-input.ts";
@@ -6,20 +6,19 @@ import type { RankInput } from "./rank-input.ts";
 /** Up to this many memories, all are scored. */
 const SCORE_ALL = 20_000;
 
-/** Of more, those that are nearest in words and in meaning, and their neighbours. */
+/** Of more memories, the nearest by words and by meaning are scored, with their neighbours. */
 const LEXICAL_CANDIDATES = 400;
 const SEMANTIC_CANDIDATES = 400;
 
-/** Turns around a candidate that are candidates, too: so many turns after it, and before it if negative. */
+/** Offsets of neighbouring turns that are also candidates. */
 const AROUND = [1, -1, 2, -2];
 
-/** Memories by their index here. */
 export interface Candidates {
   places: readonly number[];
   indexOf(place: number): number | undefined;
 }
 
-/** Returns the candidates, visible ones only. */
+/** Returns the visible candidates. */
 export function candidatesOf(input: RankInput): Candidates {
   const places = seenSize(input) <= SCORE_ALL ? everyPlace(input) : bestPlaces(input);
   const indexes = new Int32Array(input.columns.size).fill(NONE);
@@ -31,7 +30,7 @@ export function candidatesOf(input: RankInput): Candidates {
   return { places, indexOf };
 }
 
-/** Returns the number of places, of those that the reader sees. */
+/** Returns the number of visible places. */
 function seenSize({ columns, visible }: RankInput): number {
   return visible === undefined ? columns.size : visible.reduce((sum, one) => sum + one, 0);
 }
@@ -62,7 +61,7 @@ function bestByWords(input: RankInput): number[] {
   return largest(scores, LEXICAL_CANDIDATES).map((index) => places[index] ?? NONE);
 }
 
-/** A hidden memory must not take the place of a visible one, so it has no cosine here. */
+/** Gives hidden memories no cosine, so they cannot displace visible memories. */
 function bestByMeaning({ columns: { n, size }, visible, semantic }: RankInput): number[] {
   if (semantic === undefined) return [];
   const cosines = new Float64Array(semantic);
@@ -72,7 +71,7 @@ function bestByMeaning({ columns: { n, size }, visible, semantic }: RankInput): 
   return largest(cosines, SEMANTIC_CANDIDATES);
 }
 
-/** Returns the places of the turns around one, of those that the reader sees. */
+/** Returns the visible neighbours of a turn, as places. */
 export function around(input: Pick<RankInput, "columns" | "visible">, place: number): readonly number[] {
   const places: number[] = [];
   for (const away of AROUND) {
@@ -82,7 +81,7 @@ export function around(input: Pick<RankInput, "columns" | "visible">, place: num
   return places;
 }
 
-/** Returns the memory that stands so many visible turns after (before, if negative) a place of a session. */
+/** Returns the memory at an offset of visible turns from a place in its session. A negative offset means earlier. */
 export function neighbourOf(
   { columns, visible }: Pick<RankInput, "columns" | "visible">,
   place: number,

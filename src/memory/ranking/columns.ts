@@ -1,24 +1,22 @@
 /**
- * The memories of an agent as columns of numbers: what ranking reads of each beside its words and its vector.
+ * The memories of an agent as columns of numbers for ranking, without words and vectors.
  *
- * COLUMNS-1  Each memory has one place. A removed memory's place is used again, so a place is valid until the next change only.
+ * COLUMNS-1  Each memory has one place. The place of a removed memory is reused, so a place is valid only until the next change.
  */
 import type { TextDescription } from "./describe-text.ts";
 import { Names, NO_NAME, SpokenNames } from "./names.ts";
 
-/** The place of a free row in `n`, and "no place". */
+/** Marks a free row in `n`, and a missing place. */
 export const NONE = -1;
 
-/** A memory as the columns keep it. */
 export interface ColumnEntry extends TextDescription {
-  /** Its integer key, at least 0. */
+  /** Integer key, at least 0. */
   n: number;
   type: string;
   userId?: string;
   conversationId?: string;
   speaker?: string;
   session?: string;
-  /** Its place in the session. */
   sequence?: number;
   /** The time of the event, in milliseconds since the epoch. */
   time: number;
@@ -31,7 +29,7 @@ export interface ColumnEntry extends TextDescription {
 const INITIAL_CAPACITY = 64;
 
 export class MemoryColumns {
-  /** Places in use, free ones among them included. */
+  /** Places in use, including free places. */
   size = 0;
   n = new Float64Array(INITIAL_CAPACITY).fill(NONE);
   time = new Float64Array(INITIAL_CAPACITY);
@@ -45,7 +43,7 @@ export class MemoryColumns {
   type = new Int32Array(INITIAL_CAPACITY);
   user = new Int32Array(INITIAL_CAPACITY);
   conversation = new Int32Array(INITIAL_CAPACITY);
-  /** The index in its session of each place with a sequence, while the session is in order. */
+  /** The index of each place in its session, if it has a sequence and the session is sorted. */
   #position = new Int32Array(INITIAL_CAPACITY);
   readonly sessions = new Names();
   readonly speakers = new SpokenNames();
@@ -54,21 +52,19 @@ export class MemoryColumns {
   readonly conversations = new Names();
   readonly #places = new Map<number, number>();
   readonly #free: number[] = [];
-  /** Places of each session; those with a sequence are in order unless the session is in `#unordered`. */
+  /** Places of each session. Places with a sequence are sorted unless the session is in `#unordered`. */
   readonly #members = new Map<number, number[]>();
   readonly #unordered = new Set<number>();
 
-  /** Number of memories. */
   get count(): number {
     return this.#places.size;
   }
 
-  /** Returns the place of a memory, or undefined. */
   placeOf(n: number): number | undefined {
     return this.#places.get(n);
   }
 
-  /** Adds a memory, or replaces that of the same `n`. Returns its place. */
+  /** Adds or replaces a memory. Returns its place. */
   put(entry: ColumnEntry): number {
     const known = this.#places.get(entry.n);
     if (known !== undefined) this.#leaveSession(known);
@@ -90,7 +86,7 @@ export class MemoryColumns {
     return place;
   }
 
-  /** Removes a memory. Returns its place, which is free now, or undefined if it is not there. */
+  /** Removes a memory. Returns its freed place, if it existed. */
   remove(n: number): number | undefined {
     const place = this.#places.get(n);
     if (place === undefined) return undefined;
@@ -111,7 +107,7 @@ export class MemoryColumns {
     return members;
   }
 
-  /** Returns the index of a place in `sessionPlaces` of its session, or `NONE` for one without a session or a sequence. */
+  /** Returns the index of a place in `sessionPlaces`. Returns `NONE` without a session or a sequence. */
   indexInSession(place: number): number {
     const session = this.session[place] ?? NO_NAME;
     if (session === NO_NAME || Number.isNaN(this.sequence[place])) return NONE;

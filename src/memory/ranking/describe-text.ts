@@ -1,4 +1,4 @@
-/** Properties of a memory's text that ranking uses beside its words. Pure. */
+/** Properties of a memory's text for ranking, in addition to its words. Pure. */
 import { mentionsTime } from "./times.ts";
 import { wordsOf } from "./words.ts";
 
@@ -10,15 +10,16 @@ export const ONLY_ASKS = 4;
 /** The largest number of words that a column keeps. */
 const MAX_WORDS = 65_535;
 
-/** The facts that ranking keeps of a text. */
 export interface TextDescription {
   /** Number of words, up to 65 535. */
   words: number;
-  /** `ASKS`: it contains a question. `MENTIONS_TIME`: it mentions a time. `ONLY_ASKS`: its last sentence asks, and the others are very short. */
+  /**
+   * `ASKS`: contains a question. `MENTIONS_TIME`: mentions a time. `ONLY_ASKS`: ends with a question, and all other sentences are very
+   * short.
+   */
   flags: number;
 }
 
-/** Describes the text of a memory. */
 export function describeText(text: string): TextDescription {
   const asks = QUESTION_MARK.test(text) ? ASKS : 0;
   const only = asks !== 0 && saysNothing(text) ? ONLY_ASKS : 0;
@@ -28,7 +29,7 @@ export function describeText(text: string): TextDescription {
 
 const QUESTION_MARK = /[?？؟]/u;
 
-/** Sentences of fewer words, such as "Wow!", say nothing that is worth finding. */
+/** Shorter sentences, such as "Wow!", count as empty. */
 const STATEMENT_WORDS = 6;
 
 /** Reports whether all sentences but questions are very short. */

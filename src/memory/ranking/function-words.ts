@@ -1,6 +1,6 @@
-/** English words without a meaning of their own. Queries lose them, unless nothing else remains. */
+/** English words without a meaning of their own. Queries drop them, unless only such words remain. */
 
-/** Includes what is left of contractions such as "don't" and "we'll" when words are cut at the apostrophe. */
+/** Includes the parts of contractions such as "don't" and "we'll", split at the apostrophe. */
 const FUNCTION_WORDS: ReadonlySet<string> = new Set(
   `a about above after again against all also am an and any anybody anyone anything are aren as at be because been before being below between both
   but by can cannot could couldn d did didn do does doesn doing don down during each everybody everyone everything few for from further had hadn has hasn
@@ -11,7 +11,7 @@ const FUNCTION_WORDS: ReadonlySet<string> = new Set(
   you your yours yourself yourselves`.split(/\s+/),
 );
 
-/** Reports whether a word in small letters is a function word. */
+/** Reports whether a lower-case word is a function word. */
 export function isFunctionWord(word: string): boolean {
   return FUNCTION_WORDS.has(word);
 }

@@ -3,8 +3,8 @@
 const BINS = 1_024;
 
 /**
- * Returns the indexes of at least `count` of the largest values above 0, as far as there are so many; in ascending order. One type of array,
- * because the loops run over all memories: for several types no engine makes fast code of them.
+ * Returns the indexes of at least `count` of the largest positive values (fewer if there are fewer), ascending. Accepts only one array
+ * type, because engines optimise these loops for a single type.
  */
 export function largest(values: Float64Array, count: number): number[] {
   let maximum = 0;

@@ -1,6 +1,6 @@
 /**
- * The steps of ranking that lift memories: neighbours, speakers, sessions, times, significance and recency. Pure. Each takes the scores of
- * the candidates, by their index, and returns them anew.
+ * Ranking steps that lift memories: neighbours, speakers, sessions, times, significance and recency. Pure. Each step takes the scores of
+ * the candidates, by index, and returns new scores.
  */
 import type { AnalyzedQuery } from "./analyze-query.ts";
 import { type Candidates, neighbourOf } from "./candidates.ts";
@@ -9,35 +9,34 @@ import { ASKS, MENTIONS_TIME, ONLY_ASKS } from "./describe-text.ts";
 import { largest } from "./largest.ts";
 import type { RankInput } from "./rank-input.ts";
 
-/** Shares of the score of the memory so many turns away. */
+/** Shares of the scores of neighbouring turns, by distance. */
 const NEIGHBOURS = [
   { away: -1, share: 0.25 },
   { away: 1, share: 0.2 },
   { away: -2, share: 0.15 },
   { away: 2, share: 0.1 },
 ];
-/** Further share of a previous turn that asks: its answer is what is looked for. */
+/** Additional share of a previous question, because its answer is wanted. */
 const ANSWER_SHARE = 0.25;
 
-/** Factor for a turn that asks: it seldom contains what is looked for. */
+/** Factor for a question: it seldom contains the answer. */
 const QUESTION_FACTOR = 0.8;
 
-/** Texts above this number of words get less from their neighbours. */
+/** Longer texts get less from their neighbours. */
 const SHORT_WORDS = 90;
 
-/** Factor for memories that mention a time where the query asks when. */
+/** Factor for memories that mention a time, if the query asks for a time. */
 const WHEN_FACTOR = 1.5;
 
-/** Memories that lift their neighbours: the best ones. */
+/** Only this many of the best memories lift their neighbours. */
 const MAX_GIVERS = 4_000;
 
-/** Recency halves in this time. */
 const HALF_LIFE_MS = 30 * 86_400_000;
 
-/** Significance that changes nothing. */
+/** Significance without an effect. */
 const NEUTRAL_SIGNIFICANCE = 0.5;
 
-/** The scores of the candidates, and what is known of them. */
+/** The scores of the candidates and the facts for lifts. */
 export interface Scored {
   columns: MemoryColumns;
   candidates: Candidates;
@@ -72,7 +71,7 @@ export function liftNeighbours(
   });
 }
 
-/** Multiplies the scores of the speaker whom the query names, if it names one. */
+/** Lifts the memories of the speaker that the query names. */
 export function liftSpeaker(
   { columns, candidates, scores }: Scored,
   factor: number,
@@ -85,7 +84,7 @@ export function liftSpeaker(
   );
 }
 
-/** Adds a share of the mean of the session's two best. */
+/** Adds a share of the mean of the two best scores of the session. */
 export function liftSessions({ columns, candidates, scores }: Scored, weight: number): Float64Array {
   if (weight === 0) return scores;
   const best = new Map<number, { first: number; second: number }>();
@@ -102,7 +101,7 @@ export function liftSessions({ columns, candidates, scores }: Scored, weight: nu
   });
 }
 
-/** Lifts memories of the time that the query names (RANK-6). If the query asks for a time, lifts memories that mention a time. */
+/** Lifts memories of the times that the query names (RANK-6). If the query asks for a time, also lifts memories that mention a time. */
 export function liftTimes(
   { columns, candidates, scores }: Scored,
   factor: number,
@@ -126,7 +125,7 @@ export function liftTimes(
   });
 }
 
-/** A significance of 0.5 changes nothing. */
+/** Scales scores by significance. A significance of 0.5 has no effect. */
 export function liftSignificant({ columns, candidates, scores }: Scored, weight: number): Float64Array {
   if (weight === 0) return scores;
   return scores.map((score, index) => {

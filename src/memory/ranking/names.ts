@@ -1,15 +1,15 @@
-/** Names by number, so that a column of numbers can stand for texts. */
+/** Numbers for names, so a column of numbers can represent texts. */
 import { isFunctionWord } from "./function-words.ts";
 import { wordsOf } from "./words.ts";
 
-/** The number of "no name". */
+/** Stands for a missing name. */
 export const NO_NAME = -1;
 
 export class Names {
   readonly #numbers = new Map<string, number>();
   readonly #names: string[] = [];
 
-  /** Returns the number of a name, a new one for a new name, and `NO_NAME` for none. */
+  /** Returns the number of a name, and adds a new name. Returns `NO_NAME` if absent. */
   add(name: string | undefined): number {
     if (name === undefined) return NO_NAME;
     const known = this.#numbers.get(name);
@@ -19,7 +19,7 @@ export class Names {
     return this.#names.length - 1;
   }
 
-  /** Returns the number of a name, or `NO_NAME` for a name that was never added. */
+  /** Returns the number of a name, or `NO_NAME` if it is unknown. */
   numberOf(name: string): number {
     return this.#numbers.get(name) ?? NO_NAME;
   }
@@ -46,13 +46,12 @@ export class SpokenNames extends Names {
     return number;
   }
 
-  /** Returns the numbers of the names that have this word. */
   withWord(word: string): ReadonlySet<number> | undefined {
     return this.#byWord.get(word);
   }
 
   #addWord(word: string, number: number): void {
-    // A single letter, a number or "of" names nobody.
+    // Skip single letters, numbers and words such as "of".
     if (isFunctionWord(word) || !/^\p{L}{2}/u.test(word)) return;
     const numbers = this.#byWord.get(word) ?? new Set();
     this.#byWord.set(word, numbers.add(number));

@@ -1,13 +1,14 @@
 /**
  * Ranks the memories of an agent for a query. Pure.
  *
- * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. The semantic weight falls with the
- *         largest share of the query's words, by rarity, that one memory has: to a quarter if one memory has all words.
- * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. Nothing is filtered by them.
- * RANK-3  A memory that the reader must not see is no result and influences no score. A filtered one is no result, but lifts its neighbours.
- * RANK-4  Results descend by their total. Equal ones stand by their keys, the newest first. Ranking depends on nothing else.
- * RANK-6  The lift for a time that the query names falls with the share of memories of that time, because such a time distinguishes them less.
- * RANK-5  A memory that has no term of the query, is hardly similar to it and stands next to nothing that matches is no result.
+ * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. The best memory's share of the
+ *         query's words, by rarity, reduces the semantic weight. If one memory has all words, a quarter remains.
+ * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. They never filter.
+ * RANK-3  A memory that the reader must not see is never a result and affects no score. A filtered memory is never a result, but lifts its
+ *         neighbours.
+ * RANK-4  Results descend by score. Equal scores are ordered by key, newest first. Ranking depends only on its input.
+ * RANK-6  A named time lifts memories less if many memories are from that time, because it distinguishes them less.
+ * RANK-5  A memory is not a result if it has no term of the query, has a low cosine, and has no matching neighbour.
  */
 import type { MemoryScore } from "../../protocol/memory.ts";
 import { type Candidates, candidatesOf } from "./candidates.ts";
@@ -34,10 +35,10 @@ export interface Ranked {
 /** Share of the semantic weight if a memory has all terms. Similar meaning must not outrank exact matches. */
 const EXACT_SHARE = 0.25;
 
-/** Least cosine of a result that nothing else speaks for. Texts without anything in common have less. */
+/** Lowest cosine of a result without other evidence. Unrelated texts have less. */
 const LEAST_COSINE = 0.25;
 
-/** Exponent of the lexical score: many terms in one memory count more than few in each. */
+/** Exponent of the lexical score. It favours memories with many terms. */
 const LEXICAL_POWER = 1.3;
 
 /** The scores of the candidates after each step. */
@@ -52,7 +53,6 @@ interface Steps {
   recency: Float64Array;
 }
 
-/** Returns the best memories, best first. */
 export function rank(input: RankInput): Ranked[] {
   const { columns, lexical, minRelevance = 0 } = input;
   const candidates = candidatesOf(input);
@@ -102,7 +102,10 @@ function stepsOf(input: RankInput, candidates: Candidates, found: Int32Array): S
   return { lexical, semantic, neighbours, speaker, session, time, significance, recency };
 }
 
-/** Divides the lexical scores by the largest score. Sets the bits of found terms. `exactness`: the largest share of the terms' weight in one memory. */
+/**
+ * Divides the lexical scores by the largest score. Sets the bits of found terms. `exactness` is the largest share of the terms' weight in
+ * one memory.
+ */
 function lexicalScores({ columns, lexical }: RankInput, candidates: Candidates, found: Int32Array) {
   const scores = new Float64Array(candidates.places.length);
   const shares = new Map<number, number>();
@@ -122,7 +125,6 @@ function lexicalScores({ columns, lexical }: RankInput, candidates: Candidates, 
   };
 }
 
-/** Returns the share of the terms' weight that the found terms have. */
 function shareOf(terms: RankInput["lexical"]["terms"], found: number): number {
   let [mass, total] = [0, 0];
   for (const [bit, { weight }] of terms.entries()) {
@@ -132,7 +134,7 @@ function shareOf(terms: RankInput["lexical"]["terms"], found: number): number {
   return mass / total;
 }
 
-/** Adds the cosines, divided by the largest, times `weight`. */
+/** Adds cosines relative to the largest, times `weight`. */
 function withSemantic(
   { semantic }: RankInput,
   candidates: Candidates,

@@ -1,25 +1,24 @@
-/** The relevance of a memory by itself, from 0 to 1, comparable between queries. Pure. */
+/** The relevance of a single memory, from 0 to 1, comparable between queries. Pure. */
 import { isFunctionWord } from "./function-words.ts";
 
-/** A term of the query as it was looked up. */
 export interface TermFound {
   word: string;
   /** Its inverse document frequency. */
   weight: number;
-  /** It was not looked up. */
+  /** The term was not looked up. */
   isCommon: boolean;
 }
 
-/** Cosine from which a memory counts as similar, and that at which it counts in full. */
+/** Lowest cosine of a similar memory, and the cosine of a fully similar memory. */
 const COSINE_FLOOR = 0.3;
 const COSINE_FULL = 0.9;
 
-/** Share that a semantic match alone can reach. */
+/** Most relevance that a semantic match alone can reach. */
 const SEMANTIC_SHARE = 0.4;
 
 /**
- * Returns the relevance: the share of the query's weight that the memory has, and, for what is missing, its similarity.
- * `found` has the bits of the terms. Function words make nothing relevant: a greeting recalls nothing.
+ * Returns the share of the query's weight that the memory has. Similarity fills a part of the missing share. `found` has the bits of the
+ * terms. Function words have no weight, so a greeting recalls no memory.
  */
 export function relevanceOf(terms: readonly TermFound[], found: number, cosine: number): number {
   let [mass, total] = [0, 0];

@@ -1,13 +1,13 @@
 /**
- * Times that a query names, as windows; and whether a text mentions a time. Pure.
+ * Finds the times that a query names, as windows, and whether a text mentions a time. Pure.
  *
- * TIMES-1  Relative times refer to the time of the question. A month or a weekday without a year is the last one before it.
- * TIMES-2  A window is padded at its end, since people speak of an event after it: by 10 days for a day or a week, 12 for a month, 15 for
- *          a season, 31 for a year.
+ * TIMES-1  Relative times refer to the time of the question. A month or a weekday without a year is the most recent before it.
+ * TIMES-2  A window is extended at its end, because people mention an event after it: by 10 days for a day or a week, 12 for a month, 15
+ *          for a season, 31 for a year.
  */
 import { type EnglishTime, namedTimes, spaced } from "../../shared/named-times.ts";
 
-/** A span of time in milliseconds since the epoch, `until` excluded. */
+/** A time span in milliseconds since the epoch, excluding `until`. */
 export interface TimeWindow {
   from: number;
   until: number;
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 const PADDING_DAYS = { day: 10, week: 10, month: 12, season: 15, year: 31 };
 type Span = keyof typeof PADDING_DAYS;
 
-/** Windows of a query at most. */
+/** Most windows of a query. */
 const MAX_WINDOWS = 4;
 
 const SEASON_MONTHS: Record<string, number> = { spring: 2, summer: 5, fall: 8, autumn: 8, winter: 11 };
@@ -29,12 +29,11 @@ const MONTH_OR_VERB = /^(?:may|march|sat|sun|second|now)$/u;
 const TIME_WORDS =
   /\b(?:today|tonight|yesterday|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend|morning|evening|afternoon|night|january|february|march|april|june|july|august|september|october|november|december|spring|summer|autumn|winter|days?|weeks?|months?|years?|ago|recently|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|birthday|christmas)\b|\bMay\b|\d{1,2}[/:.]\d{2}|[年月日]/iu;
 
-/** Reports whether a text mentions a time. */
 export function mentionsTime(text: string): boolean {
   return TIME_WORDS.test(text);
 }
 
-/** Returns the windows of the times that a query names, padded. `now` is in milliseconds. */
+/** Returns the extended windows of the times that a query names. `now` is in milliseconds. */
 export function windowsOf(asked: string, now: number): TimeWindow[] {
   const query = spaced(asked);
   const results = Number.isFinite(now) && Math.abs(now) < 8e15 ? parsed(query, now) : [];
@@ -54,7 +53,7 @@ function parsed(query: string, now: number): EnglishTime[] {
   return namedTimes(query, now, 0).filter(isMeant);
 }
 
-/** Leaves out hours without a day, which name no time of an event, and verbs that are spelled like a month. */
+/** Skips hours without a day, and verbs that are spelled like a month. */
 function isMeant({ text, start }: EnglishTime): boolean {
   if (MONTH_OR_VERB.test(text)) return false;
   return (
@@ -84,7 +83,7 @@ function spanOf(text: string, { start }: EnglishTime): Span {
   return start.isCertain("month") ? "month" : "year";
 }
 
-/** Returns the beginning of the day, the week (Monday), the month or the year. */
+/** Returns the start of the day, the week (Monday), the month or the year. */
 function beginning(time: number, span: Span): number {
   const date = new Date(time);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -110,7 +109,7 @@ function padded(from: number, until: number, span: Span): TimeWindow {
   return { from, until: until + PADDING_DAYS[span] * DAY_MS };
 }
 
-/** Seasons with a year, or after "last" or "this". */
+/** Finds seasons with a year, or after "last" or "this". */
 function seasonsOf(query: string, now: number): TimeWindow[] {
   return [...query.matchAll(SEASON)].flatMap(([, word, season = "", year]) => {
     const month = SEASON_MONTHS[season.toLowerCase()] ?? 0;
@@ -118,7 +117,7 @@ function seasonsOf(query: string, now: number): TimeWindow[] {
     if (year === undefined && word === undefined) return [];
     let first = year === undefined ? thisYear : Number(year);
     if (year === undefined && Date.UTC(first, month) > now) first -= 1;
-    // The winter of a year is that which begins in it, and its January and February before.
+    // The winter of a year begins in its December. Its January and February belong to the winter before.
     if (month === 11 && year !== undefined)
       return [padded(Date.UTC(first, 0), Date.UTC(first + 1, 2), "season")];
     return [padded(Date.UTC(first, month), Date.UTC(first, month + 3), "season")];

@@ -1,4 +1,4 @@
-/** The weights of ranking and their defaults, which were searched on the first five conversations of LoCoMo (docs/ranking.md). */
+/** The weights of ranking and their defaults, which were tuned on the first five conversations of LoCoMo (docs/ranking.md). */
 import type { RankingWeights } from "../../protocol/memory.ts";
 
 export const DEFAULT_WEIGHTS: RankingWeights = {

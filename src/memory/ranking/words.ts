@@ -1,33 +1,32 @@
 /**
- * Words of texts and queries. Pure.
+ * Splits texts and queries into words. Pure.
  *
  * WORDS-1  A word is a run of letters, marks and digits, folded (FOLD-1) in Unicode's compatible form (NFKC).
- * WORDS-4  A pictograph and a flag are words. Skin colours and sequences of pictographs do not count.
- * WORDS-2  Scripts without spaces between words, and Korean, count by characters: a text has all single characters and all pairs of
- *          neighbours, a query has the pairs, or the character that stands alone. So a word is found inside a sentence.
- * WORDS-3  A query loses English function words unless nothing else remains. Words of one stem count once.
+ * WORDS-4  A pictograph and a flag are words. Skin colours and sequences of pictographs are ignored.
+ * WORDS-2  Scripts without spaces between words, and Korean, are split into characters. A text has all single characters and all adjacent
+ *          pairs. A query has the pairs, or a character without neighbours. So a word is found inside a sentence.
+ * WORDS-3  A query drops English function words unless only such words remain. Words with the same stem count once.
  */
 import { stemmer } from "stemmer";
 import { foldText } from "../../shared/folding.ts";
 import { isFunctionWord } from "./function-words.ts";
 
-/** Characters of scripts that are cut into pairs. */
+/** Characters of scripts that are split into pairs. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]/u;
 
 const WORD = /[\p{L}\p{N}\p{M}]+|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
 
-/** Longer words are cut, so that no single term fills the index. */
+/** Longer words are cut, so a single term cannot fill the index. */
 const MAX_WORD_LENGTH = 64;
 
-/** Terms of a query at most. The first ones stay. */
+/** Most terms of a query. Later terms are dropped. */
 const MAX_QUERY_TERMS = 48;
 
-/** A term of a query. */
 export interface QueryTerm {
-  /** In small letters, as `wordsOf` returns it. */
+  /** Lower case, as from `wordsOf`. */
   word: string;
-  /** The same for words that the full text takes for one. */
+  /** Equal for words that the full text treats as equal. */
   stem: string;
 }
 
@@ -37,7 +36,7 @@ export function wordsOf(text: string): string[] {
   return words.flatMap((word) => (UNSPACED.test(word) ? runsOf(word) : [cut(word)]));
 }
 
-/** Returns the terms under which a text is found: its words, and the characters and pairs of unspaced runs. */
+/** Returns the search terms of a text: its words, and the characters and pairs of unspaced runs. */
 export function textTerms(text: string): string[] {
   return wordsOf(text).flatMap((word) => (UNSPACED.test(word) ? [...singles(word), ...pairs(word)] : [word]));
 }
@@ -55,7 +54,7 @@ export function queryTerms(text: string, ignored: ReadonlySet<string> = new Set(
   return [...unique.values()];
 }
 
-/** Returns the stem of a word in small letters. */
+/** Returns the stem of a lower-case word. */
 export function stemOf(word: string): string {
   return /^[a-z]+$/.test(word) ? stemmer(word) : word;
 }
@@ -65,7 +64,7 @@ function runsOf(word: string): string[] {
   const runs: string[] = [];
   let isOpen: boolean | undefined;
   for (const character of word) {
-    // A mark belongs to what it stands on.
+    // A mark belongs to the character before it.
     const isUnspaced = /\p{M}/u.test(character) ? (isOpen ?? false) : UNSPACED.test(character);
     if (isUnspaced === isOpen) runs[runs.length - 1] += character;
     else runs.push(character);

@@ -1,24 +1,22 @@
 /**
- * The place where a compaction cuts a session that fills its budget. Pure.
+ * Chooses the place at which a compaction cuts a session that fills its budget. Pure.
  *
- * CUT-1  A cut lies at the beginning of a turn behind the newest compaction, so that a summary includes the one before it.
- * CUT-2  What is kept fits its share of the budget. Only the newest turn is kept even if it exceeds the share.
+ * CUT-1  A cut is at the start of a turn after the newest compaction, so a summary includes the previous summary.
+ * CUT-2  The kept turns fit their share of the budget. Only the newest turn is kept even if it exceeds the share.
  */
 import type { Measure } from "./measure.ts";
 import { EventAction, isCompaction, type SessionEvent } from "./types.ts";
 import { compacted } from "./window.ts";
 
-/** The sizes of a window's parts. */
 export interface WindowSizes {
   /** Tokens of the summaries in force. */
   summaries: number;
-  /** Sequence number of the newest compaction; -1 if there is none. */
+  /** Sequence number of the newest compaction, or -1. */
   compactedAt: number;
-  /** The turns that no compaction covers, in order. */
+  /** The uncovered turns, in order. */
   turns: readonly TurnSize[];
 }
 
-/** The size of a turn. */
 export interface TurnSize {
   /** Sequence number of the turn's first event. */
   from: number;
@@ -27,23 +25,21 @@ export interface TurnSize {
 
 /** The shares of a budget, in tokens. */
 export interface CutLimits {
-  /** A window with more tokens is cut. */
+  /** A larger window is cut. */
   high: number;
-  /** Most tokens of the turns that are kept. */
+  /** Most tokens of the kept turns. */
   keep: number;
-  /** Least tokens that are worth a summary. */
+  /** Fewest tokens that are worth a summary. */
   least: number;
 }
 
-/** A cut of a window. */
 export interface Cut {
-  /** The events below this sequence number are to be covered. */
+  /** Covers the events below this sequence number. */
   cover: number;
-  /** Tokens of what the summary is to replace. */
+  /** Tokens that the summary replaces. */
   tokens: number;
 }
 
-/** Returns the sizes of a window of events. */
 export function sizesOf(events: readonly SessionEvent[], measure: Measure): WindowSizes {
   const { summaries, left } = compacted(events);
   const turns: TurnSize[] = [];
@@ -61,12 +57,11 @@ export function sizesOf(events: readonly SessionEvent[], measure: Measure): Wind
   };
 }
 
-/** Returns the tokens of a window. */
 export function windowTokens({ summaries, turns }: WindowSizes): number {
   return turns.reduce((sum, { tokens }) => sum + tokens, summaries);
 }
 
-/** Returns the cut of a window that is too large; `null` if it is not, or no cut is worth a summary. */
+/** Returns the cut of a window that is too large. `null` if it fits, or if no cut is worth a summary. */
 export function cutOf(sizes: WindowSizes, { high, keep, least }: CutLimits): Cut | null {
   const { summaries, compactedAt, turns } = sizes;
   const total = windowTokens(sizes);

@@ -11,7 +11,7 @@ import { canonicalJson, isJsonObject, type JsonObject } from "../../shared/json.
 import { EventAction, isCount, type SessionEvent, type StoredEvent } from "./types.ts";
 
 /**
- * Returns the event of a row. Missing facts get defaults: no calls, a successful result, nothing compacted.
+ * Returns the event of a row. Defaults for missing facts: no calls, a successful result, no compacted events.
  *
  * @example const event = hydrateEvent(row);
  */
@@ -54,7 +54,6 @@ export function hydrateEvent(row: StoredEvent): SessionEvent {
   }
 }
 
-/** Returns the row of an event. */
 export function dehydrateEvent(event: SessionEvent): StoredEvent {
   return {
     id: event.id,
@@ -67,13 +66,13 @@ export function dehydrateEvent(event: SessionEvent): StoredEvent {
   };
 }
 
-/** Returns a text that is the same for events of the same content, whatever their place and their time. */
+/** Returns a text that is equal for events with equal content, regardless of number and time. */
 export function contentText(event: SessionEvent): string {
   const { action, content, metadata } = dehydrateEvent(event);
   return canonicalJson([action, content, parseObject(metadata)]);
 }
 
-/** The members that make up the metadata column. The event's own metadata is nested, so its keys cannot collide. */
+/** The members of the metadata column. The event's own metadata is nested, so its keys cannot collide. */
 const FACTS = [
   "toolCalls",
   "model",

@@ -1,16 +1,16 @@
 /**
  * Stores events as rows of `cf_agents_events`, one row per event.
  *
- * EVENTS-1  Appending a batch is atomic, and usually takes one statement. It writes one row per event, one more in an
- *           index per compaction, and one more in the index of ids if there is one.
+ * EVENTS-1  Appending a batch is atomic, and usually takes one statement. It writes one row per event. The index of compactions adds a row
+ *           per compaction, and the index of ids, if it exists, adds a row per event.
  * EVENTS-2  Content and metadata are read back exactly, up to `MAX_TEXT_BYTES` each.
  * EVENTS-3  A read is limited by rows and bytes, and does not touch the rows beyond.
- * EVENTS-4  One statement reads a window, and one more the contents that its events refer to: it finds the newest
- *           compaction at any distance, and reads no event that this compaction covers.
- * EVENTS-5  An event may refer to a stored text instead of having a copy of it as its content. Readers see no difference.
- *           The text is deleted with the event.
- * EVENTS-6  With the index of ids, deleting named events reads these events only. Their texts outside their rows are
- *           deleted by one more statement.
+ * EVENTS-4  One statement reads a window. Another statement reads the contents that its events refer to. The window starts at the newest
+ *           compaction at any distance, and reads no covered event.
+ * EVENTS-5  An event may refer to a stored text instead of containing a copy. Readers see no difference. The text is deleted with the
+ *           event.
+ * EVENTS-6  With the index of ids, deleting events by id reads only these events. One more statement deletes their texts outside their
+ *           rows.
  */
 
 import { jsonBatches, MAX_BATCH_BYTES, textBatches } from "../../ports/sql-batches.ts";
@@ -66,7 +66,7 @@ const SELECT_FIRST = `SELECT * ${FILTER} ORDER BY seq LIMIT ?5`;
 const SELECT_AT = `SELECT * FROM cf_agents_events
   WHERE session_id = ?1 AND seq IN (SELECT value FROM json_each(?2)) ORDER BY seq`;
 
-/** Created with the first compaction, so that a database without compactions pays nothing for the search. */
+/** Created with the first compaction, so a database without compactions has no cost for the search. */
 const CREATE_COMPACTIONS = `CREATE INDEX IF NOT EXISTS cf_agents_compactions ON cf_agents_events (session_id, seq)
   WHERE action = 'compaction'`;
 /** Yields the newest compaction, if the index exists, then the events, newest first. Rows are read lazily. */
@@ -97,10 +97,10 @@ type EventRow = Omit<StoredEvent, "content" | "metadata"> & {
   metadata: PackedText | null;
 };
 
-/** A row as it is deleted, with its content only if that is a handle. */
+/** A row before its deletion. Its content is present only if it is a handle. */
 type DeletedRow = Pick<EventRow, "seq" | "content"> & { is_long: number };
 
-/** A row to be written, which may refer to its content. */
+/** A row to write, with an optional reference to its content. */
 type NewRow = StoredEvent & { reference?: TextReference };
 
 /** Limits of a window of a session. */
@@ -112,7 +112,7 @@ export type LoadWindowOptions = Pick<LoadEventsOptions, "before" | "limit" | "ma
 export interface EventWindow {
   /** Ascending. */
   events: SessionEvent[];
-  /** There are earlier events that no compaction covers. */
+  /** Set if there are earlier uncovered events. */
   isCutOff: boolean;
 }
 
@@ -122,20 +122,19 @@ export class EventStore {
     private readonly longText: LongText,
   ) {}
 
-  /** Creates the table if it does not exist. */
   createTable(): void {
     this.db.run(CREATE);
   }
 
-  /** Creates the index that finds events by id, if it does not exist. It costs a row per event. */
+  /** Creates the index of event ids, if it does not exist. It costs a row per event. */
   indexIds(): void {
     this.db.run(INDEX_IDS);
   }
 
   /**
-   * Appends events with the sequence numbers from `firstSeq` on, which must be free. Ignores the events' own `sessionId`
-   * and `seq`. An event whose id is in `contents` refers to that text, which equals its content (EVENTS-5). Throws
-   * `INVALID_INPUT` for text that SQLite cannot store, `TOO_LARGE` for too much text.
+   * Appends events with sequence numbers from `firstSeq`, which must be free. Ignores the events' own `sessionId` and `seq`. If `contents`
+   * has a text for an event's id, the event refers to that text instead of a copy (EVENTS-5). Throws `INVALID_INPUT` for text that SQLite
+   * cannot store, and `TOO_LARGE` for too much text.
    */
   append(
     sessionId: string,
@@ -159,7 +158,7 @@ export class EventStore {
     else insert();
   }
 
-  /** Returns the selected events of a session, ascending; none if there is no such session. */
+  /** Returns the selected events of a session, ascending. Empty for an unknown session. */
   load(sessionId: string, options: LoadEventsOptions = {}): SessionEvent[] {
     const tail = options.tail ?? true;
     const maxBytes = options.maxBytes ?? DEFAULT_WINDOW_BYTES;
@@ -188,7 +187,7 @@ export class EventStore {
     return this.eventsOf(this.db.all<EventRow>(SELECT_AT, sessionId, JSON.stringify(seqs)));
   }
 
-  /** Returns the newest events that no compaction covers, and the newest compaction (EVENTS-4). */
+  /** Returns the newest uncovered events and the newest compaction (EVENTS-4). */
   loadWindow(sessionId: string, options: LoadWindowOptions = {}): EventWindow {
     const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
     const { maxBytes = DEFAULT_WINDOW_BYTES, userMessages = Number.POSITIVE_INFINITY } = options;
@@ -209,7 +208,7 @@ export class EventStore {
       window.set(row.seq, row);
       const isCompacted = row.action === EventAction.COMPACTION;
       if (isCompacted && !isKnown) covered = Math.max(covered, this.coverageOf(row));
-      // The statement yields the newest compaction first, and maybe again as an event.
+      // The statement yields the newest compaction first, and may repeat it as an event.
       if (window.size === 1 && !isKnown && isCompacted) continue;
       events += 1;
       oldest = row.seq;
@@ -253,7 +252,6 @@ export class EventStore {
     });
   }
 
-  /** Deletes all events of a session. */
   deleteSession(sessionId: string): void {
     this.db.transaction(() => {
       this.longText.discardKeys(keysOf(this.db.all<{ content: PackedText }>(SELECT_HANDLES, sessionId)));
@@ -296,12 +294,11 @@ export class EventStore {
   }
 }
 
-/** Returns the keys of the texts that rows refer to. */
 function keysOf(rows: readonly { content: PackedText | null }[]): string[] {
   return rows.flatMap(({ content }) => referenceOf(content)?.key ?? []);
 }
 
-/** Returns the keys of the texts of a deleted event that its row did not hold. */
+/** Returns the keys of the texts that a deleted event stored outside its row. */
 function keysOfEvent(sessionId: string, { seq, content, is_long }: DeletedRow): string[] {
   const key = textKey(sessionId, seq);
   return [
@@ -310,7 +307,7 @@ function keysOfEvent(sessionId: string, { seq, content, is_long }: DeletedRow): 
   ];
 }
 
-/** Groups rows into batches, each one JSON text, and separates rows that are too long for a batch. */
+/** Groups rows into batches, each as one JSON text. Rows that are too long for a batch stay apart. */
 function planInserts(rows: readonly NewRow[]): { batches: string[]; apart: NewRow[] } {
   const batched: string[] = [];
   const apart: NewRow[] = [];

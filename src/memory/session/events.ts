@@ -1,9 +1,8 @@
 /**
- * Converts events to messages and back. Pure, so it runs in actors, Workflows and plain Workers. `event-rows.ts` converts
- * events to rows.
+ * Converts events to messages and back. Pure, so it runs in actors, Workflows and plain Workers. `event-rows.ts` converts events to rows.
  *
- * EVENT-3  Converting an event to a message and back keeps its content. The failure flag of a tool, the model and a
- *          compaction's count travel in the message's metadata; a message's speaker and native form travel in the event's.
+ * EVENT-3  Converting an event to a message and back keeps its content. The message's metadata carries a tool's failure flag, the model and
+ *          a compaction's count. The event's metadata carries a message's speaker and native form.
  */
 
 import { z } from "zod";
@@ -15,7 +14,7 @@ import { outcomeOf, outcomeText, resultIn } from "./outcome.ts";
 import { EventAction, isCount, type SessionEvent } from "./types.ts";
 
 /**
- * Returns the message that a model gets for an event, or `null` if models do not get it.
+ * Returns the message of an event, or `null` if the event is not sent to models.
  *
  * @example const messages = events.map(eventToMessage).filter((message) => message !== null);
  */
@@ -117,7 +116,7 @@ export function messageToEvent(
   }
 }
 
-/** Builds a message. Its speaker and native form come from the event's metadata, where they are valid. */
+/** Builds a message. Takes a valid speaker and native form from the event's metadata. */
 function spoken(
   role: Exclude<ContextMessage["role"], "tool">,
   content: string,
@@ -135,7 +134,7 @@ function spoken(
   };
 }
 
-/** Adds the parts that the user sent, which the metadata contain as they were sent. */
+/** Adds the user's parts from the metadata. */
 function withParts(message: ContextMessage): ContextMessage {
   if (message.metadata?.parts === undefined) return message;
   const sent = contentSchema.safeParse(message.metadata.parts).data;

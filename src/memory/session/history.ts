@@ -1,11 +1,10 @@
 /**
- * Limits the history that a model gets, by turns, messages or tokens. Serves the actor's session and the engine's messages.
- * Pure.
+ * Limits the history that a model receives, by turns, messages or tokens. Serves the actor's session and the engine's messages. Pure.
  *
- * HISTORY-1  No limit separates a call from its results. The newest unit is sent even if it alone exceeds the limit, and a
- *            token budget keeps the user's message of the newest turn too.
+ * HISTORY-1  No limit separates a call from its results. The newest unit is sent even if it alone exceeds the limit, and a token budget
+ *            keeps the user's message of the newest turn too.
  * HISTORY-2  `truncated` is true if and only if a message was left out or shortened.
- * HISTORY-4  Known measurements and cheap limits change no selection: it equals the one that counts every text.
+ * HISTORY-4  Known measurements and cheap limits never change the selection. It equals a selection that counts every text.
  */
 
 import type { ContextMessage } from "../../model/messages.ts";
@@ -15,9 +14,9 @@ import { checkTokenBudget, invalidLimit } from "./tokens.ts";
 import { EventAction, isCompaction } from "./types.ts";
 import { windowMessages } from "./window.ts";
 
-/** The limits of a history. Given limits apply together; absent ones do not limit. */
+/** The limits of a history. All given limits apply together. */
 export interface HistoryLimits extends Pick<MeasureOptions, "tokenBudget" | "maxResultTokens"> {
-  /** Maximum number of turns. Each begins with a user's message. */
+  /** Maximum number of turns. Each turn begins with a user's message. */
   maxTurns?: number;
   /** Maximum number of messages, without the summaries of compactions. */
   maxMessages?: number;

@@ -1,10 +1,9 @@
 /**
- * Stores long text outside the rows that have it, in pieces in a table of its own, which is created when first needed. A
- * column of any row either holds a short text itself, or a small handle: `pack` and `unpack`. A text may also be stored
- * under a key of its own, once, and be referred to by several rows: `write` and `read`.
+ * Stores long text in pieces in a separate table, which is created when first needed. A column of any row holds a short text or a small
+ * handle (`pack` and `unpack`). A text may also have its own key, so several rows can refer to it (`write` and `read`).
  *
  * LONG-1  `unpack` returns exactly the text that was passed to `pack`, and `read` the text that was passed to `write`.
- * LONG-2  Short text costs no statement, neither to write nor to read.
+ * LONG-2  Short text is written and read without an extra statement.
  * LONG-3  No piece, and no row within `INLINE_BYTES`, exceeds the platform's limit for a row.
  * LONG-4  One statement reads any number of texts by their keys.
  */
@@ -27,7 +26,7 @@ const HANDLE_BYTES = 4;
 /** The value of a text column: the text, or the handle of a text in pieces. */
 export type PackedText = string | Uint8Array;
 
-/** A text that is stored under a key of its own, and its size in bytes (UTF-8). */
+/** The key of a stored text and its size in bytes (UTF-8). */
 export interface TextReference {
   key: string;
   bytes: number;
@@ -49,9 +48,8 @@ export class LongText {
   constructor(private readonly db: SqlDatabase) {}
 
   /**
-   * Returns the value for a column. `key` names the text, unique in the database. Text above `inlineBytes` goes into
-   * pieces, which replace earlier ones of this key: call `pack` in the transaction that writes the row. Throws
-   * `TOO_LARGE` above `MAX_TEXT_BYTES`.
+   * Returns the value for a column. `key` names the text and is unique in the database. Text above `inlineBytes` is stored in pieces, which
+   * replace earlier pieces of this key. Call `pack` in the transaction that writes the row. Throws `TOO_LARGE` above `MAX_TEXT_BYTES`.
    *
    * @example
    * db.run("UPDATE turns SET body = ? WHERE n = ?", longText.pack(`turn:${n}`, body), n);
@@ -76,8 +74,8 @@ export class LongText {
   }
 
   /**
-   * Stores texts under their keys. A text of a key that is there must not be shorter than the one before: discard that
-   * first. Throws `TOO_LARGE` above `MAX_TEXT_BYTES`.
+   * Stores texts under their keys. Before storing a shorter text under an existing key, discard the key. Throws `TOO_LARGE` above
+   * `MAX_TEXT_BYTES`.
    */
   write(texts: ReadonlyMap<string, string>): void {
     if (texts.size === 0) return;
@@ -89,7 +87,7 @@ export class LongText {
     }
   }
 
-  /** Returns the texts of keys, by key (LONG-4). Throws `INTERNAL_ERROR` if one is not there as it was written. */
+  /** Returns the texts of keys, by key (LONG-4). Throws `INTERNAL_ERROR` if a text is missing or incomplete. */
   read(references: readonly TextReference[]): ReadonlyMap<string, string> {
     const texts = new Map<string, string>();
     if (references.length === 0) return texts;
@@ -131,12 +129,12 @@ export function packedBytes(packed: PackedText): number {
   return new DataView(packed.buffer, packed.byteOffset, packed.byteLength).getUint32(0);
 }
 
-/** Returns the text whose bytes are the handle of a text under a key of its own. A handle of `pack` is shorter. */
+/** Returns the text form of a key's handle. It is longer than any handle of `pack`. */
 export function referenceText({ key, bytes }: TextReference): string {
   return `${bytes} ${key}`;
 }
 
-/** Returns the reference in a column; `undefined` where the column holds its text, or the handle of `pack`. */
+/** Returns the reference in a column. `undefined` if the column holds a text or a handle of `pack`. */
 export function referenceOf(packed: PackedText | null): TextReference | undefined {
   if (packed === null || typeof packed === "string" || packed.byteLength <= HANDLE_BYTES) return undefined;
   const text = new TextDecoder().decode(packed);

@@ -1,8 +1,8 @@
 /**
- * Measures events for a window: each event's message as it is sent, and its tokens.
+ * Measures events for a window: the message of each event, and its tokens.
  *
- * MEASURE-1  An event is converted, shortened and counted at most once as long as it is known, and counted only if limits
- *            that need no count do not decide.
+ * MEASURE-1  While an event is cached, it is converted, shortened and counted at most once. It is counted only if cheaper limits do not
+ *            decide.
  */
 
 import type { ContextMessage } from "../../model/messages.ts";
@@ -12,37 +12,35 @@ import { shortenedContent } from "./shorten.ts";
 import { estimateTokens, messageTokens, mostTokens, type TokenCounter } from "./tokens.ts";
 import type { SessionEvent } from "./types.ts";
 
-/** The message of an event as it is sent, and its tokens. */
 export interface Measured {
   readonly event: SessionEvent;
   readonly message: ContextMessage;
   readonly isShortened: boolean;
   /** The message's tokens, counted at the first use. */
   readonly tokens: number;
-  /** A limit that `tokens` does not exceed. Needs no count; infinite where the caller counts. */
+  /** An upper bound of `tokens` that needs no count. Infinite with a custom counter. */
   readonly mostTokens: number;
 }
 
-/** Returns the message of an event; `null` for an event that no model gets. */
+/** Returns the message of an event, or `null` if it is not sent to models. */
 export type Measure = (event: SessionEvent) => Measured | null;
 
 export interface MeasureOptions {
-  /** Maximum tokens of all messages together; unlimited when absent. */
+  /** Maximum tokens of all messages together. Unlimited by default. */
   tokenBudget?: number;
-  /** Maximum tokens of one tool result; a longer one is shortened. A quarter of the budget when absent. */
+  /** Maximum tokens of one tool result. A longer result is shortened. Default: a quarter of the budget. */
   maxResultTokens?: number;
-  /** Counts tokens; an estimate when absent. */
+  /** Counts tokens. Default: an estimate. */
   countTokens?: TokenCounter;
-  /** Maps an event to a message; `null` omits it. */
+  /** Maps an event to a message, or to `null` to omit it. */
   eventToMessage?: (event: SessionEvent) => ContextMessage | null;
-  /** Keeps measurements from use to use. All uses must convert, shorten and count alike. */
+  /** Caches measurements between uses. All uses must convert, shorten and count the same way. */
   known?: KnownEvents;
 }
 
-/** The part of a budget that one tool result may take. */
+/** The part of a budget available to one tool result. */
 const RESULT_SHARE = 1 / 4;
 
-/** Returns the function that measures a session's events for a window. */
 export function measuring(options: MeasureOptions): Measure {
   const { tokenBudget = Number.POSITIVE_INFINITY, known } = options;
   const { maxResultTokens = tokenBudget * RESULT_SHARE, eventToMessage: toMessage = eventToMessage } =
@@ -62,9 +60,9 @@ export function measuring(options: MeasureOptions): Measure {
   return known === undefined ? (event) => measure(event, {}) : (event) => known.measured(event, measure);
 }
 
-/** The results of measuring an event, as far as they were needed. */
+/** Cached measurements of an event. */
 interface Costs {
-  /** The content, if it was shortened; `null` if not. */
+  /** The shortened content, or `null` if it fits. */
   shortened?: string | null;
   tokens?: number;
   mostTokens?: number;
@@ -98,14 +96,14 @@ class Measurement implements Measured {
 }
 
 /**
- * Measurements of a session's events, which have unique ids and never change. An event that is still the same object keeps
- * its message; one that was read again keeps its counts.
+ * Caches measurements of a session's events, which have unique ids and never change. The same event object keeps its message. An event that
+ * was read again keeps its counts.
  */
 export class KnownEvents {
   readonly #measured = new WeakMap<SessionEvent, Measured | null>();
   readonly #costs = new Map<string, Costs>();
 
-  /** Returns the measurement of an event, made by `measure` at the first use. */
+  /** Returns the measurement of an event, and measures it on first use. */
   measured(
     event: SessionEvent,
     measure: (event: SessionEvent, costs: Costs) => Measured | null,
@@ -119,7 +117,7 @@ export class KnownEvents {
     return fresh;
   }
 
-  /** Forgets the other events once they are the majority. */
+  /** Drops all other events once they are the majority. */
   keepOnly(events: readonly SessionEvent[]): void {
     if (this.#costs.size <= 2 * events.length) return;
     const present = new Set(events.map(({ id }) => id));

@@ -1,8 +1,8 @@
 /**
- * Pairs requests for tools with their results. Pure.
+ * Pairs tool requests with their results. Pure.
  *
- * PAIR-1  A result belongs to the newest earlier request that waits for its id. A later request with the same id replaces
- *         an earlier one.
+ * PAIR-1  A result belongs to the newest earlier request that waits for its id. A later request with the same id replaces an earlier
+ *         request.
  */
 import type { ContextMessage } from "../../model/messages.ts";
 
@@ -32,7 +32,10 @@ export function pairsOf(messages: readonly (ContextMessage | null)[]): Pairs {
   return pairs;
 }
 
-/** Returns the indexes in an order that every provider accepts: each request directly with all of its results, or neither. */
+/**
+ * Returns the indexes in an order that every provider accepts: each request is directly followed by all its results. Incomplete pairs are
+ * dropped.
+ */
 export function pairedOrder(messages: readonly ContextMessage[]): number[] {
   const pairs = pairsOf(messages);
   return messages.flatMap((message, index) => {
@@ -44,8 +47,8 @@ export function pairedOrder(messages: readonly ContextMessage[]): number[] {
 }
 
 /**
- * Reports whether each request is directly followed by all of its results, and no result stands elsewhere. Then
- * `pairedOrder` returns the present order. Cheap: the histories of whole turns are in this order.
+ * Reports whether each request is directly followed by all its results, with no other results. Then `pairedOrder` keeps the order. Cheap,
+ * because the histories of whole turns have this order.
  */
 export function isPaired(messages: readonly ContextMessage[]): boolean {
   const waiting = new Set<string>();

@@ -1,23 +1,22 @@
-/** The input of an `llm` action, in tokens, as it is reserved. Pure. */
+/** Estimates the input tokens of an `llm` action for its reservation. Pure. */
 import type { LlmAction, PromptDefinition } from "../../protocol/task-definition.ts";
 import type { Json } from "../../shared/json.ts";
 import { estimateTokens } from "./tokens.ts";
 
-/** Tokens that a text may have beyond its source and the input of its task: what loops and earlier steps bring. */
+/** Extra tokens for data that loops and earlier steps add to a text. */
 const ROOM_TOKENS = 4_000;
 
-/** The fields of an action that decide. */
 export type LlmTexts = Pick<
   LlmAction<PromptDefinition, unknown>,
   "prompt" | "systemPrompt" | "template" | "outputSchema" | "maxInputTokens"
 >;
 
-/** Texts that were counted, for as long as they are in memory. */
+/** Caches token counts of texts while the texts are in memory. */
 const counted = new WeakMap<LlmTexts, number>();
 
 /**
- * Returns the most tokens that the input of a call may have: `maxInputTokens`, or an estimate from the texts, the schema of the answer and
- * the tokens of the task's input.
+ * Returns the most input tokens of a call. This is `maxInputTokens`, or an estimate from the texts, the answer's schema and the tokens of
+ * the task's input.
  */
 export function inputLimit(action: LlmTexts, input: number): number {
   return action.maxInputTokens ?? textTokens(action) + input + ROOM_TOKENS;
@@ -29,7 +28,7 @@ function textTokens(action: LlmTexts): number {
   const { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template } = action;
   const { outputSchema = prompt?.produces } = action;
   const examples = prompt?.examples === undefined ? "" : JSON.stringify(prompt.examples);
-  // The texts stand before each example, too.
+  // The texts precede each example, too.
   const times = 1 + (prompt?.examples?.length ?? 0);
   const tokens =
     estimateTokens(systemPrompt ?? "") +

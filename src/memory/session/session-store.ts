@@ -31,7 +31,7 @@ export interface SessionStorage {
 
 /** The state of a session at a read: its newest compaction, and the number of events from `from` to below `before`. */
 export interface ExpectedSession {
-  /** Id of the newest compaction; `null` if there is none. */
+  /** Id of the newest compaction, or `null`. */
   newest: string | null;
   from: number;
   before: number;
@@ -164,8 +164,8 @@ export class SessionStore {
 }
 
 /**
- * Returns the events without those that are in `known`, or before them in `events`. Throws `CONFLICT` for an id that is
- * known with other content only: releases before 0.4.0 may have stored an id twice.
+ * Returns the events except those already in `known` or earlier in `events`. Throws `CONFLICT` if all known events with the same id have
+ * other content: releases before 0.4.0 may have stored an id twice.
  */
 function withoutKnown(
   sessionId: string,
@@ -189,6 +189,6 @@ function withoutKnown(
 function unknownSession(sessionId: string): DramatisError {
   return new DramatisError(
     "NOT_FOUND",
-    `There is no session "${sessionId}": create it with createSession() first.`,
+    `Session "${sessionId}" not found. Create it with createSession() first.`,
   );
 }

@@ -13,7 +13,7 @@ export interface Reservation {
   known: number[];
 }
 
-/** At most `limit` sessions in this order of their ids: those that follow `after`, or the first ones. */
+/** At most `limit` sessions in this order of their ids, after `after` if it is set. */
 export interface SessionRange {
   order: "asc" | "desc";
   limit: number;
@@ -32,7 +32,7 @@ export interface SessionTable {
    * that already have one of the ids. Returns `undefined` if there is no such session. Call it in a transaction.
    */
   reserve(sessionId: string, eventIds: readonly string[], now: number): Reservation | undefined;
-  /** Takes the last `count` reserved numbers back. */
+  /** Releases the last `count` reserved numbers. */
   release(sessionId: string, count: number): void;
 }
 
@@ -47,7 +47,7 @@ const LIST = bothOrders(
   (comparison, order) =>
     `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
 );
-/** SQLite sorts bytes behind every text. */
+/** SQLite sorts bytes after every text. */
 const BEFORE_FIRST = { asc: "", desc: new Uint8Array() };
 const DELETE = "DELETE FROM cf_agents_sessions WHERE id = ?";
 const RESERVE = `UPDATE cf_agents_sessions

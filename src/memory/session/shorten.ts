@@ -55,7 +55,7 @@ function pruned(value: Json, room: number): Json {
   return Array.isArray(value) ? prunedArray(value, room) : prunedObject(value, room);
 }
 
-/** Keeps the first items, prunes the one that does not fit, and notes how many are missing. */
+/** Keeps the first items, prunes the item that does not fit, and notes how many are missing. */
 function prunedArray(items: readonly Json[], room: number): Json[] {
   const kept: Json[] = [];
   let left = room;
@@ -70,7 +70,7 @@ function prunedArray(items: readonly Json[], room: number): Json[] {
   return missing === 0 ? kept : [...kept, `… (shortened: ${missing} of ${items.length} items left out)`];
 }
 
-/** Gives each member its share of the room, and what smaller members before it left. */
+/** Gives each member its share of the room, plus unused room of smaller members before it. */
 function prunedObject(object: { [key: string]: Json }, room: number): { [key: string]: Json } {
   const members = Object.entries(object);
   const kept: [string, Json][] = [];

@@ -26,8 +26,8 @@ const MAX_QUOTE_LENGTH = 240;
 const TITLE = "Extract made without a model";
 
 /**
- * Creates a summariser that quotes the beginning of each message. It is deterministic, costs nothing and needs no network.
- * `countTokens` is the counter of the compaction.
+ * Creates a summariser that quotes the beginning of each message. It is deterministic, free, and works offline. `countTokens` is the
+ * counter of the compaction.
  *
  * @example await agent.compactSession(id, { tokenBudget: 16_000, summarise: extractiveSummariser() });
  */

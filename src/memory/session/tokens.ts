@@ -1,16 +1,15 @@
 /**
- * Counts the tokens of messages, tools and instructions: a library estimates the text, and fixed surcharges stand for
- * the framing. Pure.
+ * Counts the tokens of messages, tools and instructions. A library estimates the text, and fixed surcharges cover the framing. Pure.
  *
- * TOKEN-1  Everything that is sent of a message counts: content, name, the ids, names and arguments of tool calls, the
- *          provider's native parts, and each image and file at a flat estimate.
- * TOKEN-2  An estimate takes bounded time: of a long text, evenly spaced samples are counted. It is never below what the characters of the
- *          whole text have at least, so nobody gains by what stands between the samples. What was counted last is not counted again.
+ * TOKEN-1  All parts of a message that are sent count: content, name, the ids, names and arguments of tool calls, the provider's native
+ *          parts, and a flat estimate for each image and file.
+ * TOKEN-2  An estimate takes bounded time: it counts evenly spaced samples of a long text. It is never below the minimum for the characters
+ *          of the whole text, so text between the samples cannot evade the limit. Recent counts are cached.
  * TOKEN-6  `mostTokens` is never below `estimateTokens`.
  *
- * The library is calibrated on OpenAI's `o200k_base`: within 10 % for English prose, code and CJK text, within 15 % for
- * other European languages. Other model families differ by up to a third. Leave this margin in a budget, or pass the
- * tokenizer of your model as a `TokenCounter`.
+ * The library is calibrated on OpenAI's `o200k_base`: within 10 % for English prose, code and CJK text, within 15 % for other European
+ * languages. Other model families differ by up to a third. Leave this margin in a budget, or pass the tokenizer of your model as a
+ * `TokenCounter`.
  */
 import { estimateTokenCount, type TokenEstimationOptions } from "tokenx";
 import type { ContextMessage, NativeReply } from "../../model/messages.ts";
@@ -59,11 +58,11 @@ export const estimateTokens: TokenCounter = (text) => {
   return tokens;
 };
 
-/** Counts of the last long texts: a reply, a result or a schema is part of several requests. */
+/** Caches counts of recent long texts, because a reply, a result or a schema is part of several requests. */
 const counted = new Map<string, number>();
 let keptLength = 0;
 const MIN_KEPT_LENGTH = 1024;
-/** Characters of all texts whose counts are kept. */
+/** Characters of all cached texts. */
 const MAX_KEPT_LENGTH = 2 * 1024 * 1024;
 
 function keep(text: string, tokens: number): void {
@@ -91,7 +90,7 @@ function estimateLong(text: string): number {
 /** Characters of a token, at most: of white space, of other ASCII, and of other scripts. A control character is one token. */
 const [SPACES_PER_TOKEN, ASCII_PER_TOKEN, OTHERS_PER_TOKEN] = [16, 8, 3];
 
-/** Returns the tokens that the characters of a text have at least. */
+/** Returns the fewest tokens that the characters of a text can have. */
 function leastTokens(text: string): number {
   let [spaces, controls, ascii, others] = [0, 0, 0, 0];
   for (let at = 0; at < text.length; at++) {
@@ -104,13 +103,10 @@ function leastTokens(text: string): number {
   return controls + spaces / SPACES_PER_TOKEN + ascii / ASCII_PER_TOKEN + others / OTHERS_PER_TOKEN;
 }
 
-/**
- * Returns a limit that the estimate of a text does not exceed. It is reached without counting, so whatever fits by this
- * limit needs no count.
- */
+/** Returns an upper bound of the estimate of a text, without counting. */
 export const mostTokens: TokenCounter = (text) => text.length * (/[^\0-\x7f]/.test(text) ? 2 : 1);
 
-/** Reports whether a text has at most `maxTokens`. Counts only if the limit of the estimate does not decide. */
+/** Reports whether a text has at most `maxTokens`. Counts only if `mostTokens` does not decide. */
 export function fitsTokens(text: string, maxTokens: number, count: TokenCounter): boolean {
   return (count === estimateTokens && mostTokens(text) <= maxTokens) || count(text) <= maxTokens;
 }
@@ -134,7 +130,7 @@ export function messageTokens(message: ContextMessage, count: TokenCounter = est
   return MESSAGE_TOKENS + count(content) + count(name ?? "") + count(toolCallId ?? "") + calls + media + own;
 }
 
-/** Counts the native parts beside text and calls. */
+/** Counts native parts other than text and calls. */
 function nativeTokens({ parts }: NativeReply, count: TokenCounter): number {
   return parts.reduce((sum, part) => {
     const own = part.type === "block" ? part.value : part.extra;
@@ -155,10 +151,9 @@ export function frameTokens(
   );
 }
 
-/** The parts of a context beside its messages. */
 export interface FrameOfContext {
   systemInstructions?: readonly string[];
-  /** The tools that are sent. They count against a budget. */
+  /** Tools to send. They count against a budget. */
   tools?: readonly CountedTool[];
 }
 

@@ -21,7 +21,7 @@ interface EventBase {
   content: string;
   /** Milliseconds since the epoch. */
   timestamp: number;
-  /** Facts beside the content, such as usage, finish reason or origin. */
+  /** Facts in addition to the content, such as usage, finish reason or origin. */
   metadata?: Facts;
 }
 
@@ -50,7 +50,7 @@ export function isCompaction(event: SessionEvent): event is CompactionEvent {
   return event.action === EventAction.COMPACTION;
 }
 
-/** Returns how many events a compaction at `position` covers. It never covers later ones. */
+/** Returns how many events a compaction at `position` covers. It never covers events after it. */
 export function coverage({ compactedEventCount }: CompactionEvent, position: number): number {
   return Math.min(compactedEventCount, position);
 }
@@ -79,13 +79,13 @@ export type StoredSession = {
   agent_id: string;
   created_at: number;
   updated_at: number;
-  /** The object that `createSession` got, as JSON text; `null` without one. */
+  /** The object passed to `createSession`, as JSON text, or `null`. */
   metadata: string | null;
 };
 
 /** Selects events of a session. */
 export interface LoadEventsOptions {
-  /** Maximum number of events; 50 when absent. */
+  /** Maximum number of events. Default: 50. */
   limit?: number;
   /** Only events created at or after this time, in milliseconds since the epoch. */
   since?: number;
@@ -97,6 +97,6 @@ export interface LoadEventsOptions {
   before?: number;
   /** Only events from this sequence number on. */
   from?: number;
-  /** Maximum size of content and metadata in bytes, but at least one event; 8 MiB when absent. */
+  /** Maximum size of content and metadata in bytes, but at least one event. Default: 8 MiB. */
   maxBytes?: number;
 }

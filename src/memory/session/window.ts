@@ -1,16 +1,16 @@
 /**
- * The window of a session: the summaries in force, and the newest turns that fit a budget of tokens. Pure and stateless: the
- * same events give the same window.
+ * The window of a session: the active summaries, and the newest turns that fit a token budget. Pure and stateless: equal events give an
+ * equal window.
  *
- * TOKEN-3  The window fits the budget by the same counter. Only the newest unit, with the user's message that opens its
- *          turn, is sent even if it alone exceeds the budget.
- * TOKEN-4  A window begins with a user's turn. Only a newest turn that exceeds the budget is cut: between its moves, never
- *          between a request and its results. Its user's message stays.
- * TOKEN-5  In a growing session each window begins with the previous one, except for rare steps. A step leaves out so
- *          much that later turns fit again. This keeps the provider's prompt cache valid.
+ * TOKEN-3  The window fits the budget by the same counter. Only the newest unit, with the user's message that opens its turn, is sent even
+ *          if it alone exceeds the budget.
+ * TOKEN-4  A window begins with a user's turn. Only a newest turn that exceeds the budget is cut: between its moves, never between a
+ *          request and its results. Its user's message stays.
+ * TOKEN-5  In a growing session each window begins with the previous window, except for rare steps. A step drops enough that later turns
+ *          fit again. This keeps the provider's prompt cache valid.
  *
- * A step needs no memory. Among the starts that fit and fill at least half of the budget, the window takes the one at which
- * the sequence numbers pass a multiple of the highest power of two: this start stays the best one for long.
+ * A step needs no memory. Each candidate start fits and fills at least half of the budget. The window chooses the start that crosses a
+ * multiple of the highest power of two in the sequence numbers. This start stays the best for long.
  */
 
 import type { ContextMessage } from "../../model/messages.ts";
@@ -19,15 +19,15 @@ import { isPaired, pairedOrder } from "./pairs.ts";
 import { type CompactionEvent, coverage, EventAction, isCompaction, type SessionEvent } from "./types.ts";
 
 export interface Compacted {
-  /** The compactions in force, ascending. */
+  /** The active compactions, ascending. */
   summaries: CompactionEvent[];
-  /** The events that no compaction covers, in order. */
+  /** The uncovered events, in order. */
   left: readonly SessionEvent[];
   /** Events with a lower sequence number are covered. */
   covered: number;
 }
 
-/** Separates the compactions in force and the events that they do not cover. */
+/** Separates the active compactions from the uncovered events. */
 export function compacted(events: readonly SessionEvent[]): Compacted {
   if (!events.some(isCompaction)) return { summaries: [], left: events, covered: 0 };
   const position = positions(events);
@@ -45,8 +45,8 @@ export function compacted(events: readonly SessionEvent[]): Compacted {
 }
 
 /**
- * Returns the position of an event in its session: its sequence number, which also counts the events before the window.
- * Events that were never stored share a placeholder; their position is the index.
+ * Returns the position of an event in its session: its sequence number, which also counts the events before the window. Unstored events
+ * share a placeholder. Their position is the index.
  */
 function positions(events: readonly SessionEvent[]): (index: number) => number {
   const ascending = events.every((event, index) => index === 0 || event.seq > (events[index - 1]?.seq ?? 0));
@@ -57,13 +57,13 @@ export interface WindowOptions {
   /** Maximum tokens of all messages together. */
   tokenBudget: number;
   /**
-   * There are earlier events that were not read. Then the first turn may be incomplete: it only determines the position
-   * of the others, unless it is the only one. `false` when absent.
+   * Set if there are earlier unread events. Then the first turn may be incomplete. It only determines the position of the others, unless it
+   * is the only turn. Default: `false`.
    */
   isCutOff?: boolean;
 }
 
-/** Returns the summaries in force and the newest turns that fit beside them, each request directly with its results. */
+/** Returns the active summaries and the newest turns that fit beside them, each request directly with its results. */
 export function windowMessages(
   events: readonly SessionEvent[],
   measure: Measure,
@@ -81,7 +81,7 @@ function newestParts(
   tokenBudget: number,
   isCutOff: boolean,
 ): readonly Measured[] {
-  // Decides without a count what the search below would come to: all fits, and no part of it fills half of the budget.
+  // Skips the count if all parts fit and no shorter window fills half of the budget.
   if (mostTokensOf(parts) < (isCutOff ? tokenBudget / 2 : tokenBudget)) {
     const second = isCutOff ? parts.findIndex((part, index) => index > 0 && beginsTurn(part)) : 0;
     return parts.slice(Math.max(0, second));
@@ -110,7 +110,7 @@ function cutTurn(turn: readonly Measured[], tokenBudget: number): Measured[] {
   return [...head, ...moves.slice(start).flat()];
 }
 
-/** Returns the index of the group that a window begins with (TOKEN-5); the newest one if none fits. */
+/** Returns the index of the group that a window begins with (TOKEN-5). Returns the newest group if no group fits. */
 function stableStart(groups: readonly Measured[][], tokenBudget: number, isCutOff: boolean): number {
   const newest = Math.max(0, groups.length - 1);
   const first = isCutOff && newest > 0 ? 1 : 0;

@@ -1,11 +1,11 @@
 /**
- * Builds the messages of a model request from a session's events. Pure, so it runs in actors, Workflows and plain Workers,
- * also on events that came by RPC.
+ * Builds the messages of a model request from a session's events. Pure, so it runs in actors, Workflows and plain Workers, even on events
+ * received by RPC.
  *
- * CTX-1  Each tool result directly follows its request, and each request has all of its results. A request or result
- *        without its counterpart (outside the window, or still running) is left out.
+ * CTX-1  Each tool result directly follows its request, and each request has all its results. A request or a result without its counterpart
+ *        (outside the window, or still running) is left out.
  * CTX-2  A compaction's summary replaces the events that it covers.
- * CTX-3  The input is neither changed nor kept by reference.
+ * CTX-3  The input is not modified, and the context keeps copies.
  */
 
 import type { ContextMessage } from "../../model/messages.ts";

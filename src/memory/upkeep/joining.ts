@@ -1,10 +1,11 @@
 /**
- * Applies what a consolidation asks for.
+ * Applies the operations of a consolidation.
  *
- * CONSOLIDATE-1  A consolidation changes memories of its group, at the versions that it was given. If one of those that a summary is made of was
- *                changed or erased meanwhile, the summary is refused.
- * CONSOLIDATE-2  A summary has the sources of all that it is made of, and is tainted if one of them is. They are archived, not deleted.
- * CONSOLIDATE-3  A group has memories of one subject, and so has what is made of it: readers who did not see a memory do not see it in a summary.
+ * CONSOLIDATE-1  A consolidation changes only memories of its group, at the versions that it received. If a part of a summary has changed
+ *                or was erased since, the summary is refused.
+ * CONSOLIDATE-2  A summary has the sources of all its parts. It is tainted if a part is tainted. Its parts are archived, not deleted.
+ * CONSOLIDATE-3  All memories of a group have one subject. A summary has the same subject, so it shows nothing to readers who cannot see
+ *                its parts.
  */
 import type { MemoryOutcome } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -13,21 +14,18 @@ import { type Cause, staleVersion } from "../corpus/decide.ts";
 import { type CheckedOperation, checkOperation, checkSizes } from "../corpus/schemas.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 
-/** The type of what a consolidation writes, where it names none. */
 const DEFAULT_TYPE = "summary";
-/** Operations of one consolidation. */
 const MAX_OPERATIONS = 100;
 
-/** A memory that a consolidation was given: its number and its version. */
+/** The number and the version of a memory that a consolidation received. */
 export type Member = readonly [n: number, version: number];
 
-/** Operations, with what the transaction needs of them. */
 export interface PreparedJoin {
   operations: { operation: CheckedOperation | null; hash: string }[];
   vectors: unknown;
 }
 
-/** Reads what `applyJoin` needs, before its transaction. Operations beyond the limit are left out. */
+/** Reads the input of `applyJoin` before its transaction. Drops operations beyond the limit. */
 export async function prepareJoin(
   corpus: Corpus,
   userId: string | null,
@@ -46,7 +44,7 @@ function contentOf(operation: CheckedOperation | null): string | undefined {
   return operation !== null && "content" in operation ? operation.content : undefined;
 }
 
-/** Applies operations in the current transaction. One that is refused does not keep the others from applying. */
+/** Applies operations in the current transaction. If an operation is refused, the others still apply. */
 export function applyJoin(
   corpus: Corpus,
   members: readonly Member[],
@@ -80,7 +78,7 @@ function applyOne(corpus: Corpus, given: Map<number, number>, one: One): MemoryO
   if (!("memoryId" in operation))
     throw new DramatisError(
       "INVALID_INPUT",
-      "Name the memory by its `memoryId`: a consolidation has no keys.",
+      "Name the memory by its `memoryId`. A consolidation cannot use keys.",
     );
   const memory = memberById(corpus, given, operation.memoryId);
   switch (operation.op) {
@@ -114,13 +112,13 @@ function writeOne(
       : [...new Set(derivedFrom)].map((id) => memberById(corpus, given, id));
   const [first] = parts;
   if (first === undefined)
-    throw new DramatisError("INVALID_INPUT", "A summary is made of at least one memory.");
+    throw new DramatisError("INVALID_INPUT", "A summary needs at least one memory in `derivedFrom`.");
   refuseErased(corpus, hash);
   const cause = causeOf(corpus);
   const conversations = new Set(parts.map(({ conversationId }) => conversationId));
   const subject = {
     userId: first.userId,
-    // A summary of several conversations of a user belongs to none of them.
+    // A summary of several conversations of a user belongs to the user, not to a conversation.
     conversationId: conversations.size === 1 ? first.conversationId : null,
     hash,
   };
@@ -138,7 +136,7 @@ function writeOne(
   return { status: "applied", memoryId: whole.id, version: whole.version };
 }
 
-/** Notes that a memory was made of another one, whose sources are its own. */
+/** Records that `part` is a part of `whole`, and adds its sources to `whole`. */
 export function joinPart(corpus: Corpus, whole: StoredMemory, part: StoredMemory): void {
   const { memories } = corpus.rows;
   memories.addPart(whole.n, part);
@@ -151,7 +149,7 @@ export function causeOf(corpus: Corpus): Cause {
 
 function refuseErased(corpus: Corpus, hash: string): void {
   if (hash !== "" && corpus.rows.tombstones.hasHash(hash))
-    throw new DramatisError("CONFLICT", "This text was erased. A consolidation does not bring it back.");
+    throw new DramatisError("CONFLICT", "This text was erased. A consolidation cannot restore it.");
 }
 
 function applied(before: StoredMemory, after: StoredMemory, given: Map<number, number>): MemoryOutcome {
@@ -165,17 +163,17 @@ function memberById(corpus: Corpus, given: ReadonlyMap<number, number>, id: stri
   if (memory === undefined || !given.has(memory.n))
     throw new DramatisError(
       "NOT_FOUND",
-      "The consolidation was not given this memory, or it was erased since.",
+      "The memory is not part of this consolidation, or it was erased since.",
     );
   return member(corpus, given, memory.n);
 }
 
-/** Returns a memory of the group, if it has still the version that was given. Throws `NOT_FOUND` or `CONFLICT` (CONSOLIDATE-1). */
+/** Returns a memory of the group. Throws `NOT_FOUND`, or `CONFLICT` if its version has changed (CONSOLIDATE-1). */
 export function member(corpus: Corpus, given: ReadonlyMap<number, number>, n: number): StoredMemory {
   const memory = corpus.rows.memories.find(n);
   const version = given.get(n);
   if (memory === undefined || version === undefined || memory.hidden)
-    throw new DramatisError("NOT_FOUND", "A memory that was to be joined was erased since.");
+    throw new DramatisError("NOT_FOUND", "A part of the summary was erased since.");
   if (memory.version !== version) throw staleVersion(memory, version);
   return memory;
 }

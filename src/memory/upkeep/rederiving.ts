@@ -1,11 +1,11 @@
 /**
- * Derives memories again that have lost one of several sources.
+ * Rederives memories that have lost one of several sources.
  *
- * REDERIVE-1  A memory whose text one of its remaining sources has said, or that was written without a source, comes back to searches as it is. Its log loses its older texts and the
- *             sources that were erased. A memory whose text only an erased source has said is erased: who changed its other members, archived it, gave an older text
- *             or made the text of other memories has not said it.
- * REDERIVE-2  Any other that was made of memories, as a summary is, is made again of those that are left of them, and has their sources alone. If nothing is left of
- *             them, or nothing can be made, it is erased, and what is left of them comes back to searches.
+ * REDERIVE-1  A memory is restored as it is if a remaining source states its current text, or if it was written without a source. Its log
+ *             loses older texts and erased sources. A memory is erased if only an erased source states its text. An author who changed
+ *             other members, archived it, gave an older text, or wrote its parts does not state the text.
+ * REDERIVE-2  Any other summary is consolidated again from its remaining parts, and has only their sources. If no part remains, or the
+ *             consolidation writes no summary, the summary is erased and its remaining parts are restored.
  */
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { toIso } from "../../shared/time.ts";
@@ -14,19 +14,19 @@ import { originOfText } from "../corpus/decide.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
 
-/** Returns the memories that are left of those that a memory is to be made of again; none for one that comes back as it is (REDERIVE-1). */
+/** Returns the remaining parts of a summary that needs a new consolidation. Empty for a memory that is restored as it is (REDERIVE-1). */
 export function partsLeft(corpus: Corpus, whole: StoredMemory): StoredMemory[] {
   if (isSupported(corpus, whole)) return [];
   return corpus.rows.memories.parts(whole.n).flatMap((id) => corpus.findById(id) ?? []);
 }
 
-/** The whole texts of memories that may come back to searches, by their hashes, and what the index needs of these texts. */
+/** The whole texts of memories that may be restored, by hash, and their index data. */
 export interface PreparedTexts {
   texts: ReadonlyMap<string, string>;
   vectors: unknown;
 }
 
-/** Decides, in the current transaction, about a memory that is to be made of no others (REDERIVE-1). */
+/** Restores or erases a memory that has no remaining parts, in the current transaction (REDERIVE-1). */
 export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
   const sources = memories.sources(memory.n);
@@ -38,10 +38,7 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: Pr
   comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
-/**
- * Reports whether somebody wrote the text of a memory, or one of its sources has said it as it is now. One that changed other members, or that made
- * the text of other memories, has not.
- */
+/** Reports whether the text was written without a source, or a remaining source states the current text. */
 function isSupported({ rows: { memories } }: Corpus, { n, own }: StoredMemory): boolean {
   if (own) return true;
   const since = originOfText(memories.log(n))?.version ?? 1;
@@ -52,7 +49,7 @@ function isSame(one: MemorySource, other: MemorySource): boolean {
   return one.conversationId === other.conversationId && one.turnId === other.turnId;
 }
 
-/** Takes the older texts, and all sources but those that are left, out of a log. */
+/** Removes the older texts from a log, and all sources except `left`. */
 function forgetPast(corpus: Corpus, n: number, left: readonly MemorySource[]): void {
   for (const { before, ...entry } of corpus.rows.memories.pagedLog(n)) {
     const sources = entry.sources.filter((one) => left.some((other) => isSame(one, other)));
@@ -61,7 +58,7 @@ function forgetPast(corpus: Corpus, n: number, left: readonly MemorySource[]): v
   }
 }
 
-/** Stores a memory that searches find again, as a new version. */
+/** Stores a memory as a new version that searches find again. */
 function comeBack(corpus: Corpus, memory: StoredMemory, { texts, vectors }: PreparedTexts): void {
   const { now, by } = causeOf(corpus);
   const before = corpus.rows.memories.find(memory.n);
@@ -71,8 +68,8 @@ function comeBack(corpus: Corpus, memory: StoredMemory, { texts, vectors }: Prep
 }
 
 /**
- * Makes a summary again, in the current transaction, of what a consolidation wrote about the memories that are left (REDERIVE-2). Throws `CONFLICT`
- * or `NOT_FOUND` if one of them has changed meanwhile.
+ * Replaces the text of a summary with a new consolidation of its remaining parts, in the current transaction (REDERIVE-2). Throws
+ * `CONFLICT` or `NOT_FOUND` if a part has changed since.
  */
 export function rederiveWhole(
   corpus: Corpus,
@@ -96,12 +93,12 @@ export function rederiveWhole(
   const { content, significance } = operation;
   const cause = { ...causeOf(corpus), tainted };
   corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
-  // The log has the text that was true before: it told of what was erased.
+  // `changeOne` logged the previous text. It may repeat erased facts.
   forgetPast(corpus, whole.n, []);
   for (const part of parts) joinPart(corpus, whole, part);
 }
 
-/** Erases a summary, and brings what is left of its memories back to searches. */
+/** Erases a summary and restores its parts. */
 export function giveUpWhole(
   corpus: Corpus,
   whole: StoredMemory,

@@ -1,10 +1,10 @@
 /**
- * The retention of memories: what becomes of those that nothing has changed for so long.
+ * Deletes or archives memories that have not changed for the days that their retention names.
  *
- * RETAIN-1  Retention names each type that it holds for. Nothing is removed of other types, and nothing at all without it.
- * RETAIN-2  The age of a memory counts from its last change. One that is written again, or updated, stays.
- * RETAIN-3  Each commit treats a bounded number of memories, so that other work of the agent comes between.
- * RETAIN-4  A memory that its retention deletes may be learned again: nobody has erased it. What was made of it stays.
+ * RETAIN-1  Retention applies only to the types that it names.
+ * RETAIN-2  The age of a memory counts from its last change. A write or an update restarts it.
+ * RETAIN-3  Each commit handles a bounded number of memories, so other work of the agent can run between commits.
+ * RETAIN-4  The agent may learn a memory again that retention deleted. Summaries of the memory stay.
  */
 import type { Persona } from "../../protocol/definitions.ts";
 import type { Corpus } from "../corpus/corpus.ts";
@@ -13,10 +13,9 @@ import type { UpkeepRows } from "./upkeep-rows.ts";
 type Retention = NonNullable<NonNullable<Persona["memory"]>["retention"]>;
 
 const DAY_MS = 86_400_000;
-/** Memories of one commit. */
 const BATCH = 100;
 
-/** Treats memories whose time is over. Reports whether there were some: there may be more. */
+/** Expires one batch of memories. Reports whether it found any. More may be left. */
 export async function retain(corpus: Corpus, rows: UpkeepRows, retention: Retention): Promise<boolean> {
   const now = corpus.ports.clock.now();
   for (const [type, { days, then }] of Object.entries(retention)) {
@@ -37,7 +36,7 @@ export async function retain(corpus: Corpus, rows: UpkeepRows, retention: Retent
   return false;
 }
 
-/** Returns the time at which a memory's time is over next; infinity where there is none. */
+/** Returns the time of the next expiry, or infinity. */
 export function nextExpiry(rows: UpkeepRows, retention: Retention): number {
   const times = Object.entries(retention).flatMap(([type, { days, then }]) => {
     const oldest = rows.oldest(type, then === "delete");

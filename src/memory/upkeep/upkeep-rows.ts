@@ -1,4 +1,4 @@
-/** The statements that find memories for upkeep. */
+/** SQL statements that select memories for upkeep. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryScope } from "../../protocol/memory.ts";
 
@@ -8,8 +8,8 @@ const OLDEST =
   "SELECT MIN(updated_at) AS at FROM memories WHERE type = ?1 AND hidden < 2 AND (?2 = 1 OR state <> 'archived')";
 
 /**
- * The conversation that memories are grouped by: in the scope of conversations, and without a user, it is part of the subject. So no group mixes
- * memories that different readers see.
+ * The conversation by which memories are grouped. It is part of the subject if the scope is `conversation` or the memory has no user. So a
+ * group never mixes memories of different readers.
  */
 const CONVERSATION = "CASE WHEN ?1 = 'conversation' OR user_id IS NULL THEN conversation_id END";
 const ELIGIBLE = `state = 'current' AND hidden = 0 AND long = 0 AND updated_at <= ?2`;
@@ -25,26 +25,24 @@ const MEMBERS = `SELECT n, LENGTH(content) AS length FROM memories
 const MARKED = "SELECT n FROM memory_rederive ORDER BY n";
 const UNMARK = "DELETE FROM memory_rederive WHERE n = ?";
 
-/** Memories of one subject and one type. */
 export interface MemoryGroup {
   userId: string | null;
-  /** The conversation, where the group has those of one alone. */
+  /** Set if all memories of the group belong to one conversation. */
   conversation: string | null;
   type: string;
-  /** The number of its first memory. */
   first: number;
 }
 
-/** The memories that a consolidation may join. */
+/** The memories that a consolidation may combine. */
 export interface GroupQuery {
   scope: MemoryScope;
   types: readonly string[];
   minimum: number;
-  /** Memories that nothing has changed since then, in milliseconds. */
+  /** Selects memories that have not changed since this time, in milliseconds. */
   until: number;
-  /** Groups whose first memory has a higher number. */
+  /** Selects groups with a higher `first`. */
   after: number;
-  /** Groups of which something has changed since then. */
+  /** Selects groups that have changed since this time. */
   changedSince: number;
 }
 
@@ -53,14 +51,14 @@ type GroupRow = { user_id: string | null; conversation: string | null; type: str
 export class UpkeepRows {
   constructor(private readonly database: SqlDatabase) {}
 
-  /** Returns the numbers of memories of a type that nothing has changed since `until`, the oldest first. */
+  /** Returns the numbers of the memories of a type that have not changed since `until`, oldest first. */
   expired(type: string, until: number, hasArchived: boolean, limit: number): number[] {
     return this.database
       .all<{ n: number }>(EXPIRED, type, until, hasArchived ? 1 : 0, limit)
       .map(({ n }) => n);
   }
 
-  /** Returns the time of the oldest change of a type's memories; `null` where there are none. */
+  /** Returns the time of the oldest change of a type's memories, or `null`. */
   oldest(type: string, hasArchived: boolean): number | null {
     return this.database.all<{ at: number | null }>(OLDEST, type, hasArchived ? 1 : 0)[0]?.at ?? null;
   }
@@ -73,7 +71,7 @@ export class UpkeepRows {
     return { userId: user_id, conversation, type, first };
   }
 
-  /** Returns the numbers of a group's memories, the oldest first, with their lengths in characters. */
+  /** Returns the numbers of a group's memories, oldest first, with their lengths in characters. */
   members(
     { userId, conversation, type }: MemoryGroup,
     { scope, until }: Pick<GroupQuery, "scope" | "until">,
@@ -82,12 +80,11 @@ export class UpkeepRows {
     return this.database.all(MEMBERS, scope, until, userId, conversation, type, limit);
   }
 
-  /** Reports whether a memory is to be derived again. Each change of the memory asks. */
+  /** Reports whether a memory waits for rederivation. Runs on each change of the memory. */
   hasMarked(): boolean {
     return this.database.all(`${MARKED} LIMIT 1`).length > 0;
   }
 
-  /** Returns the numbers of the memories that are to be derived again. */
   marked(): number[] {
     return this.database.all<{ n: number }>(MARKED).map(({ n }) => n);
   }

@@ -1,37 +1,36 @@
 /**
- * Blocks: the packed rows of the index. A block has the facts, or the vectors, of memories whose keys follow each other, so that the
- * block of a memory is derived from its key. Pure.
+ * Packs index rows into blocks. A block holds the facts or the vectors of memories with consecutive keys, so a key determines its block.
+ * Pure.
  *
- * MEMBLOCK-1  A block reads back as it was written. Names are stored once in a block, and leave it with the last memory that has them.
- * MEMBLOCK-2  A block of an older form, and one that is cut, is refused, so that the index is rebuilt.
+ * MEMBLOCK-1  Decoding returns the encoded block. A block stores each name once, and drops it with the last memory that has it.
+ * MEMBLOCK-2  A block of another form and a truncated block are refused, so the index is rebuilt.
  */
 import type { Facts, QuantizedVector } from "./entry.ts";
 
-/** The form of what this file writes. Another one is not read. */
+/** The form that this file writes and reads. */
 const FORM = 1;
-/** Header: form, number of places, numbers of a vector, bytes of names. */
+/** Header: form, number of places, dimensions of a vector, bytes of names. */
 const HEADER_BYTES = 16;
 const NO_NAME = 0xffff;
-/** Beside the flags of a text's description. */
+/** A flag beside the flags of a text's description. */
 const IS_THERE = 0x80;
 
-/** Bytes of a memory in a block of facts, without names; and of a vector, beside its numbers. */
+/** Bytes of a memory's facts without names, and of a vector without its numbers. */
 export const FACTS_BYTES = 4 * 8 + 4 + 6 * 2 + 1;
 export const VECTOR_BYTES = 9;
 
-/** A vector that the store of vectors does not have, one that it has acknowledged, and one that its queries surely find. */
+/** Progress of a vector: missing in the vector store, acknowledged, or visible to queries. */
 export const [UNSENT, SENT, SETTLED] = [0, 1, 2];
 
-/** The block cannot be read: it has another form, or is not whole. */
+/** The block has another form or is truncated. */
 export class UnreadableBlock extends Error {}
 
-/** The names of a memory, in the order of their columns. */
+/** The names of a memory, in column order. */
 const NAMES = ["type", "userId", "conversationId", "session", "speaker"] as const;
 
-/** Facts of a block, by the place of their memory in it; a hole where there is none. */
+/** Facts by place in the block. A hole means that the place is empty. */
 export type FactsBlock = (Facts | undefined)[];
 
-/** Writes a block of facts. */
 export function encodeFacts(block: FactsBlock): Uint8Array {
   const used = block.length;
   const ordinals = new Map<string, number>();
@@ -64,7 +63,7 @@ export function encodeFacts(block: FactsBlock): Uint8Array {
   ]);
 }
 
-/** Reads a block of facts; `first` is the key of its first place. Throws `UnreadableBlock`. */
+/** Reads a block of facts. `first` is the key of its first place. Throws `UnreadableBlock`. */
 export function decodeFacts(bytes: Uint8Array, first: number): FactsBlock {
   const { used, namesBytes, body } = opened(
     bytes,
@@ -102,15 +101,15 @@ export function decodeFacts(bytes: Uint8Array, first: number): FactsBlock {
   return block;
 }
 
-/** Vectors of a block, by place. One belongs to its memory only if the hashes are equal. */
+/** Vectors by place in a block. A vector belongs to its memory only if the hashes are equal. */
 export class VectorBlock {
   private constructor(
     readonly dimensions: number,
     readonly used: number,
-    /** `NaN` where there is none. */
+    /** `NaN` for an empty place. */
     readonly scales: Float32Array,
     readonly hashes: Uint32Array,
-    /** The progress of each one in the store of vectors: `UNSENT`, `SENT` or `SETTLED`. */
+    /** The progress of each vector in the vector store: `UNSENT`, `SENT` or `SETTLED`. */
     readonly published: Uint8Array,
     readonly values: Int8Array,
   ) {}
@@ -139,17 +138,16 @@ export class VectorBlock {
     return joined([header(this.used, this.dimensions, 0), ...parts]);
   }
 
-  /** Reports whether the place has the vector of a text with this hash, or is known to have none. */
+  /** Reports whether the place has the vector of the text with this hash, or records that the text has no vector. */
   has(place: number, hash: number): boolean {
     return place < this.used && !Number.isNaN(this.scales[place]) && this.hashes[place] === hash;
   }
 
-  /** It has no vector. */
   get isEmpty(): boolean {
     return this.scales.every((scale) => Number.isNaN(scale));
   }
 
-  /** Returns a block with at least so many places. */
+  /** Returns a block with at least `places` places. */
   withPlaces(places: number): VectorBlock {
     if (places <= this.used) return this;
     const next = VectorBlock.empty(this.dimensions, places);
@@ -160,7 +158,7 @@ export class VectorBlock {
     return next;
   }
 
-  /** Puts a vector in its place, which must be there. */
+  /** Stores a vector in an existing place. */
   put(place: number, hash: number, { scale, values }: QuantizedVector): void {
     this.scales[place] = scale;
     this.hashes[place] = hash;
@@ -168,7 +166,6 @@ export class VectorBlock {
     this.values.set(values, place * this.dimensions);
   }
 
-  /** Erases a vector. */
   remove(place: number): void {
     if (place >= this.used) return;
     this.scales[place] = Number.NaN;
@@ -183,7 +180,6 @@ export function joinParts(facts: Uint8Array, vectors: Uint8Array): Uint8Array {
   return joined([bytesOf(new Uint32Array([facts.length])), facts, vectors]);
 }
 
-/** Returns both parts of a row. */
 export function splitParts(bytes: Uint8Array): { facts: Uint8Array; vectors: Uint8Array } {
   if (bytes.length < 4) throw new UnreadableBlock("The row has no parts.");
   const end = 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
@@ -194,16 +190,16 @@ function header(used: number, dimensions: number, namesBytes: number): Uint8Arra
   return bytesOf(new Uint32Array([FORM, used, dimensions, namesBytes]));
 }
 
-/** Checks a block, and returns its body in a buffer of its own, so that its numbers are aligned. */
+/** Checks a block. Copies its body to a new buffer, so its numbers are aligned. */
 function opened(bytes: Uint8Array, sizeOf: (used: number, dimensions: number, names: number) => number) {
   if (bytes.length < HEADER_BYTES) throw new UnreadableBlock("The block has no header.");
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const [form = 0, used = 0, dimensions = 0, namesBytes = 0] = [0, 4, 8, 12].map((at) =>
     view.getUint32(at, true),
   );
-  if (form !== FORM) throw new UnreadableBlock(`The block has form ${form}; this code reads ${FORM}.`);
+  if (form !== FORM) throw new UnreadableBlock(`The block has form ${form}. This code reads form ${FORM}.`);
   if (bytes.length !== HEADER_BYTES + sizeOf(used, dimensions, namesBytes))
-    throw new UnreadableBlock("The block is not whole.");
+    throw new UnreadableBlock("The block is truncated.");
   return { used, dimensions, namesBytes, body: bytes.slice(HEADER_BYTES).buffer };
 }
 

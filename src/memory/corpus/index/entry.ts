@@ -3,20 +3,20 @@ import { hash32 } from "../../../shared/text.ts";
 import { describeText, type TextDescription } from "../../ranking/describe-text.ts";
 import type { IndexEntry } from "../memory-index.ts";
 
-/** The facts that ranking needs of a memory besides its text. */
+/** The facts of a memory that ranking needs in addition to its text. */
 export interface Facts extends Omit<IndexEntry, "text" | "isCut">, TextDescription {
-  /** A hash of the text: a vector belongs to the text if its own hash is equal. */
+  /** A hash of the text. A vector with the same hash belongs to the text. */
   hash: number;
 }
 
-/** A vector in whole numbers. */
+/** A vector with integer components. */
 export interface QuantizedVector {
-  /** Its numbers times `scale` are those of the vector. 0: the text has no vector. */
+  /** Multiplier that restores the components. 0 means that the text has no vector. */
   scale: number;
   values: Int8Array;
 }
 
-/** Returns a vector of unit length in numbers from -127 to 127. */
+/** Quantizes a unit vector to integers from -127 to 127. */
 export function quantize(vector: Float32Array): QuantizedVector {
   let most = 0;
   for (const value of vector) most = Math.max(most, Math.abs(value));
@@ -29,12 +29,12 @@ export function quantize(vector: Float32Array): QuantizedVector {
   return { scale: 1 / Math.sqrt(squares), values };
 }
 
-/** Returns what the index keeps of a memory. */
+/** Returns the index facts of a memory. */
 export function factsOf({ text, isCut: _, ...entry }: IndexEntry): Facts {
   return { ...entry, ...describeText(text), hash: hash32(text) };
 }
 
-/** Returns what the index keeps of a memory of which only the beginning is known, where it had `before`. */
+/** Returns the index facts of a memory with a cut text. Keeps the text facts of `before`. */
 export function changedFacts(entry: IndexEntry, before: Facts | undefined): Facts {
   const facts = factsOf(entry);
   if (before === undefined || entry.isCut !== true) return facts;

@@ -1,9 +1,9 @@
 /**
- * The deletion of vectors from a store: those of memories that are gone, and those of spaces that searches no longer use.
+ * Deletes vectors of erased memories and of withdrawn spaces from a vector store.
  *
- * MEMVECTORS-7  A space that searches no longer use leaves the store by its rows, which are kept until then. Each deletion of a row's vectors is
- *               repeated after a minute, in case an upsert took effect later.
- * MEMVECTORS-8  Deletions go by the numbers of vectors that the store may have, and take as many requests as these need, whatever the numbers are.
+ * MEMVECTORS-7  A withdrawn space leaves the store row by row. Its rows are kept until then. Each deletion of a row's vectors is repeated
+ *               after a minute, in case an upsert took effect later.
+ * MEMVECTORS-8  Deletions use the numbers of vectors that the store may have. The number of requests depends only on their count.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
@@ -13,9 +13,9 @@ import { GONE, LEFT, SpaceRows } from "./space-rows.ts";
 import type { SentSpace, SpacesState } from "./spaces.ts";
 import { idOf, idsOfRow } from "./vector-ids.ts";
 
-/** Vectors that are deleted before it is noted, about. */
+/** Approximate deletions between two commits. */
 const DELETED_AT_ONCE = 1_000;
-/** Rows that are looked at. */
+/** Rows per read. */
 const ROWS_AT_ONCE = 1_000;
 
 export interface ForgettingPorts {
@@ -25,14 +25,14 @@ export interface ForgettingPorts {
   save(state: SpacesState): void;
   /** Deletes vectors from the store. Rejects if the store does not answer. */
   delete(ids: readonly string[]): Promise<void>;
-  /** Time after which a request has taken effect, in milliseconds. */
+  /** Time in milliseconds after which a request has taken effect. */
   settledMs: number;
 }
 
 export class Forgetting {
   constructor(private readonly ports: ForgettingPorts) {}
 
-  /** Returns the spaces whose vectors the store may have. */
+  /** Returns the spaces with vectors that the store may have. */
   spaces(): SentSpace[] {
     const { published, spaces, withdrawn = [] } = this.ports.state();
     const space = spaces.find(({ number }) => number === published);
@@ -41,7 +41,7 @@ export class Forgetting {
     return [{ number: space.number, perRow: vectorsPerRow }, ...withdrawn];
   }
 
-  /** Returns the times at which deletions are due, in milliseconds since the epoch. */
+  /** Returns the times of the next deletions, in milliseconds since the epoch. */
   dueTimes(): number[] {
     const { settledMs, clock } = this.ports;
     const now = clock.now();
@@ -51,7 +51,7 @@ export class Forgetting {
     return listed.map(({ sentAt }) => (sentAt ?? now - settledMs) + settledMs);
   }
 
-  /** Returns the number of vectors that the store must forget, about. */
+  /** Returns the approximate number of vectors to delete. */
   count(): number {
     return this.spaces().reduce((sum, { number, perRow }) => {
       const rows = this.#rows(number);
@@ -59,7 +59,7 @@ export class Forgetting {
     }, 0);
   }
 
-  /** Deletes vectors that are due. Returns whether there were some. Rejects if the store does not answer. */
+  /** Deletes vectors if it is time. Returns whether it deleted any. Rejects if the store does not answer. */
   async pump(): Promise<boolean> {
     for (const { number, perRow } of this.spaces()) {
       if (await this.#deleteDue(number, GONE, (at) => [idOf(number, at)])) return true;
@@ -93,7 +93,7 @@ export class Forgetting {
     database.transaction(() => {
       for (const { at, sentAt: before } of done) {
         const [now] = rows.list(kind, 1, at, at + 1);
-        // One that went again meanwhile is deleted anew.
+        // The vector was removed again during the request, so delete it again.
         if (now === undefined || now.sentAt !== before) continue;
         if (before === null) rows.put(kind, { at, sentAt });
         else rows.remove(kind, at);
@@ -102,7 +102,7 @@ export class Forgetting {
     return true;
   }
 
-  /** Leaves out the spaces of which the store has nothing any more. */
+  /** Drops withdrawn spaces that the store has fully deleted. */
   #close(): void {
     const { state, save } = this.ports;
     const { withdrawn = [], ...others } = state();

@@ -1,11 +1,11 @@
 /**
- * The work of an index that follows commits: vectors of embedders that are not local, and the spaces of new embedders.
+ * Index jobs that run after commits: vectors of remote embedders, and the spaces of new embedders.
  *
- * MEMJOBS-1  Each part of the work is committed by itself, so that work that was ended anywhere goes on there.
- * MEMJOBS-2  A vector is written only if its memory still has the text that it was made of.
- * MEMJOBS-4  A part reads the memories that it embeds, and those of their rows. The work grows with the memories, not with their square.
- * MEMJOBS-5  A deployment may bring another embedder, or a store of vectors. The next write or search of an agent starts the work.
- * MEMJOBS-3  A failure is reported by the status. Parts are not done before a pause, which grows with failures that follow each other.
+ * MEMJOBS-1  Each part of a job is its own commit, so an interrupted job resumes at the next part.
+ * MEMJOBS-2  A vector is written only if its memory still has the embedded text.
+ * MEMJOBS-4  A part reads only the memories that it embeds and their rows. So the work grows linearly with the memories.
+ * MEMJOBS-5  A deployment may bring a new embedder or vector store. The next write or search of an agent starts the job.
+ * MEMJOBS-3  The status reports a failure. The next attempt follows a pause, which grows with consecutive failures.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
@@ -26,26 +26,26 @@ import {
   wanting,
 } from "./spaces.ts";
 
-/** Memories of one part of filling a space, and of embedding. */
+/** Memories per part: to fill a space, and to embed. */
 const [FILLED_AT_ONCE, EMBEDDED_AT_ONCE] = [256, 64];
-/** Rows of a dropped space that are deleted at once. */
+/** Rows of a dropped space that one commit deletes. */
 const DELETED_AT_ONCE = 256;
-/** Rows that the status looks at, at most. */
+/** Most rows that the status reads. */
 const MARKS_COUNTED = 20;
-/** Time in which an embedder must answer, in milliseconds. */
+/** Timeout of an embedder, in milliseconds. */
 const EMBED_MS = 30_000;
-/** Pause after a failure, and at most, in milliseconds. */
+/** First and longest pause after a failure, in milliseconds. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 300_000];
 
 export interface IndexStatus {
-  /** The embedder of searches; `null` where they go by words alone, absent before the first memory. */
+  /** The embedder of searches. `null` if searches use words only. Absent before the first memory. */
   embedder?: SpaceEmbedder;
   /**
-   * Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. Beyond some rows with such
-   * memories, all memories that a row may have count.
+   * Memories without a vector in the active or a new space, and whether a new space is being filled. Beyond some rows, it is an upper
+   * bound.
    */
   pending: { memories: number; isFilling: boolean };
-  /** Why the last part failed, since when parts fail, and when the next one is tried. Times in milliseconds since the epoch. */
+  /** Reason and start of the current failures, and the time of the next attempt. Times are milliseconds since the epoch. */
   error?: { message: string; since: number; retryAt: number };
 }
 
@@ -57,19 +57,18 @@ export interface IndexJobsPorts {
   entriesAfter(n: number, limit: number): IndexEntry[];
   state(): SpacesState;
   save(state: SpacesState): void;
-  /** Writes the changes of a space. */
   changed(space: Space, edit: SpaceEdit): void;
 }
 
 export class IndexJobs {
   #failure: { message: string; since: number; retryAt: number; times: number } | null = null;
-  /** Spaces whose embedder could not be had when it was last asked for: their work waits. */
+  /** Spaces that wait because their embedder was unavailable. */
   readonly #waiting = new Set<number>();
   #building: Promise<void> | null = null;
 
   constructor(private readonly ports: IndexJobsPorts) {}
 
-  /** Returns the embedder of new vectors; `null` for none, and `undefined` if it cannot be had now. */
+  /** Returns the embedder of new vectors. `null` if the deployment has no embedder, `undefined` if it is unavailable now. */
   async wanted(): Promise<Embedder | null | undefined> {
     try {
       return await this.ports.embedder();
@@ -79,7 +78,7 @@ export class IndexJobs {
     }
   }
 
-  /** Returns an embedder by its name; `null` if it cannot be used. */
+  /** Returns an embedder by its name, or `null` if it cannot be used. */
   async embedderOf(of: NonNullable<SpaceEmbedder>): Promise<Embedder | null> {
     const isIt = (one: Embedder | null | undefined) => one?.id === of.id && one.dimensions === of.dimensions;
     const wanted = await this.wanted();
@@ -93,7 +92,7 @@ export class IndexJobs {
     }
   }
 
-  /** Returns the space of searches. Builds it first if there is none but memories; `undefined` if there are no memories either. */
+  /** Returns the space of searches, and builds the first space if there are memories. `undefined` without memories. */
   async activeSpace(): Promise<Space | undefined> {
     const active = activeSpace(this.ports.state());
     if (active !== undefined) return active;
@@ -105,7 +104,7 @@ export class IndexJobs {
     return activeSpace(this.ports.state());
   }
 
-  /** Reports whether the memories are to get an embedder that they have no space for. */
+  /** Reports whether the memories need a space for a new embedder. */
   async isNew(): Promise<boolean> {
     const wanted = await this.wanted();
     if (!wanted) return false;
@@ -130,12 +129,10 @@ export class IndexJobs {
     return error;
   }
 
-  /** Work is left. */
   get isBehind(): boolean {
     return this.#left() > 0;
   }
 
-  /** Notes a failure. */
   failed(error: unknown): void {
     const now = this.ports.clock.now();
     const times = (this.#failure?.times ?? 0) + 1;
@@ -181,7 +178,7 @@ export class IndexJobs {
     }
   }
 
-  /** Makes a space for the embedder if there are memories and it has none. */
+  /** Creates a space for the embedder if there are memories and the embedder has no space. */
   #want(embedder: SpaceEmbedder): void {
     this.ports.database.transaction(() => {
       const state = this.ports.state();
@@ -200,7 +197,7 @@ export class IndexJobs {
     });
   }
 
-  /** Puts the next memories into a space. */
+  /** Adds the next memories to a space. */
   async #fill({ number, embedder: of }: Space): Promise<void> {
     const next = (after: number) => this.ports.entriesAfter(after, FILLED_AT_ONCE);
     const filledTo = (state: SpacesState) => state.spaces.find((one) => one.number === number)?.filledTo;
@@ -231,7 +228,7 @@ export class IndexJobs {
     });
   }
 
-  /** Makes the vectors of memories of marked rows. */
+  /** Embeds memories of marked rows. */
   async #embed(space: Space): Promise<void> {
     const embedder = space.embedder && (await this.embedderOf(space.embedder));
     if (embedder === null) {
@@ -256,7 +253,7 @@ export class IndexJobs {
     this.ports.database.transaction(() => this.#store(space.number, firsts, made));
   }
 
-  /** Writes vectors of marked rows, and removes the marks of those that lack none then. */
+  /** Stores vectors of marked rows. Removes the mark of each row that is complete. */
   #store(number: number, firsts: readonly number[], made: ReadonlyMap<string, QuantizedVector>): void {
     const state = this.ports.state();
     const space = state.spaces.find((one) => one.number === number);
@@ -277,7 +274,7 @@ export class IndexJobs {
       this.ports.save(filled(state, number, null, true));
   }
 
-  /** Returns the memories of a row that have no vector. Of a long text there may be only the beginning. */
+  /** Returns the memories of a row that have no vector. A long text may be cut to its beginning. */
   #lacking(space: Space, first: number) {
     const rows = this.#rows(space);
     const edit = new SpaceEdit(rows);
@@ -289,7 +286,7 @@ export class IndexJobs {
     return { entries, edit };
   }
 
-  /** Returns the number of memories of a space that have no vector, exactly while few rows have such. */
+  /** Returns the number of memories without a vector in a space. It is an upper bound if many rows are marked. */
   #lackingIn(space: Space): number {
     const rows = this.#rows(space);
     const marks = rows.marks(MARKS_COUNTED);

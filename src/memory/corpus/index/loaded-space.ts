@@ -1,18 +1,18 @@
-/** A space in memory: the columns that ranking reads, and the vectors by place where they fit. */
+/** A space in memory: the columns for ranking, and the vectors by place if they fit. */
 import { MemoryColumns, NONE } from "../../ranking/columns.ts";
 import type { VectorBlock } from "./blocks.ts";
 import type { ReadBlock, SpaceRows } from "./space-rows.ts";
 
-/** Bytes of a memory in the columns, with its hash and scale, and about those of its entries in maps and lists. */
+/** Bytes of a memory in the columns with its hash and scale, and its approximate share of maps and lists. */
 const [COLUMNS_BYTES, MAPS_BYTES] = [68, 64];
 const INITIAL_PLACES = 64;
 
 export class LoadedSpace {
   readonly columns = new MemoryColumns();
-  /** The factors of each vector's numbers; `NaN` where the memory has no vector yet. */
+  /** The scale of each vector. `NaN` if the memory has no vector yet. */
   scales = new Float32Array(INITIAL_PLACES).fill(Number.NaN);
   #hashes = new Uint32Array(INITIAL_PLACES);
-  /** Vectors by place; `null` where they are read at each search. */
+  /** Vectors by place. `null` if each search reads them from the rows. */
   vectors: Int8Array | null;
 
   constructor(
@@ -23,12 +23,12 @@ export class LoadedSpace {
     this.vectors = hasVectors ? new Int8Array(INITIAL_PLACES * rows.dimensions) : null;
   }
 
-  /** Bytes that it holds, about. */
+  /** Approximate size in bytes. */
   get bytes(): number {
     return this.scales.length * COLUMNS_BYTES + this.columns.count * MAPS_BYTES + (this.vectors?.length ?? 0);
   }
 
-  /** Loads all rows. Stops, and returns `false`, as soon as `mayHold` refuses the bytes. Throws `UnreadableBlock`. */
+  /** Loads all rows. Stops and returns `false` when `mayHold` refuses the bytes. Throws `UnreadableBlock`. */
   load(mayHold: (bytes: number) => boolean): boolean {
     let held = 0;
     for (const block of this.rows.allFacts()) {
@@ -42,7 +42,7 @@ export class LoadedSpace {
     return true;
   }
 
-  /** Takes over what a block has now. */
+  /** Replaces the memories of a block with its current content. */
   apply({ first, facts, vectors }: ReadBlock): void {
     if (facts !== undefined) {
       for (let place = 0; place < this.rows.factsPerRow; place++) {
@@ -61,7 +61,7 @@ export class LoadedSpace {
     if (vectors !== undefined) this.#applyVectors(first, vectors);
   }
 
-  /** Calls back for each vector of a block that belongs to the text of its memory. */
+  /** Calls `visit` for each vector of a block that belongs to the text of its memory. */
   eachVector(first: number, block: VectorBlock, visit: (at: number, place: number) => void): void {
     for (let place = 0; place < block.used; place++) {
       const at = this.columns.placeOf(first + place);
@@ -69,7 +69,6 @@ export class LoadedSpace {
     }
   }
 
-  /** Reports whether a place has a memory. */
   isUsed(place: number): boolean {
     return this.columns.n[place] !== NONE;
   }

@@ -1,11 +1,12 @@
 /**
- * Searches that ask a store of vectors for the nearest memories. The store names candidates; their cosines are those of the rows. Pure.
+ * Selects memories with the help of a vector store. The store names candidates. The search computes their cosines from the rows. Pure.
  *
- * MEMNEAREST-1  A search asks the store only for a reader who sees all memories, where it has more memories than it compares itself in no time, and where enough of the nearest hundred can be
- *               expected to be the reader's and to pass the filter.
- * MEMNEAREST-2  Where too few of them are, all vectors are compared. A memory that the reader must not see, one that has changed, and one of
- *               another agent is no candidate.
- * MEMNEAREST-3  Memories that have the words of the query, those around candidates, and those whose vectors the store may lack, are compared as well.
+ * MEMNEAREST-1  A search asks the store only if the reader sees all memories and there are more than `EXACT_UP_TO`. The reader and the
+ *               filter must also be likely to keep enough of the nearest hundred.
+ * MEMNEAREST-2  If too few candidates remain, the search compares all vectors. Memories that have changed, that belong to another agent, or
+ *               that the reader must not see are not candidates.
+ * MEMNEAREST-3  The search also compares memories with words of the query, neighbours of candidates, and memories whose vectors may be
+ *               missing in the store.
  */
 import { MAX_IDS_ONLY } from "../../../ports/vector-index.ts";
 import { around } from "../../ranking/candidates.ts";
@@ -15,14 +16,14 @@ import type { LoadedSpace } from "./loaded-space.ts";
 import { cosine, type QueryVector } from "./similarity.ts";
 import type { SpaceRows } from "./space-rows.ts";
 
-/** Up to so many memories a search compares all vectors, which takes about a millisecond. */
+/** Up to this many memories, a search compares all vectors. This takes about a millisecond. */
 export const EXACT_UP_TO = 1_000;
-/** Candidates that a search needs, at least. */
+/** Fewest candidates of a search. */
 const NEEDED = 50;
-/** Memories with the words of the query whose vectors are compared. */
+/** Memories with words of the query that are also compared. */
 const BY_WORDS = 200;
 
-/** The places that a search may show: those that the reader sees, and that the filter keeps. Absent: all. */
+/** The places that the reader sees and that the filter keeps. Absent means all. */
 export interface Eligible {
   visible?: Uint8Array;
   allowed?: Uint8Array;
@@ -32,7 +33,7 @@ function isEligible({ visible, allowed }: Eligible, place: number): boolean {
   return visible?.[place] !== 0 && allowed?.[place] !== 0;
 }
 
-/** Reports whether enough of the nearest memories can be expected to be eligible (MEMNEAREST-1). */
+/** Reports whether enough of the nearest memories are likely to be eligible (MEMNEAREST-1). */
 export function isWorthAsking(loaded: LoadedSpace, eligible: Eligible, limit: number): boolean {
   if (eligible.visible === undefined && eligible.allowed === undefined) return true;
   const { size, count } = loaded.columns;
@@ -43,8 +44,8 @@ export function isWorthAsking(loaded: LoadedSpace, eligible: Eligible, limit: nu
 }
 
 /**
- * Returns the cosines of candidates by place, 0 for others; `null` where there are too few, so that all are to be compared. `ns` are the keys that the store
- * gave, `scanned` the first keys of blocks that it may lack vectors of.
+ * Returns the cosines of candidates by place, and 0 for other places. Returns `null` if there are too few candidates, so the search must
+ * compare all. `ns` are the keys from the store. `scanned` are the first keys of blocks with vectors that may be missing in the store.
  */
 export function nearestCosines(
   loaded: LoadedSpace,
@@ -79,7 +80,7 @@ export function nearestCosines(
   return cosines;
 }
 
-/** Returns a memory and those around it in its session, whose scores lift it. */
+/** Returns a memory with the neighbours in its session that lift its score. */
 function withNeighbours({ columns }: LoadedSpace, n: number): number[] {
   const place = columns.placeOf(n);
   const places = place === undefined ? [] : around({ columns }, place);

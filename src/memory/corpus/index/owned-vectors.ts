@@ -1,9 +1,9 @@
 /**
- * The vectors of an agent in a store of vectors: their namespace, and their deletion with the agent.
+ * The namespace of an agent in a vector store, and the deletion of its vectors with the agent.
  *
- * MEMVECTORS-5  An agent of a tenant has a namespace of its own, whose name tells neither.
- * MEMVECTORS-6  With the agent all vectors go that the store may have of it, in pieces, each of which is noted. The numbers of these vectors stay
- *               until the deletion was repeated.
+ * MEMVECTORS-5  Each agent of a tenant has its own namespace. The name reveals neither tenant nor agent.
+ * MEMVECTORS-6  Deleting an agent deletes all its vectors from the store, in recorded steps. The numbers of these vectors are kept until
+ *               the deletion has been repeated.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { MAX_DELETED, type VectorIndex } from "../../../ports/vector-index.ts";
@@ -12,21 +12,20 @@ import { GONE, keyOf, LEFT, partsOf } from "./space-rows.ts";
 import type { SentSpace } from "./spaces.ts";
 import { idOf, idsOfRow } from "./vector-ids.ts";
 
-/** The spaces of an agent whose vectors a store may have. The numbers of the vectors are in a table of the agent's actor. */
+/** The spaces of an agent with vectors in a store. A table of the actor keeps the numbers of the vectors. */
 export interface PublishedVectors {
   spaces: SentSpace[];
 }
 
-/** Vectors of a row, by their ids. */
 export interface KeptVectors {
   key: number;
   ids: string[];
 }
 
-/** Returns the next rows after a key, ascending; fewer than `limit` at the end. */
+/** Returns the next rows after a key, ascending. Fewer than `limit` rows mean the end. */
 export type KeptVectorRows = (after: number, limit: number) => KeptVectors[];
 
-/** Deletions of one piece. */
+/** Deletions per step. */
 const REQUESTS = 20;
 
 const CREATE = "CREATE TABLE IF NOT EXISTS removed_vectors (key INTEGER PRIMARY KEY)";
@@ -35,14 +34,14 @@ const KEEP =
 const LIST = "SELECT key FROM removed_vectors WHERE key > ? ORDER BY key LIMIT ?";
 const DROP = "DROP TABLE IF EXISTS removed_vectors";
 
-/** Returns the name of the namespace of an agent: 64 characters. */
+/** Returns the name of an agent's namespace: 64 characters. */
 export function vectorNamespace({ tenant, id }: { tenant: string; id: string }): Promise<string> {
   return sha256Hex(JSON.stringify(["memories", tenant, id]));
 }
 
 /**
- * Keeps the numbers of the vectors that a store may have of a space, also after the index is dropped. `vectorKeys` is the range of the rows that have
- * vectors, where searches still use the space.
+ * Keeps the numbers of the vectors that a store may have, even after the index is dropped. `vectorKeys` is the range of rows with vectors
+ * if searches still use the space.
  */
 export function keepVectors(
   database: SqlDatabase,
@@ -55,11 +54,11 @@ export function keepVectors(
   if (vectorKeys !== undefined) database.run(KEEP, left - vectorKeys[0], ...vectorKeys);
 }
 
-/** Returns the reader of what `keepVectors` kept. */
+/** Returns a reader of the numbers from `keepVectors`. */
 export function keptVectors(database: SqlDatabase, { spaces }: PublishedVectors): KeptVectorRows {
   const perRow = new Map(spaces.map((space) => [space.number, space.perRow]));
   return (after, limit) => {
-    // A crash may have come after the table was dropped.
+    // The actor may have crashed after the table was dropped.
     database.run(CREATE);
     return database.all<{ key: number }>(LIST, after, limit).map(({ key }) => {
       const { space, kind, at } = partsOf(key);
@@ -69,14 +68,14 @@ export function keptVectors(database: SqlDatabase, { spaces }: PublishedVectors)
   };
 }
 
-/** Drops what `keepVectors` kept, if it did. */
+/** Drops the table of `keepVectors`, if it exists. */
 export function dropKeptVectors(database: SqlDatabase): void {
   database.run(DROP);
 }
 
 /**
- * Deletes a piece of an agent's vectors, after the row with the key `from`. Returns where the next one begins; `undefined` after the last. Rejects if the
- * store does not answer.
+ * Deletes one step of an agent's vectors, after the row with the key `from`. Returns the start of the next step, or `undefined` at the end.
+ * Rejects if the store does not answer.
  */
 export async function deleteVectors(
   index: VectorIndex,

@@ -1,28 +1,27 @@
 /**
- * The memory of all loaded indexes of an isolate.
+ * Bounds the memory of all loaded indexes of an isolate.
  *
- * POOL-1  All indexes together hold at most the bound. To make room, those that were used longest ago are unloaded.
- * POOL-3  A deployment sets the bound in bytes; 0 holds nothing.
- * POOL-2  An index that alone exceeds the bound is not held.
+ * POOL-1  All indexes together stay within the bound. The least recently used are unloaded first.
+ * POOL-3  A deployment sets the bound in bytes. With 0, all indexes stay unloaded.
+ * POOL-2  An index that exceeds the bound alone is not held.
  */
 import { DramatisError } from "../../../shared/errors.ts";
 
-/** Bytes of all loaded indexes of an isolate, where a deployment sets no other bound. */
+/** Default bound of all loaded indexes of an isolate, in bytes. */
 const DEFAULT_INDEX_BYTES = 32 * 1024 * 1024;
 
-/** A thing that the pool can unload. */
 export interface PoolMember {
-  /** Forgets what it has loaded. It may load that again. */
+  /** Drops loaded data. The member may load it again. */
   unload(): void;
 }
 
-/** Bounds the memory of indexes that share an isolate. Make one for each isolate. */
+/** Bounds the memory of indexes that share an isolate. Create one per isolate. */
 export class IndexPool {
-  /** Bytes by member, from the one that was used longest ago. */
+  /** Bytes by member, least recently used first. */
   readonly #members = new Map<PoolMember, number>();
   #bytes = 0;
 
-  /** Throws `INVALID_INPUT` for a bound that is no number of bytes. */
+  /** Throws `INVALID_INPUT` for an invalid bound. */
   constructor(readonly maxBytes: number = DEFAULT_INDEX_BYTES) {
     if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
       throw new DramatisError(
@@ -31,14 +30,13 @@ export class IndexPool {
       );
   }
 
-  /** Bytes that are held. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * Notes that a member is used and holds so many bytes, and unloads others until all fit. Returns `false`, and releases the member,
-   * if it alone exceeds the bound.
+   * Records the use and size of a member, and unloads others until all fit. If the member exceeds the bound alone, releases it and returns
+   * `false`.
    */
   hold(member: PoolMember, bytes: number): boolean {
     this.release(member);
@@ -53,7 +51,6 @@ export class IndexPool {
     return true;
   }
 
-  /** Notes that a member holds nothing. */
   release(member: PoolMember): void {
     this.#bytes -= this.#members.get(member) ?? 0;
     this.#members.delete(member);

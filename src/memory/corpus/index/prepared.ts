@@ -1,4 +1,4 @@
-/** Vectors that are made before the transaction which writes their texts. */
+/** Embeds texts before the transaction that writes them. */
 import { placeOf } from "../../../shared/error-place.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import { type QuantizedVector, quantize } from "./entry.ts";
@@ -6,16 +6,16 @@ import type { SpaceEmbedder } from "./spaces.ts";
 
 /** Vectors of texts, by embedder. */
 export interface PreparedVectors {
-  /** The embedder of new spaces; `undefined` if that is not known. */
+  /** The embedder of new spaces, or `undefined` if it is unknown. */
   wanted: SpaceEmbedder | undefined;
-  /** Returns the vector of a text; `undefined` if it was not made. */
+  /** Returns the vector of a text, or `undefined` if it was not embedded. */
   vectorOf(embedder: SpaceEmbedder, text: string): QuantizedVector | undefined;
 }
 
-/** Nothing is prepared. All vectors are made later. */
+/** No vectors. All are embedded later. */
 export const NO_VECTORS: PreparedVectors = { wanted: undefined, vectorOf: () => undefined };
 
-/** Returns the vectors of texts by the embedders that are local. `wanted`: `undefined` if it did not answer. Never throws. */
+/** Embeds texts with the local embedders. `wanted` is `undefined` if the embedder did not answer. Never throws. */
 export async function preparedVectors(
   wanted: Embedder | null | undefined,
   former: Embedder | null,
@@ -36,7 +36,7 @@ export async function preparedVectors(
   };
 }
 
-/** Returns the vectors of texts. Throws what the embedder throws. */
+/** Embeds texts. Rethrows errors of the embedder. */
 export async function vectorsOf(
   embedder: Embedder,
   texts: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Rows about a store of vectors, each with the time of the last request: blocks that it may lack vectors of, memories whose vectors it must forget, and
- * blocks of a space that was withdrawn.
+ * Rows about a vector store with the time of the last request: blocks with vectors that the store may lack, memories with vectors to
+ * delete, and blocks of a withdrawn space.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { type GONE, keyOf, type LEFT, type SENDS, SPAN, type SpaceRows } from "./space-rows.ts";
@@ -12,7 +12,7 @@ const REMOVE = "DELETE FROM memory_index WHERE key = ?";
 const RANGE = "SELECT key, data FROM memory_index WHERE key >= ? AND key < ? ORDER BY key LIMIT ?";
 const COUNT = "SELECT COUNT(*) AS count FROM memory_index WHERE key >= ? AND key < ?";
 
-/** A row: the number of its block or its memory, and when it was sent, in milliseconds since the epoch; `null` before. */
+/** The number of a block or a memory, and when it was sent, in milliseconds since the epoch. `null` before. */
 export interface PublicationRow {
   at: number;
   sentAt: number | null;
@@ -35,13 +35,13 @@ export class PublicationRows {
     this.database.run(REMOVE, keyOf(this.space, kind, at));
   }
 
-  /** Puts a row for every block that has vectors. */
+  /** Adds a row for every block that has vectors. */
   putAll(kind: PublicationKind, rows: SpaceRows): void {
     const [from, to] = rows.vectorKeys;
     this.database.run(ADD_ALL, keyOf(this.space, kind, 0) - from, from, to);
   }
 
-  /** Returns rows from `from` on, before `to`, ascending. */
+  /** Returns rows from `from` to below `to`, ascending. */
   list(kind: PublicationKind, limit: number, from = 0, to = SPAN): PublicationRow[] {
     const range = [keyOf(this.space, kind, from), keyOf(this.space, kind, to), limit];
     return this.database.all<{ key: number; data: Uint8Array }>(RANGE, ...range).map(({ key, data }) => ({

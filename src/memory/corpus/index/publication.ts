@@ -1,13 +1,14 @@
 /**
- * The copy of an index's vectors in a store of vectors, such as Vectorize, and the question for the nearest ones.
+ * Copies an index's vectors to a vector store, such as Vectorize, and queries it.
  *
- * MEMVECTORS-1  The store gets the vectors of the space that searches use, and those alone. A vector counts as found there a minute after the store
- *               acknowledged it; until then searches compare it themselves.
- * MEMVECTORS-2  A vector leaves the store when its memory leaves searches. Each deletion is repeated after a minute, in case an older request took effect
- *               later. Until then the memory's vector is not sent again.
- * MEMVECTORS-3  A store that fails or does not answer delays the copy and is reported. Meanwhile searches compare all vectors, and it is not
- *               asked before a pause, which grows with failures that follow each other.
- * MEMVECTORS-4  A vector that was sent within a minute after a failure is sent again: what was not answered may have taken effect later.
+ * MEMVECTORS-1  The store receives only the vectors of the active space. A vector counts as searchable a minute after the store
+ *               acknowledged it. Until then, searches compare it themselves.
+ * MEMVECTORS-2  A vector leaves the store when its memory leaves searches. Each deletion is repeated after a minute, in case an older
+ *               request took effect later. Until then, the memory's vector is not sent again.
+ * MEMVECTORS-3  A failing store delays the copy, and the status reports it. Until the store answers, searches compare all vectors. The next
+ *               attempt follows a pause, which grows with consecutive failures.
+ * MEMVECTORS-4  If a request fails, vectors sent within the next minute are sent again, because an unanswered request may have taken effect
+ *               later.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
@@ -22,27 +23,26 @@ import { GONE, LEFT, SENDS, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, publishing, type Space, type SpacesState, withdrawing } from "./spaces.ts";
 import { idOf, numberOf } from "./vector-ids.ts";
 
-/** Time after which a request has taken effect, and queries see it, in milliseconds. */
+/** Time in milliseconds after which a request has taken effect and queries see it. */
 const SETTLED_MS = 60_000;
-/** Time in which the store must answer a change, and a query, in milliseconds. */
+/** Timeout of a change and of a query, in milliseconds. */
 const CHANGE_MS = 30_000;
 const QUERY_MS = 3_000;
-/** Pause after a failure, and at most, in milliseconds. */
+/** First and longest pause after a failure, in milliseconds. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [15_000, 3_600_000];
-/** Vectors of one request, about. */
+/** Approximate vectors per request. */
 const SENT_AT_ONCE = 200;
-/** Rows that are looked at. */
+/** Rows per read. */
 const ROWS_AT_ONCE = 1_000;
-/** Blocks that a search compares beside the answer of the store, at most. With more, it compares all. */
+/** Most blocks that a search compares in addition to the answer of the store. With more, it compares all. */
 const MAX_SCANNED = 100;
 
 const STATE_KEY = "memory:vectors";
 
-/** The store of vectors of an agent. */
 export interface VectorStore {
-  /** `null` where the deployment has none. */
+  /** `null` if the deployment has no vector store. */
   index(): VectorIndex | null;
-  /** Returns the name of the agent's own namespace. */
+  /** Returns the name of the agent's namespace. */
   namespace(): Promise<string>;
 }
 
@@ -53,9 +53,7 @@ export interface PublicationPorts {
   store?: VectorStore;
   state(): SpacesState;
   save(state: SpacesState): void;
-  /** Returns the number of memories. */
   size(): number;
-  /** Writes the changes of a space. */
   changed(space: Space, edit: SpaceEdit): void;
 }
 
@@ -71,9 +69,9 @@ interface Failure {
 }
 
 export interface PublicationStatus {
-  /** Memories whose vectors the store may lack, about, and vectors that it must forget. */
+  /** Approximate number of memories whose vectors the store may lack, and of vectors to delete. */
   pending: number;
-  /** Why it does, and since when. */
+  /** Reason and start of the current failures. */
   error?: { message: string; since: number };
 }
 
@@ -97,7 +95,7 @@ export class Publication {
     for (const n of gone) noted.put(GONE, { at: n, sentAt: null });
   }
 
-  /** Returns the first keys of the blocks that a search compares itself; `null` where it compares all. */
+  /** Returns the first keys of the blocks that a search compares itself, or `null` if it compares all. */
   scanned(space: Space): number[] | null {
     const { store, state } = this.ports;
     if ((store?.index() ?? null) === null || state().published !== space.number || this.#isPaused)
@@ -107,7 +105,7 @@ export class Publication {
     return sends.length > MAX_SCANNED ? null : sends.map(({ at }) => at * vectorsPerRow);
   }
 
-  /** Returns the keys of the nearest memories, 100 at most; `null` if the store does not answer. Some may have changed or left. */
+  /** Returns the keys of the nearest memories (at most 100), or `null` if the store does not answer. Some may have changed or left. */
   async nearest(space: Space, vector: Float32Array): Promise<number[] | null> {
     try {
       const matches = await this.#ask(QUERY_MS, (index, namespace) =>
@@ -126,7 +124,7 @@ export class Publication {
     return this.waitMs !== undefined;
   }
 
-  /** Milliseconds until there is something to do; `undefined` if there is nothing. */
+  /** Milliseconds until the next step, or `undefined` if no work is left. */
   get waitMs(): number | undefined {
     const { store, state, clock } = this.ports;
     if ((store?.index() ?? null) === null) return undefined;
@@ -161,8 +159,8 @@ export class Publication {
   }
 
   /**
-   * Keeps the numbers of the vectors that the store may have, for a deletion of the agent, in its transaction. Returns their spaces; `undefined` if the
-   * store never got one.
+   * Keeps the numbers of the vectors in the store for the deletion of the agent, in its transaction. Returns their spaces, or `undefined`
+   * if the store never received a space.
    */
   keepForRemoval(): PublishedVectors | undefined {
     const { database, state } = this.ports;
@@ -175,7 +173,7 @@ export class Publication {
     return spaces.length === 0 ? undefined : { spaces };
   }
 
-  /** Returns the state in which a published space that `next` no longer has is withdrawn, and keeps its numbers, in the transaction that saves it. */
+  /** If `next` drops the published space, withdraws it and keeps its numbers, in the transaction that saves the state. */
   withdrawn(next: SpacesState): SpacesState {
     const { database, state } = this.ports;
     const { published, spaces } = next;
@@ -187,7 +185,7 @@ export class Publication {
     return withdrawing(next, { number: old.number, perRow: rows.vectorsPerRow });
   }
 
-  /** Does a part of the work. Returns whether there may be more to do at once. Never rejects. */
+  /** Performs one step. Returns whether more work is ready. Never rejects. */
   async pump(): Promise<boolean> {
     if ((this.ports.store?.index() ?? null) === null || this.#isPaused) return false;
     try {
@@ -201,7 +199,7 @@ export class Publication {
     }
   }
 
-  /** Turns to the space that searches use now. */
+  /** Switches to the active space. */
   #begin(): void {
     const { database, state, save } = this.ports;
     const before = state();
@@ -213,7 +211,7 @@ export class Publication {
     });
   }
 
-  /** Sends vectors, and settles those that were sent long enough ago. Returns whether there were some. */
+  /** Sends vectors and settles old ones. Returns whether there was work. */
   async #send(): Promise<boolean> {
     const { state, clock, database } = this.ports;
     const { published, spaces } = state();
@@ -256,7 +254,7 @@ export class Publication {
     return true;
   }
 
-  /** Settles the vectors of a block that was sent long ago. Returns `false` where some are to be sent. */
+  /** Settles the vectors of a block after `SETTLED_MS`. Returns `false` if some must be sent. */
   #settle(space: Space, { at, sentAt }: PublicationRow): boolean {
     const { database } = this.ports;
     const rows = new SpaceRows(database, space);
@@ -285,9 +283,9 @@ export class Publication {
   ): Promise<Answer> {
     const { store, clock } = this.ports;
     const index = store?.index() ?? null;
-    if (store === undefined || index === null) throw new Error("There is no store of vectors.");
+    if (store === undefined || index === null) throw new Error("The deployment has no vector store.");
     const namespace = await store.namespace();
-    const reason = unanswered("The store of vectors", milliseconds);
+    const reason = unanswered("The vector store", milliseconds);
     return withDeadline(clock, milliseconds, () => ask(index, namespace), { reason });
   }
 
@@ -327,7 +325,7 @@ function hasUnsent({ scales, published }: VectorBlock): boolean {
   return scales.some((scale, place) => scale > 0 && published[place] === UNSENT);
 }
 
-/** Returns the vectors of a block that were not sent, without those of `waiting`. */
+/** Returns the unsent vectors of a block, except for memories in `waiting`. */
 function unsent(space: number, first: number, block: VectorBlock, waiting: ReadonlySet<number>) {
   const vectors: (StoredVector & { n: number; hash: number })[] = [];
   const { dimensions } = block;

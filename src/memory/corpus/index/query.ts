@@ -8,14 +8,13 @@ type IndexFilter = IndexQuery["filter"];
 
 type RestrictedReader = Exclude<IndexQuery["visible"], "all">;
 
-/** Reports whether a reader sees the memories of all. */
 export function seesAll(
   reader: IndexQuery["visible"],
 ): reader is "all" | (RestrictedReader & { scope: "agent" }) {
   return reader === "all" || ("scope" in reader && reader.scope === "agent");
 }
 
-/** Returns 1 for each place that the reader sees; `undefined` if that is all. */
+/** Returns 1 for each place that the reader sees, or `undefined` if the reader sees all. */
 export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visible"]): Uint8Array | undefined {
   if (seesAll(reader)) return undefined;
   const { user, conversation } = columns;
@@ -34,7 +33,7 @@ export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visibl
   });
 }
 
-/** Returns the speakers of these places, by the words of their names. A speaker whom the reader never hears is unknown to the query. */
+/** Returns the speakers of the visible places, by the words of their names. The query does not recognise other speakers. */
 export function visibleSpeakers(columns: MemoryColumns, visible: Uint8Array): KnownSpeakers {
   const heard = new Set<number>();
   for (let place = 0; place < columns.size; place++)
@@ -47,7 +46,7 @@ export function visibleSpeakers(columns: MemoryColumns, visible: Uint8Array): Kn
   };
 }
 
-/** Returns 1 for each place that the filter keeps; `undefined` if that is all. */
+/** Returns 1 for each place that the filter keeps, or `undefined` if it keeps all. */
 export function allowedPlaces(
   columns: MemoryColumns,
   { types, speaker, session, from, before, userId, conversationId }: IndexFilter,

@@ -1,12 +1,12 @@
 /**
- * The index by which an agent finds its memories: full text, and vectors in packed rows.
+ * The search index of an agent's memories: full text, and vectors in packed rows.
  *
- * MEMINDEX-1  A write of memories and their entries in the index are one transaction. After a rollback the index finds what the rows have.
- * MEMINDEX-2  A write of one memory with a local embedder writes one row of the index, beside those of the full text.
+ * MEMINDEX-1  Memories and their index entries are written in one transaction. After a rollback, the index matches the rows.
+ * MEMINDEX-2  A write of one memory with a local embedder writes one index row, plus the rows of the full text.
  * MEMINDEX-3  A memory without a vector is found by its words.
- * MEMINDEX-6  A model that fails or is silent delays a search by a second at most. The searches of the next seconds go by words, and do not ask it.
- * MEMINDEX-4  An index whose rows are missing, or of another form, is built again from the memories before a search answers.
- * MEMINDEX-5  An index that does not fit the pool is read from its rows at each search. Its results are the same.
+ * MEMINDEX-6  A failing or silent model delays a search by at most a second. For the next seconds, searches use words only.
+ * MEMINDEX-4  If index rows are missing or have another form, the index is rebuilt from the memories before a search answers.
+ * MEMINDEX-5  If an index does not fit the pool, each search reads its rows. The results are the same.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
@@ -33,9 +33,9 @@ import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanting } from "./spaces.ts";
 import { VisibleText } from "./visible-text.ts";
 
-/** Time in which the vector of a query must be there, in milliseconds: the recall of a turn waits 2 seconds for the whole search. */
+/** Timeout for the vector of a query, in milliseconds. The recall of a turn allows 2 seconds for the whole search. */
 const QUERY_MS = 1_000;
-/** Time after a failure in which queries have no vector, in milliseconds. */
+/** Pause in milliseconds after a failure, during which queries have no vector. */
 const QUERY_PAUSE_MS = 10_000;
 const STATE_KEY = "memory:index";
 
@@ -44,15 +44,15 @@ export interface SearchIndexPorts {
   keyValue: KeyValue;
   clock: Pick<Clock, "now" | "timer">;
   pool: IndexPool;
-  /** The embedder of new vectors; `null` for none. */
+  /** The embedder of new vectors, or `null`. */
   embedder(): Promise<Embedder | null>;
-  /** The embedder of an older index, by its id; `null` where it cannot be used any more. */
+  /** The embedder of an older index, by its id, or `null` if it can no longer be used. */
   formerEmbedder?(id: string): Promise<Embedder | null>;
-  /** Returns the memories with keys above `n`, ascending, at most `limit`. */
+  /** Returns at most `limit` memories with keys above `n`, ascending. */
   entriesAfter(n: number, limit: number): IndexEntry[];
-  /** A store that gets the vectors, too. */
+  /** A store that also receives the vectors. */
   vectors?: VectorStore;
-  /** Called once in a life when a search finds that there is work for `pump` that no change has brought: a deployment has. */
+  /** Called at most once per instance, if a search finds work for `pump` that a deployment caused. */
   awaken?(): void;
 }
 
@@ -64,10 +64,10 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   /** The time until which queries are not embedded. */
   #queriesPauseUntil = 0;
   #loaded: LoadedSpace | null = null;
-  /** First keys of blocks that memory does not have as they are stored. */
+  /** First keys of blocks that have changed since they were loaded. */
   #staleFacts = new Set<number>();
   #staleVectors = new Set<number>();
-  /** The pool has refused the vectors, or all of the index. */
+  /** The pool has refused the vectors, or the whole index. */
   #isTooLarge = { vectors: false, facts: false };
 
   constructor(private readonly ports: SearchIndexPorts) {
@@ -89,13 +89,12 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     });
   }
 
-  /** Creates the tables if they do not exist. */
   create(): void {
     createIndexTable(this.ports.database);
     this.#fullText.create();
   }
 
-  /** Makes the vectors of texts that `put` will write. Call it before the transaction. Never throws: what has no vector gets it later. */
+  /** Embeds texts that `put` will write. Call it before the transaction. Never throws. Missing vectors are made later. */
   async prepare(texts: readonly string[]): Promise<PreparedVectors> {
     const wanted = await this.#jobs.wanted();
     const active = activeSpace(this.#state());
@@ -103,7 +102,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return preparedVectors(wanted, former, texts);
   }
 
-  /** Writes memories, in the caller's transaction. Replaces those of the same keys, and of a text that is cut all but the text. */
+  /** Adds or replaces memories, in the caller's transaction. If a text is cut, keeps its words and vector. */
   put(entries: readonly IndexEntry[], prepared: PreparedVectors = NO_VECTORS): void {
     const state = this.#wanting(entries, prepared);
     const kept = new Set<number>();
@@ -136,7 +135,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     for (const n of ns) this.#fullText.remove(n);
   }
 
-  /** Returns the best memories that the reader may see, the best first. */
+  /** Returns the best memories that the reader may see, best first. */
   async search(query: IndexQuery): Promise<IndexResult> {
     for (let attempt = 1; ; attempt++) {
       const space = await this.#jobs.activeSpace();
@@ -144,36 +143,34 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
       try {
         const vector = await this.#queryVector(space, query);
         const nearest = vector === null ? null : await this.#nearest(query, space, vector);
-        // Everything from here on is synchronous, so it sees one state of the rows.
+        // The rest is synchronous, so it sees one state of the rows.
         if (activeSpace(this.#state())?.number !== space.number) continue;
         const result = this.#ranked(query, space, vector, nearest);
         await this.#awaken();
         return result;
       } catch (error) {
         if (!(error instanceof UnreadableBlock) || attempt > 2) throw error;
-        console.error("The memory's index cannot be read and is built again.", error);
+        console.error("The memory's index cannot be read and is rebuilt.", error);
         this.ports.database.transaction(() => this.#save(unreadable(this.#state(), space.number)));
       }
     }
   }
 
-  /** Does a part of the work that is left: vectors of memories, a new space. Returns how many parts are left, about; 0 for none. */
+  /** Performs one step of the remaining work: vectors of memories, or a new space. Returns the approximate number of steps left, or 0. */
   async pump(): Promise<number> {
     const left = await this.#jobs.pump();
     return left + ((await this.#publication.pump()) ? 1 : 0);
   }
 
-  /** Work is left that `pump` does. */
   get isBehind(): boolean {
     return this.#jobs.isBehind || this.#publication.isBehind;
   }
 
-  /** The failure of the last part, as in `status`. */
   get error(): IndexStatus["error"] {
     return this.#jobs.error;
   }
 
-  /** Milliseconds until the store of vectors is to be told more; `undefined` if it is up to date. */
+  /** Milliseconds until the next step of the vector store, or `undefined` if it is up to date. */
   get waitMs(): number | undefined {
     return this.#publication.waitMs;
   }
@@ -182,22 +179,20 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return { ...this.#jobs.status(), ...defined({ vectors: this.#publication.status() }) };
   }
 
-  /** As `Publication.keepForRemoval`. */
   keepForRemoval() {
     return this.#publication.keepForRemoval();
   }
 
-  /** Forgets what is loaded. */
   unload(): void {
     this.#loaded = null;
     this.#staleFacts.clear();
     this.#staleVectors.clear();
   }
 
-  /** Asks the store of vectors for the nearest memories; `null` where the search compares all. */
+  /** Asks the vector store for the nearest memories. Returns `null` if the search compares all. */
   async #nearest(query: IndexQuery, space: Space, vector: QueryVector): Promise<number[] | null> {
     const isMany = this.#publication.scanned(space) !== null && this.#fullText.size() > EXACT_UP_TO;
-    // Among the nearest of the store are memories that the reader may not see, which must not decide what is compared.
+    // The store's answer includes memories that the reader may not see. They must not affect the comparison.
     if (!isMany || !seesAll(query.visible)) return null;
     try {
       const loaded = this.#load(space, new SpaceRows(this.ports.database, space), false);
@@ -249,7 +244,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return new VisibleText(this.ports.database, columns, visible);
   }
 
-  /** Returns the rarity of words among the memories that the reader sees, read when it is first asked for. */
+  /** Returns the rarity of words among the memories that the reader sees. Loads it on first use. */
   #rarityFor(space: Space, visible: IndexQuery["visible"]): (word: string) => number {
     let text: Pick<FullText, "rarity"> | undefined;
     return (word) => {
@@ -262,7 +257,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     };
   }
 
-  /** Reports, once in a life, work that a deployment has brought. */
+  /** Reports work that a deployment caused, once per instance. */
   async #awaken(): Promise<void> {
     if (this.#isAwake || this.ports.awaken === undefined) return;
     this.#isAwake = true;
@@ -292,7 +287,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     }
   }
 
-  /** Returns the space in memory, as its rows are now; with its vectors only where it `needsVectors`, or has them already. */
+  /** Returns the space in memory, up to date with its rows. Includes its vectors if `needsVectors` is set or they are already loaded. */
   #load(space: Space, rows: SpaceRows, needsVectors: boolean): LoadedSpace {
     const { pool } = this.ports;
     const mayHaveAll = needsVectors && !this.#isTooLarge.vectors;
@@ -331,7 +326,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     this.#staleVectors.clear();
   }
 
-  /** Writes the changed blocks. Memory reads them again at the next search, whether they are committed or rolled back. */
+  /** Writes the changed blocks. Memory reloads them at the next search, after a commit or a rollback. */
   #flush(space: Space, edit: SpaceEdit, state = this.#state()): void {
     const { facts, vectors } = edit.flush();
     this.#publication.note(space, edit, state);
@@ -340,7 +335,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     for (const first of vectors) this.#staleVectors.add(first);
   }
 
-  /** Returns the state with a space for the embedder of what was prepared. */
+  /** Returns the state with a space for the embedder of prepared vectors. */
   #wanting(entries: readonly IndexEntry[], { wanted }: PreparedVectors): SpacesState {
     const state = this.#state();
     if (wanted === undefined) return state.spaces.length > 0 ? state : this.#added(state, null, entries);

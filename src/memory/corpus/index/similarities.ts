@@ -3,13 +3,13 @@ import type { LoadedSpace } from "./loaded-space.ts";
 import { compareAll, cosine, type QueryVector } from "./similarity.ts";
 import type { SpaceRows } from "./space-rows.ts";
 
-/** The cosine of each place, and the factor of its vector; `NaN` where it has none yet. */
+/** The cosine of each place, and the scale of its vector. `NaN` if it has no vector yet. */
 export interface Similarities {
   cosines: Float32Array;
   scales: Float32Array;
 }
 
-/** Compares all memories, by the vectors that are loaded, or those of the rows. */
+/** Compares all memories, with loaded vectors or vectors from the rows. */
 export function similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Similarities {
   const cosines = new Float32Array(loaded.columns.size);
   if (loaded.vectors !== null) {
@@ -27,7 +27,7 @@ export function similarities(loaded: LoadedSpace, rows: SpaceRows, vector: Query
   return { cosines, scales };
 }
 
-/** Reports whether all memories that the reader sees have vectors. For a reader who sees all, the marks of the rows say it. */
+/** Reports whether all memories that the reader sees have vectors. For a reader who sees all, the marks of the rows suffice. */
 export function isComplete(
   rows: SpaceRows,
   compared: Similarities | undefined,

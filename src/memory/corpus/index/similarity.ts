@@ -1,18 +1,17 @@
-/** The similarity of vectors to that of a query. */
+/** Computes the similarity of vectors to a query. */
 import { type QuantizedVector, quantize } from "./entry.ts";
 import type { LoadedSpace } from "./loaded-space.ts";
 
-/** The vector of a query, in whole numbers, with what a sum of products is multiplied with. */
+/** The quantized vector of a query, with the factor for dot products. */
 export interface QueryVector extends QuantizedVector {
   exact: Float32Array;
 }
 
-/** Returns a query's vector as it is compared. */
 export function queryVector(exact: Float32Array): QueryVector {
   return { ...quantize(exact), exact };
 }
 
-/** Returns the cosine of a vector among `values`, which begins at `from`. */
+/** Returns the cosine of the vector in `values` that begins at `from`. */
 export function cosine(
   { values: query, scale: ofQuery }: QueryVector,
   values: Int8Array,
@@ -26,7 +25,7 @@ export function cosine(
   return sum * ofQuery * scale;
 }
 
-/** Writes the cosine of each memory into `into`, by place. The space has its vectors. Four at a time take half of the time. */
+/** Writes the cosine of each memory to `into`, by place. The space must have its vectors. Four at a time halve the duration. */
 export function compareAll(query: QueryVector, { scales, vectors }: LoadedSpace, into: Float32Array): void {
   if (vectors === null) return;
   const { values, scale: ofQuery } = query;

@@ -1,8 +1,8 @@
 /**
- * The rows of a space: blocks, and marks of blocks with work left.
+ * The rows of a space: blocks, and marks of blocks with remaining work.
  *
- * MEMROWS-1  The row of a memory is derived from its key. With short vectors one row has facts and vectors, so a write of a memory writes
- *            one row. Longer ones have rows of their own, which a write of facts leaves alone.
+ * MEMROWS-1  The key of a memory determines its row. A row combines facts and short vectors, so a write of a memory writes one row. Longer
+ *            vectors have their own rows, which a write of facts leaves unchanged.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import {
@@ -18,22 +18,22 @@ import {
 import type { Facts, QuantizedVector } from "./entry.ts";
 import type { Space } from "./spaces.ts";
 
-/** Bytes that a full row has at most, about, names not counted. */
+/** Approximate maximum size of a full row in bytes, without names. */
 const ROW_BYTES = 20_000;
-/** Memories of a row at least and at most. Powers of two. */
+/** Fewest and most memories of a row. Powers of two. */
 const [FEWEST, MOST] = [16, 256];
-/** Numbers of a vector that is stored beside its facts. */
+/** Most dimensions of a vector that shares a row with its facts. */
 const MAX_JOINED_DIMENSIONS = 256;
 
 /** Kinds of rows of a space. */
 const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
 /**
- * Kinds of rows about a store of vectors: blocks with vectors that it may lack, memories whose vectors it must forget, and blocks of a space that
- * searches no longer use, all of whose vectors it must forget.
+ * Kinds of rows about a vector store: blocks with vectors that it may lack, memories with vectors to delete, and blocks of a withdrawn
+ * space.
  */
 export const [SENDS, GONE, LEFT] = [3, 4, 5];
 const KINDS = 8;
-/** Numbers of memories are below: an id has room for half of them. Keys stay exact for 16 000 spaces. */
+/** Numbers of memories are below this. An id has room for half of it. Keys stay exact for 16,000 spaces. */
 export const SPAN = 2 ** 36;
 
 const CREATE = "CREATE TABLE IF NOT EXISTS memory_index (key INTEGER PRIMARY KEY, data BLOB NOT NULL)";
@@ -49,19 +49,18 @@ const REMOVE_RANGE = `DELETE FROM memory_index WHERE key IN (
 
 type Row = { key: number; data: Uint8Array };
 
-/** Creates the table if it does not exist. */
 export function createIndexTable(database: SqlDatabase): void {
   database.run(CREATE);
 }
 
-/** Deletes at most `limit` rows of a space, but for those of vectors that a store must forget. Returns whether rows may be left. */
+/** Deletes at most `limit` rows of a space. Keeps rows about vectors that a store must delete. Returns whether rows may be left. */
 export function deleteRows(database: SqlDatabase, space: number, limit: number): boolean {
   const [from, to] = [keyOf(space, BLOCKS, 0), keyOf(space, GONE, 0)];
   database.run(REMOVE_RANGE, from, to, limit);
   return database.all(RANGE, from, to, 1).length > 0;
 }
 
-/** One block as it is read: its facts, or its vectors, or both. */
+/** The facts or the vectors of a block, or both. */
 export interface ReadBlock {
   /** The key of its first place. */
   first: number;
@@ -72,7 +71,7 @@ export interface ReadBlock {
 export class SpaceRows {
   readonly dimensions: number;
   readonly isJoined: boolean;
-  /** Memories of a row of facts, and of a row of vectors. */
+  /** Memories per row of facts, and per row of vectors. */
   readonly factsPerRow: number;
   readonly vectorsPerRow: number;
 
@@ -87,7 +86,7 @@ export class SpaceRows {
     this.factsPerRow = this.isJoined ? this.vectorsPerRow : perRow(FACTS_BYTES);
   }
 
-  /** Yields all blocks of facts, ascending; those of joined rows have their vectors. Throws `UnreadableBlock`. */
+  /** Yields all blocks of facts, ascending. Joined rows include their vectors. Throws `UnreadableBlock`. */
   *allFacts(): Generator<ReadBlock> {
     for (const { key, data } of this.#range(BLOCKS)) yield this.#opened(key % SPAN, data);
   }
@@ -101,7 +100,7 @@ export class SpaceRows {
     }
   }
 
-  /** Returns the block of facts that has the key. */
+  /** Returns the block of facts that contains the key. */
   factsAt(n: number): ReadBlock {
     const block = Math.floor(n / this.factsPerRow);
     const data = this.#read(BLOCKS, block);
@@ -110,7 +109,7 @@ export class SpaceRows {
     return { first, facts: [], ...(this.isJoined && { vectors: VectorBlock.empty(this.dimensions) }) };
   }
 
-  /** Returns the block of vectors that has the key. */
+  /** Returns the block of vectors that contains the key. */
   vectorsAt(n: number): ReadBlock & { vectors: VectorBlock } {
     const block = Math.floor(n / this.vectorsPerRow);
     const first = block * this.vectorsPerRow;
@@ -127,14 +126,14 @@ export class SpaceRows {
     } else this.#remove(BLOCKS, block);
   }
 
-  /** Writes a block of vectors that has a row of its own. */
+  /** Writes a block of vectors to its own row. */
   writeVectors(first: number, vectors: VectorBlock): void {
     const block = first / this.vectorsPerRow;
     if (vectors.isEmpty) this.#remove(VECTORS, block);
     else this.#write(VECTORS, block, vectors.encode());
   }
 
-  /** Marks the block of vectors that has the key: there is work left. A mark that is there stays. */
+  /** Marks the block of vectors that contains the key as incomplete. Keeps an existing mark. */
   mark(n: number): void {
     this.database.run(ADD, keyOf(this.space.number, MARKS, Math.floor(n / this.vectorsPerRow)), EMPTY);
   }
@@ -144,19 +143,17 @@ export class SpaceRows {
     return [...this.#range(MARKS, 0, limit)].map(({ key }) => ({ first: (key % SPAN) * this.vectorsPerRow }));
   }
 
-  /** Returns the number of marked blocks. */
   countMarks(): number {
     const { number } = this.space;
     const range = [keyOf(number, MARKS, 0), keyOf(number, MARKS + 1, 0)];
     return this.database.all<{ count: number }>(COUNT, ...range)[0]?.count ?? 0;
   }
 
-  /** Removes the mark of a block. */
   unmark(first: number): void {
     this.#remove(MARKS, first / this.vectorsPerRow);
   }
 
-  /** Returns the key of a kind's row that stands for the block of vectors with this key. */
+  /** Returns the position for rows of the block of vectors that contains the key. */
   vectorBlock(n: number): number {
     return Math.floor(n / this.vectorsPerRow);
   }
@@ -194,29 +191,27 @@ export class SpaceRows {
 
 const EMPTY = new Uint8Array();
 
-/** Returns the key of a row. */
 export function keyOf(space: number, kind: number, at: number): number {
   return (space * KINDS + kind) * SPAN + at;
 }
 
-/** Returns the parts of the key of a row. */
 export function partsOf(key: number): { space: number; kind: number; at: number } {
   const of = Math.floor(key / SPAN);
   return { space: Math.floor(of / KINDS), kind: of % KINDS, at: key % SPAN };
 }
 
-/** Returns how many memories of so many bytes a row has. */
+/** Returns the number of memories per row for a given size. */
 function perRow(bytes: number): number {
   const fitting = 2 ** Math.floor(Math.log2(ROW_BYTES / bytes));
   return Math.min(MOST, Math.max(FEWEST, fitting));
 }
 
-/** Changes of a space within one transaction: reads each block once, and writes each changed one once. */
+/** Changes of a space within one transaction. Reads each block once and writes each changed block once. */
 export class SpaceEdit {
   readonly #facts = new Map<number, ReadBlock>();
   readonly #vectors = new Map<number, ReadBlock & { vectors: VectorBlock }>();
   readonly #changed = new Set<ReadBlock>();
-  /** Memories that got a vector, and those whose vectors a store must forget. */
+  /** Memories with a new vector, and memories with vectors that a store must delete. */
   readonly put = new Set<number>();
   readonly gone = new Set<number>();
 
@@ -251,7 +246,7 @@ export class SpaceEdit {
     this.#changed.add(block);
   }
 
-  /** Notes how far a vector is with the store of vectors, if it is still that of this text and was `before`. */
+  /** Updates the progress of a vector in the store, if the text is unchanged and the progress was `before`. */
   publish(n: number, hash: number, before: number, after: number): void {
     const block = this.#vectorBlock(n);
     const place = n - block.first;
@@ -264,7 +259,6 @@ export class SpaceEdit {
     return this.#vectorBlock(n).vectors;
   }
 
-  /** Removes a memory and its vector. */
   remove(n: number): void {
     const block = this.#factsBlock(n);
     if (block.facts?.[n - block.first] === undefined) return;
@@ -277,7 +271,7 @@ export class SpaceEdit {
     this.#changed.add(near);
   }
 
-  /** Writes what has changed. Returns the first keys of the changed blocks of facts, and of vectors. */
+  /** Writes the changed blocks. Returns their first keys, for facts and for vectors. */
   flush(): { facts: number[]; vectors: number[] } {
     const changed = { facts: [] as number[], vectors: [] as number[] };
     for (const block of this.#facts.values()) {

@@ -1,23 +1,23 @@
 /**
- * The spaces of an index: one for each embedder whose vectors it has. Searches use the active one. Pure.
+ * The spaces of an index: one for each embedder. Searches use the active space. Pure.
  *
- * MEMSPACE-1  Vectors of two embedders are never in one space. A new embedder gets a new space, and the old one stays active until the
- *             new one has all memories and all vectors; then the old one is dropped.
- * MEMSPACE-2  Where no space can be read, the first one that has all memories is active, even before it has all vectors.
+ * MEMSPACE-1  A space has vectors of one embedder only. A new embedder gets a new space. The old space stays active until the new space has
+ *             all memories and all vectors. Then the old space is dropped.
+ * MEMSPACE-2  If no space can be read, the first space with all memories becomes active, even before it has all vectors.
  */
 
-/** Name and numbers of an embedder; `null` for an index without vectors. */
+/** Name and dimensions of an embedder. `null` for an index without vectors. */
 export type SpaceEmbedder = { id: string; dimensions: number } | null;
 
 export interface Space {
-  /** Never used again. */
+  /** Never reused. */
   number: number;
   embedder: SpaceEmbedder;
-  /** Memories up to this key are in it; `null` when all are. */
+  /** Memories up to this key are in the space. `null` if all are. */
   filledTo: number | null;
 }
 
-/** A space whose vectors a store got, and the number of vectors of a row. */
+/** A space with vectors in a store, and the number of vectors per row. */
 export interface SentSpace {
   number: number;
   perRow: number;
@@ -26,33 +26,31 @@ export interface SentSpace {
 /** The stored state of the spaces. */
 export interface SpacesState {
   spaces: Space[];
-  /** The space that searches use; `null` before one has all memories. */
+  /** The space that searches use. `null` before a space has all memories. */
   active: number | null;
-  /** Spaces whose rows are to be deleted. */
+  /** Spaces with rows to delete. */
   dropped: number[];
-  /** The last number in use. */
+  /** The last used number. */
   last: number;
-  /** The space whose vectors the store of vectors gets, once there was one. */
+  /** The space that the vector store receives, if any. */
   published?: number;
-  /** Spaces that the store got and searches no longer use. It must forget all of their vectors. */
+  /** Spaces that the store received and searches no longer use. The store must delete all their vectors. */
   withdrawn?: SentSpace[];
 }
 
 export const NO_SPACES: SpacesState = { spaces: [], active: null, dropped: [], last: 0 };
 
-/** Returns the active space. */
 export function activeSpace({ spaces, active }: SpacesState): Space | undefined {
   return spaces.find(({ number }) => number === active);
 }
 
-/** Returns the space of an embedder. */
 export function spaceOf({ spaces }: SpacesState, embedder: SpaceEmbedder): Space | undefined {
   return spaces.find((space) => isEqual(space.embedder, embedder));
 }
 
 /**
- * Returns the state with a space for the embedder that is wanted. Spaces of others are dropped, except the active one. `isEmpty`: there
- * are no memories, so the new space is whole. No embedder (`null`) never replaces an index: it may be missing for a while only.
+ * Returns the state with a space for the wanted embedder. Drops other spaces except the active space. With `isEmpty` there are no memories,
+ * so the new space is complete. A missing embedder (`null`) never replaces an index, because it may be missing only temporarily.
  */
 export function wanting(state: SpacesState, embedder: SpaceEmbedder, isEmpty: boolean): SpacesState {
   if (embedder === null && state.spaces.length > 0) return state;
@@ -66,7 +64,9 @@ export function wanting(state: SpacesState, embedder: SpaceEmbedder, isEmpty: bo
   return activated({ ...next, last: space.number, spaces: [...kept, space] }, space.number, isEmpty);
 }
 
-/** Returns the state after the space was filled up to a key, or wholly. `hasAllVectors`: none of its memories lacks one. */
+/**
+ * Returns the state after the space was filled up to a key, or completely. `hasAllVectors` reports whether all its memories have vectors.
+ */
 export function filled(
   state: SpacesState,
   number: number,
@@ -77,18 +77,18 @@ export function filled(
   return activated({ ...state, spaces }, number, hasAllVectors);
 }
 
-/** Returns the state in which the active space is the one that the store of vectors gets. */
+/** Returns the state in which the vector store receives the active space. */
 export function publishing(state: SpacesState): SpacesState {
   return state.active === null ? state : { ...state, published: state.active };
 }
 
-/** Returns the state in which the store of vectors must forget the space that it got. */
+/** Returns the state in which the vector store must delete a space that it received. */
 export function withdrawing(state: SpacesState, space: SentSpace): SpacesState {
   const { published: _, withdrawn = [], ...others } = state;
   return { ...others, withdrawn: [...withdrawn, space] };
 }
 
-/** Returns the state without the spaces that cannot be read. */
+/** Returns the state without a space that cannot be read. */
 export function unreadable(state: SpacesState, number: number): SpacesState {
   return {
     ...state,
@@ -98,7 +98,7 @@ export function unreadable(state: SpacesState, number: number): SpacesState {
   };
 }
 
-/** Makes a space active if it is whole, or if none is active and it has all memories. */
+/** Activates a space if it is complete, or if no space is active and it has all memories. */
 function activated(state: SpacesState, number: number, hasAllVectors: boolean): SpacesState {
   const space = state.spaces.find((one) => one.number === number);
   if (space === undefined || space.filledTo !== null || state.active === number) return state;

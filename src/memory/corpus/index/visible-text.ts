@@ -1,8 +1,8 @@
 /**
- * The full text as a reader finds it who does not see all memories: everything is counted among the memories that the reader sees.
+ * Full-text search for a reader who sees only some memories. All counts use only the visible memories.
  *
- * VISTEXT-1  Memories that the reader does not see change nothing: no match, no weight of a word, no average. FTS5 counts them, so its scores are
- *            not used. A word counts once a memory, by its rarity and the memory's length.
+ * VISTEXT-1  Memories that the reader does not see have no effect on matches, weights or averages. FTS5 counts them, so its scores are not
+ *            used. A word counts once per memory, by its rarity and the memory's length.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { type MemoryColumns, NONE } from "../../ranking/columns.ts";
@@ -19,10 +19,10 @@ import {
   type WeightedTerm,
 } from "../full-text.ts";
 
-/** Keys that one statement is given. */
+/** Keys per statement. */
 const CHUNK = 20_000;
 
-/** The parameters of BM25, for a term that a text has once. */
+/** The parameters of BM25, for a term frequency of 1. */
 const [SATURATION, LENGTH_SHARE] = [1.2, 0.75];
 
 const AMONG = `FROM memory_text WHERE memory_text MATCH ?1 AND rowid BETWEEN ?2 AND ?3
@@ -31,7 +31,7 @@ const MATCHES = `SELECT rowid AS n ${AMONG}`;
 const COUNT = `SELECT count(*) AS rows ${AMONG}`;
 
 export class VisibleText {
-  /** The keys that the reader sees, ascending, in pieces. */
+  /** The keys that the reader sees, ascending, in chunks. */
   readonly #chunks: [first: number, last: number, keys: string][] = [];
   readonly #size: number;
   readonly #averageWords: number;
@@ -59,7 +59,6 @@ export class VisibleText {
     this.#averageWords = words / Math.max(1, keys.length);
   }
 
-  /** As `FullText.search`. */
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const isWhole = this.#size <= this.limits.scoreAll;
     const counted = terms
@@ -81,7 +80,6 @@ export class VisibleText {
     return { terms: weighted, matches: [...found.values()] };
   }
 
-  /** As `FullText.rarity`. */
   rarity(word: string): number {
     return rarityOf(this.#size, this.#rowsWith(word));
   }
