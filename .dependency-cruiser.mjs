@@ -40,7 +40,7 @@ export const LIBRARY = [
   ...["define", "built-in", "agents", "strategies", "registry", "authoring"],
 ];
 
-/** The folders of an actor and of the library, and what each imports of the others. The shell, in the files beside them, imports all. */
+/** The folders of an actor and of the library, and what each imports of the others. The shell, in the files beside them, imports all. Each folder except `core` may import the types of the actor's context. */
 const PARTS = {
   library: Object.fromEntries(LIBRARY.map((folder, index) => [folder, LIBRARY.slice(0, index)])),
   [CONVERSATION]: {
@@ -129,10 +129,21 @@ const partRules = Object.entries(PARTS).flatMap(([actor, parts]) =>
     from: { path: under([`${actor}/${part}`]) },
     to: {
       path: under([actor]),
-      pathNot: under([part, ...above].map((folder) => `${actor}/${folder}`)),
+      pathNot: [
+        under([part, ...above].map((folder) => `${actor}/${folder}`)),
+        ...(part === "core" ? [] : [`^src/${actor}/context\\.ts$`]),
+      ],
     },
   })),
 );
+
+const contextRules = [CONVERSATION, COORDINATOR].map((actor) => ({
+  name: `${actor.replace("agents/", "")}-context`,
+  comment: `The context of ${actor} has types only, so it imports of the actor only core.`,
+  severity: "error",
+  from: { path: `^src/${actor}/context\\.ts$` },
+  to: { path: under([actor]), pathNot: under([`${actor}/core`]) },
+}));
 
 /** Everything with a place: the root, the client, and the layers, of which some actors have parts. */
 const PLACED = [
@@ -170,6 +181,7 @@ export default {
     },
     ...layerRules,
     ...partRules,
+    ...contextRules,
     {
       name: "layer-client",
       comment: "What runs in a browser imports shared code, types of ports and model, and the protocol only.",

@@ -19,6 +19,7 @@ import type { SqlRow, SqlValue } from "../../src/ports/sql-database.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 import { localExecutor } from "../../test/support/local-executor.ts";
+import { noMail } from "../../test/support/no-mail.ts";
 
 /** A turn: `rounds` replies that call a tool `calls` times each, and an answer. */
 export interface Line {
@@ -122,8 +123,7 @@ async function runIn(database: MeteredDatabase, { effect, rounds, calls, size }:
     executor: localExecutor(code, clock),
     gate: allowAll,
     armWakeup: async () => undefined,
-    send: async () => undefined,
-    announce: () => [],
+    ...noMail,
     publish: (frames) => {
       for (const { type } of frames) if (type === "turn.completed" || type === "turn.failed") end(type);
     },

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
 import {
   MAX_ACTIVE_TURNS,
   MAX_CALLS_PER_REPLY,
@@ -44,7 +45,6 @@ import {
   turnRow,
 } from "../../src/agents/conversation/core/turn-events.ts";
 import { waitOf, works } from "../../src/agents/conversation/core/waits.ts";
-import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
 import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";

@@ -26,15 +26,14 @@ function backupOf(
   { runtime, queries }: Life,
 ): ConversationBackup {
   const registry = new Registry(code);
-  return new ConversationBackup({
+  const context: ConstructorParameters<typeof ConversationBackup>[0] = {
     ...{ database, keyValue, clock, runtime, queries, attachments: null },
-    wakeup: { arm: async () => undefined, disarm: () => undefined },
     importedChain: (_tenant, chain, path) =>
       importedChain({ code, registry, mayReceiveKey: () => true, mayReach: () => true }, chain, path),
     owner: () => ({ tenant: ADMIN.tenant, conversationId: "conv_01JH0000000000000000000000" }),
-    announce: () => [],
-    publish: async () => undefined,
-  });
+    listing: { announce: () => [], publish: async () => undefined },
+  };
+  return new ConversationBackup(context, { arm: async () => undefined, disarm: () => undefined });
 }
 
 async function linesOf(stage: Stage, life: Life): Promise<string[]> {

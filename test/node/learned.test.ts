@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { OutcomeHandler } from "../../src/agents/base/mailbox/handlers.ts";
-import { takeLearnedAnswers } from "../../src/agents/conversation/learned-answers.ts";
+import { takeAnswers } from "../../src/agents/conversation/mailbox-handlers.ts";
 import { defineLibrary } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
@@ -23,10 +23,10 @@ test("LEARNED-2 an agent that takes nothing is noted, and the turn stays complet
   (await room.request()).answer("Hi.");
   await room.until(({ type }) => type === "turn.finalized");
   const { memoryExtractionRunId: operationId } = room.turn(id);
-  const handlers: OutcomeHandler[] = [];
-  takeLearnedAnswers({ outcomes: (_, handler) => void handlers.push(handler) }, room.runtime);
+  const handlers = new Map<string, OutcomeHandler>();
+  takeAnswers({ outcomes: (type, handler) => void handlers.set(type, handler) }, room.runtime);
   const released: (void | Promise<void>)[] = [];
-  handlers[0]?.({
+  handlers.get("memory.extracted")?.({
     envelope: {
       operationId: operationId ?? "",
       from: { kind: "conversation", tenant: "acme", id: room.runtime.state.record.id },

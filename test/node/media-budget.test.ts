@@ -1,13 +1,11 @@
 /** The memory for media in model calls: alone, and in real calls of a conversation on a virtual clock. */
+
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { MediaBudget } from "../../src/adapters/resilience/media-budget.ts";
-import {
-  type ConversationMedia,
-  conversationMedia,
-  MediaReads,
-} from "../../src/agents/conversation/effects/media.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
+import { conversationMedia, MediaReads } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";

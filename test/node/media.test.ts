@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PIECE_BYTES } from "../../src/adapters/gateway/request-body.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
 import {
-  type ConversationMedia,
   checkMedia,
   MAX_MEDIA_BYTES,
   MediaReads,

@@ -108,7 +108,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     history: () => [],
     said: () => [],
     finished: unused,
-    invite: unused,
+    ...{ agent: unused, run: unused, invite: unused, waitUntil: unused },
     compaction: { turnOf: unused, history: unused, report: unused },
     preview: () => preview,
     inlineBytes: () => MAX_OUTPUT_BYTES,

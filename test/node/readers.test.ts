@@ -7,7 +7,7 @@ import type { Client, ConnectionMemory } from "../../src/agents/base/sockets/cli
 import { createOutflows, Outflow, stallMs } from "../../src/agents/base/sockets/outflow.ts";
 import { NEW_FLOW, SocketReader } from "../../src/agents/base/sockets/socket-reader.ts";
 import { Stall } from "../../src/agents/base/sockets/stall.ts";
-import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/inbound/connections.ts";
+import { type ConnectionContext, receiveFrame } from "../../src/agents/conversation/inbound/connections.ts";
 import { ConversationReaders } from "../../src/agents/conversation/inbound/readers.ts";
 import { messageOf } from "../../src/agents/conversation/inbound/requests.ts";
 import { MAX_READERS } from "../../src/agents/conversation/inbound/socket-limits.ts";
@@ -105,17 +105,20 @@ function conversation(texts: readonly string[] = [], counter = new CostCounter()
   });
   const clients = () => sockets.filter(({ closed }) => closed === undefined).map(({ client }) => client);
   const live = () =>
-    new ConversationReaders({
-      runtime,
-      queries: new ConversationQueries(runtime.store),
-      clock,
+    new ConversationReaders(
+      {
+        runtime,
+        queries: new ConversationQueries(runtime.store),
+        clock,
+        clients,
+        expireAt: async () => undefined,
+        waitUntil: () => undefined,
+      },
       outflows,
-      clients,
-      onExpiring: () => undefined,
-    });
+    );
   let readers = live();
   runtime.create(recordOf(PLAIN_CHAIN));
-  const startTurn: ConnectionPorts["startTurn"] = (principal, input) =>
+  const startTurn: ConnectionContext["startTurn"] = (principal, input) =>
     runtime.accept(messageOf(principal, input));
   return {
     clock,
@@ -151,7 +154,7 @@ function conversation(texts: readonly string[] = [], counter = new CostCounter()
     /** Takes a frame from the client of a socket, as the door does. */
     async receive(socket: Socket, frame: object): Promise<void> {
       // SAFETY: frames need these ports only.
-      const ports = { readers: readers.sockets, startTurn, clock } as unknown as ConnectionPorts;
+      const ports = { readers: readers.sockets, startTurn, clock } as unknown as ConnectionContext;
       await receiveFrame(ports, socket.client, JSON.stringify(frame));
     },
     seqs: () => {

@@ -79,12 +79,14 @@ function open() {
   };
   const shell = new ActorShell(core, {
     clock: new VirtualClock(),
-    transaction: (body) => {
-      const result = database.transaction(body);
-      if (platform.losesAnswers) throw new Error("The answer of the commit is lost.");
-      return result;
+    database: {
+      transaction: (body) => {
+        const result = database.transaction(body);
+        if (platform.losesAnswers) throw new Error("The answer of the commit is lost.");
+        return result;
+      },
+      isInTransaction: () => database.isInTransaction(),
     },
-    isInTransaction: () => database.isInTransaction(),
     armWakeup: async () => {
       platform.armed += 1;
     },
@@ -98,11 +100,13 @@ function open() {
       log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.length}`);
       if (platform.breaksOnPublish) throw new Error("The reader is broken.");
     },
-    start: (effects) => {
-      for (const { entry } of effects) log.push(`started ${entry}`);
-    },
-    abort: (keys) => {
-      for (const key of keys) log.push(`aborted ${key}`);
+    effects: {
+      start: (effects) => {
+        for (const { entry } of effects) log.push(`started ${entry}`);
+      },
+      abort: (keys) => {
+        for (const key of keys) log.push(`aborted ${key}`);
+      },
     },
   });
   return { shell, database, log, platform, rows };

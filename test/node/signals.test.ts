@@ -135,14 +135,15 @@ class Room {
       stops: new Stops({
         runtime: room.runtime,
         queries: room.queries,
-        stateFor: () => room.runtime.state,
-        checkSpeaker: () => undefined,
+        access: { stateFor: () => room.runtime.state, checkSpeaker: () => undefined },
       }),
-      checkSpeaker,
-      stem: () => stemOf(systemIds.ulid()),
-      pause: () => {
-        this.pauses += 1;
-        return systemClock.sleep(0);
+      access: { checkSpeaker },
+      ids: systemIds,
+      clock: {
+        sleep: (milliseconds) => {
+          this.pauses += 1;
+          return systemClock.sleep(milliseconds);
+        },
       },
     }),
   ) {}
@@ -509,15 +510,19 @@ describe("the wake-up of the active window", () => {
     const room = await Room.create();
     const put = Promise.withResolvers<void>();
     let disarmed = 0;
-    const projection = new UsageProjection({
-      clock: systemClock,
-      state: () => ({ ...room.runtime.state, usage: { ...NO_USAGE, calls: 1 } }),
-      directory: () => ({ putUsage: async () => put.resolve() }) as unknown as Directory,
-      isDue: () => isDue,
-      disarm: () => {
-        disarmed += 1;
+    const state = { ...room.runtime.state, usage: { ...NO_USAGE, calls: 1 } };
+    const projection = new UsageProjection(
+      {
+        clock: systemClock,
+        runtime: { state, dueIn: isDue ? 0 : null },
+        directory: () => ({ putUsage: async () => put.resolve() }) as unknown as Directory,
       },
-    });
+      {
+        disarm: () => {
+          disarmed += 1;
+        },
+      },
+    );
     projection.changed();
     projection.wake();
     await put.promise;

@@ -8,6 +8,7 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { ATTEMPT_TIMEOUT_MS } from "../../src/agents/base/mailbox/mailbox-limits.ts";
+import type { RuntimeContext } from "../../src/agents/conversation/context.ts";
 import {
   MAX_RESUME_PAUSE_MS,
   MODEL_ATTEMPTS,
@@ -16,7 +17,7 @@ import { resumePause } from "../../src/agents/conversation/core/isolation.ts";
 import { conversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { AGENT_TIMEOUT_MS, agentPart } from "../../src/agents/conversation/inbound/create-conversation.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
-import { type ConversationPorts, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { OBJECT_TIMEOUT_MS, objectsInTime } from "../../src/attachments/objects-in-time.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
@@ -116,12 +117,12 @@ class World {
   #life = new MortalClock(this.clock);
   runtime: ConversationRuntime;
 
-  private constructor(private readonly ports: Partial<ConversationPorts>) {
+  private constructor(private readonly ports: Partial<RuntimeContext>) {
     this.runtime = this.#begin();
   }
 
-  static async open(ports: (world: World) => Partial<ConversationPorts> = () => ({})): Promise<World> {
-    const given: Partial<ConversationPorts> = {};
+  static async open(ports: (world: World) => Partial<RuntimeContext> = () => ({})): Promise<World> {
+    const given: Partial<RuntimeContext> = {};
     const world = new World(given);
     Object.assign(given, ports(world));
     world.runtime = world.#begin();
@@ -327,7 +328,10 @@ describe("MAIL-5 another actor that is silent for ever", () => {
       });
       const body = { operationId: `op_${seededIds(1, clock).ulid()}`, type: "work", body: {} };
       return {
-        announce: () => [mailbox.send({ ...body, to: { kind: "agent", tenant: "test", id: "silent" } })],
+        listing: {
+          announce: () => [mailbox.send({ ...body, to: { kind: "agent", tenant: "test", id: "silent" } })],
+          note: async () => undefined,
+        },
       };
     });
     await world.clock.advance(0);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Client } from "../../src/agents/base/sockets/client.ts";
 import { DeltaBuffer } from "../../src/agents/conversation/effects/delta-buffer.ts";
-import { type ConnectionPorts, openConnection } from "../../src/agents/conversation/inbound/connections.ts";
+import { type ConnectionContext, openConnection } from "../../src/agents/conversation/inbound/connections.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
@@ -60,7 +60,7 @@ describe("CONN-5 a connection whose opening fails", () => {
       readers: { closed: () => undefined },
       connections: () => 1,
       clock: new VirtualClock(),
-    } as unknown as ConnectionPorts;
+    } as unknown as ConnectionContext;
     openConnection(ports, client, ADA);
     expect(closed).toEqual([[code, error.code]]);
     expect(sent.map((text) => JSON.parse(text).data.code)).toEqual([error.code]);

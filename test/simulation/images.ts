@@ -1,5 +1,5 @@
 /** The images of simulated users, in an object store that can fail and lose objects. */
-import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
 import { ATTACHMENT_SCHEME } from "../../src/attachments/attachment.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";

@@ -5,10 +5,10 @@ import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import type { ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
 import { createOutflows } from "../../src/agents/base/sockets/outflow.ts";
+import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
 import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
-import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
-import type { ConnectionPorts } from "../../src/agents/conversation/inbound/connections.ts";
+import type { ConnectionContext } from "../../src/agents/conversation/inbound/connections.ts";
 import { Ingress } from "../../src/agents/conversation/inbound/ingress.ts";
 import { ConversationReaders } from "../../src/agents/conversation/inbound/readers.ts";
 import { Stops } from "../../src/agents/conversation/inbound/stops.ts";
@@ -24,7 +24,6 @@ import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { endsTurn } from "../../src/protocol/frames.ts";
-import { stemOf } from "../../src/protocol/ids.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { noMail } from "../support/no-mail.ts";
@@ -106,7 +105,7 @@ export class Life implements Caller {
   readonly clock: MortalClock;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
-  readonly ports: ConnectionPorts;
+  readonly ports: ConnectionContext;
   readonly stops: Stops;
   readonly ingress: SignalDoor;
   readonly submit: Submit;
@@ -134,29 +133,30 @@ export class Life implements Caller {
     const submit: Submit = (results) => this.runtime.results.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
-    this.followers = new ConversationReaders({
-      runtime: this.runtime,
-      queries: this.queries,
-      clock: this.clock,
-      outflows: createOutflows(),
-      clients: () => actor.connections(),
-      // Authority never expires here.
-      onExpiring: () => undefined,
-    });
+    this.followers = new ConversationReaders(
+      {
+        runtime: this.runtime,
+        queries: this.queries,
+        clock: this.clock,
+        clients: () => actor.connections(),
+        // Authority never expires here.
+        expireAt: async () => undefined,
+        waitUntil: () => undefined,
+      },
+      createOutflows(),
+    );
     this.stops = new Stops({
       runtime: this.runtime,
       queries: this.queries,
-      stateFor: () => this.runtime.state,
-      checkSpeaker: () => undefined,
+      access: { stateFor: () => this.runtime.state, checkSpeaker: () => undefined },
     });
     this.ports = this.#connectionPorts();
     const { ids, variant } = actor.surroundings;
     const ingress = new Ingress({
       runtime: this.runtime,
       stops: this.stops,
-      checkSpeaker: () => undefined,
-      stem: () => stemOf(ids.ulid()),
-      pause: () => this.clock.sleep(0),
+      access: { checkSpeaker: () => undefined },
+      ...{ ids, clock: this.clock },
     });
     this.ingress = variant.ingress?.(ingress) ?? ingress;
   }
@@ -279,16 +279,19 @@ export class Life implements Caller {
     const { variant, directory } = this.actor.surroundings;
     const put = directory(this);
     const putUsage = variant.directory?.(put) ?? put;
-    return new UsageProjection({
-      state: () => this.runtime.state,
-      // SAFETY: the projection uses only these members.
-      directory: () => ({ putUsage }) as Directory,
-      clock: this.clock,
-      isDue: () => this.runtime.dueIn !== null,
-      disarm: () => {
-        if (this.alive) this.actor.disarm();
+    return new UsageProjection(
+      {
+        runtime: this.runtime,
+        // SAFETY: the projection uses only these members.
+        directory: () => ({ putUsage }) as Directory,
+        clock: this.clock,
       },
-    });
+      {
+        disarm: () => {
+          if (this.alive) this.actor.disarm();
+        },
+      },
+    );
   }
 
   /** Crosses a port of this life. */
@@ -343,7 +346,7 @@ export class Life implements Caller {
   }
 
   /** Same values as in the actor's class on the platform. */
-  #connectionPorts(): ConnectionPorts {
+  #connectionPorts(): ConnectionContext {
     const { runtime, clock, followers } = this;
     return {
       cursor: (_principal, start) => followers.cursor(start),

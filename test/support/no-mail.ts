@@ -1,7 +1,32 @@
-/** Ports of a conversation that sends no envelopes and that nobody lists. */
-import type { ConversationPorts } from "../../src/agents/conversation/runtime.ts";
+/** The context of a conversation that sends nothing, runs no workflows, and finds no memories. */
+import type { RuntimeContext } from "../../src/agents/conversation/context.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
 
-export const noMail: Pick<ConversationPorts, "send" | "announce"> = {
+const unknown = async (_: unknown, id: string): Promise<never> => {
+  throw new DramatisError("NOT_FOUND", `There is no agent "${id}".`);
+};
+
+export const noMail: Pick<
+  RuntimeContext,
+  | ("send" | "withdraw" | "discard" | "room" | "listing" | "approvals" | "onUsage")
+  | ("agent" | "run" | "invite" | "waitUntil" | "resultStores")
+> = {
   send: async () => undefined,
-  announce: () => [],
+  withdraw: () => undefined,
+  discard: () => undefined,
+  room: () => ({ envelopes: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }),
+  listing: { announce: () => [], note: async () => undefined },
+  approvals: { note: async () => undefined, publish: async () => undefined },
+  onUsage: () => undefined,
+  agent: async () => ({
+    offerMemories: async () => ({ ok: true, value: [] }),
+    searchMemories: async () => ({ ok: true, value: { matches: [], semantic: "none" } }),
+  }),
+  run: unknown,
+  invite: unknown,
+  waitUntil: () => undefined,
+  resultStores: {
+    keeper: { keep: async () => ({ lost: "this conversation stores no results." }) },
+    sender: () => Promise.reject(new Error("No sender has a result.")),
+  },
 };

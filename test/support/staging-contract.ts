@@ -75,7 +75,7 @@ async function openHost(
       gate: allowAll,
       ...defined({ turnLimit }),
       ...noMail,
-      announce: () => [announced],
+      listing: { announce: () => [announced], note: async () => undefined },
       armWakeup: (milliseconds) => {
         keyValue.put(ARMED, milliseconds);
         return platform;

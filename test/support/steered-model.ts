@@ -92,6 +92,7 @@ export class SteeredConversation {
       defaultProfile: STEERED,
     };
     this.runtime = new ConversationRuntime({
+      ...noMail,
       database,
       keyValue: new NodeKeyValue(database),
       clock,
@@ -114,7 +115,6 @@ export class SteeredConversation {
       ),
       agent: async () => this.#memory,
       gate: allowAll,
-      ...noMail,
       ...defined({ turnLimit }),
       invite: async (_record, id) => {
         this.asked.push(id);

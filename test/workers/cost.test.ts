@@ -82,7 +82,7 @@ type Cost = CostCounter["cost"];
 class CountedConversation {
   readonly counter = new CostCounter();
   runtime: ConversationRuntime;
-  announce = noMail.announce;
+  announce = noMail.listing.announce;
   #ended = () => {};
 
   constructor(
@@ -171,7 +171,7 @@ class CountedConversation {
       executor: localExecutor(code, systemClock),
       gate: allowAll,
       ...noMail,
-      announce: (record) => this.announce(record),
+      listing: { announce: (record) => this.announce(record), note: async () => undefined },
       armWakeup: async () => undefined,
       publish: (frames: Frame[]) => {
         if (frames.some(({ type }) => type === "turn.completed" || type === "turn.failed")) this.#ended();

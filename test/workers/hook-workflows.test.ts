@@ -160,6 +160,7 @@ test("HOOKRUN-1 a start that is repeated with another input finds the run", asyn
   const play = new Play(script());
   const operation = newOperationId();
   const runs = new HookRuns({
+    waitUntil: () => undefined,
     clock: systemClock,
     run: (tenant, id) => durableActor<CoordinatorApi>(env, { kind: "coordinator", tenant, id }),
   });

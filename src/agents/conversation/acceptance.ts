@@ -4,47 +4,33 @@
  * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
  *        messages.
  */
-import type { Clock } from "../../ports/clock.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
+import { type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
+import type { RuntimeContext } from "./context.ts";
+import type { ConversationUnit } from "./conversation-core.ts";
 import { checkTurnSchemas } from "./core/planning/schema-check.ts";
-import type { Signal, UserMessage } from "./core/signals.ts";
-import type { ConversationState } from "./core/state.ts";
-import type { Transition } from "./core/transition.ts";
-import type { Turn } from "./core/turn.ts";
-import { type ConversationMedia, checkNewMedia, hasMedia } from "./effects/media.ts";
+import type { UserMessage } from "./core/signals.ts";
+import { checkNewMedia, hasMedia } from "./effects/media.ts";
 import { checkRepeated, repliedMessage, startedTurn } from "./inbound/message-checks.ts";
+import type { ConversationDatabase } from "./store/conversation-database.ts";
 
-export interface AcceptancePorts {
-  clock: Pick<Clock, "now">;
-  store: {
-    turn(n: number): Turn | null;
-    turnOfKey(caller: UserMessage["caller"], key: string, correlationId?: string): number | undefined;
-  };
-  /** Absent where attachments are not stored. */
-  media?: ConversationMedia;
-  /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
-  turnLimit?: RateLimit;
+interface AcceptanceContext extends Pick<RuntimeContext, "clock" | "media" | "turnLimit"> {
+  store: Pick<ConversationDatabase, "turn" | "turnOfKey">;
 }
 
 /** The unit of work that takes a message. */
-export interface AcceptingUnit {
-  readonly base: ConversationState | null;
-  readonly state: ConversationState;
-  readonly commits: readonly { readonly transition: Transition }[];
-  stage(signals: readonly Signal[]): void;
-}
+type AcceptingUnit = Pick<ConversationUnit, "base" | "state" | "commits" | "stage">;
 
 export class Acceptance {
   #bucket: TokenBucket | null;
   /** Turns that were staged and counted before. */
   #prepaid = 0;
 
-  constructor(private readonly ports: AcceptancePorts) {
-    this.#bucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
+  constructor(private readonly context: AcceptanceContext) {
+    this.#bucket = context.turnLimit === undefined ? null : tokenBucket(context.turnLimit);
   }
 
   /** Checks a message's content and schemas. Throws what is wrong with them. Returns a promise for attachments only. */
@@ -53,7 +39,7 @@ export class Acceptance {
     checkTurnSchemas(signal.data);
     // Before the key is looked up for good: nothing may come between that and the commit.
     if (!hasMedia(content)) return undefined;
-    return checkNewMedia(content, this.ports.media, () => this.#turnOfKey(signal) !== undefined);
+    return checkNewMedia(content, this.context.media, () => this.#turnOfKey(signal) !== undefined);
   }
 
   /** As `check`. Throws `UNSUPPORTED` for attachments: their check is asynchronous. */
@@ -94,7 +80,7 @@ export class Acceptance {
   }
 
   #stage(unit: AcceptingUnit, signal: UserMessage, checkRate: (turns: number) => void): StartedTurn {
-    const turnOf = (n: number) => unit.state.active.get(n) ?? this.ports.store.turn(n);
+    const turnOf = (n: number) => unit.state.active.get(n) ?? this.context.store.turn(n);
     const known = this.#turnOfKey(signal);
     if (known !== undefined) return startedTurn(checkRepeated(turnOf(known), signal), true);
     const replied = repliedMessage(signal.data.replyToMessageId, turnOf, unit.state.record);
@@ -116,16 +102,16 @@ export class Acceptance {
 
   #take(turns: number): void {
     if (turns === 0 || this.#bucket === null) return;
-    this.#bucket = takeToken(this.#bucket, turns, this.ports.clock.now()).bucket;
+    this.#bucket = takeToken(this.#bucket, turns, this.context.clock.now()).bucket;
   }
 
   #turnOfKey({ id, correlationId, caller }: UserMessage): number | undefined {
-    return id === undefined ? undefined : this.ports.store.turnOfKey(caller, id, correlationId);
+    return id === undefined ? undefined : this.context.store.turnOfKey(caller, id, correlationId);
   }
 
   /** Throws `RATE_LIMITED` if the bucket has not as many turns. */
   #checkRate(turns: number): void {
-    const now = this.ports.clock.now();
+    const now = this.context.clock.now();
     let bucket = this.#bucket;
     for (let turn = 0; bucket !== null && turn < turns; turn++) {
       const taken = takeToken(bucket, 1, now);

@@ -6,13 +6,9 @@
  * BACKUP-4  Keys of handles are not exported: a handle is good for the conversation that gave it out.
  */
 import { z } from "zod";
-import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import { schemas } from "../../memory/session/schemas.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
-import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { VersionChain } from "../../protocol/definitions.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { participantSchema } from "../../protocol/participants.ts";
@@ -35,6 +31,7 @@ import {
 } from "../base/backup/lines.ts";
 import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
+import type { ActorContext } from "./context.ts";
 import { runningExtractions } from "./core/hooks.ts";
 import { type ConversationIdentity, type ConversationState, runningCompactions } from "./core/state.ts";
 import { checkKeeper } from "./inbound/access.ts";
@@ -44,23 +41,11 @@ import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 import type { StoredTurn } from "./store/turn-reading.ts";
 
-export interface BackupPorts {
-  clock: Clock;
-  database: ActorDatabase;
-  keyValue: KeyValue;
+interface BackupContext
+  extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "importedChain" | "owner"> {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
-  wakeup: Wakeup;
-  /** `null` where attachments are not stored. */
-  attachments: AttachmentStore | null;
-  /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
-  importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
-  /** The tenant and the id in the actor's name. */
-  owner(): { tenant: string; conversationId: string };
-  /** Announces a conversation that lists contain, in the current transaction. Returns the wake-ups. */
-  announce(record: ConversationIdentity): readonly Promise<void>[];
-  /** Puts the conversation's entry into the directory. */
-  publish(): Promise<void>;
+  listing: Pick<ActorContext["listing"], "announce" | "publish">;
 }
 
 /** Rows that are read at once. */
@@ -134,11 +119,14 @@ const attachmentSchema = z.strictObject({
 });
 
 export class ConversationBackup {
-  constructor(private readonly ports: BackupPorts) {}
+  constructor(
+    private readonly context: BackupContext,
+    private readonly wakeup: Wakeup,
+  ) {}
 
   /** Returns the lines of the conversation. Throws `NOT_FOUND`, `FORBIDDEN`, `CONFLICT` while it has work. */
   export(principal: Principal): ReadableStream<Uint8Array> {
-    const { state } = this.ports.runtime;
+    const { state } = this.context.runtime;
     checkKeeper(state.record, principal);
     checkIdle(state);
     return linesStream(this.#lines(state));
@@ -146,7 +134,7 @@ export class ConversationBackup {
 
   /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for a line that is wrong. */
   async import(principal: Principal, given: ImportPart): Promise<void> {
-    const { database, keyValue, runtime, wakeup, owner } = this.ports;
+    const { database, keyValue, runtime, owner } = this.context;
     checkMayImport(principal.tenant === owner().tenant ? principal : { roles: [] });
     const { from, lines, isLast } = checkPart(given);
     if (runtime.exists || runtime.store.tombstone() !== undefined)
@@ -155,7 +143,7 @@ export class ConversationBackup {
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
     for (const [index, line] of parsed.entries()) await this.#prepare(from + index, line);
     const sent = database.transaction(() => {
-      const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: this.ports.clock.now(), record: null };
+      const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: this.context.clock.now(), record: null };
       if (begun.next !== from)
         throw new DramatisError(
           "CONFLICT",
@@ -163,7 +151,7 @@ export class ConversationBackup {
         );
       if (from === 1) {
         runtime.store.createTables();
-        void wakeup.arm(ABANDONED_MS);
+        void this.wakeup.arm(ABANDONED_MS);
       }
       for (const [index, line] of parsed.entries())
         atLine(from + index, () => this.#take(from + index, line, begun));
@@ -172,24 +160,24 @@ export class ConversationBackup {
       return isLast ? this.#finish(begun, parsed.at(-1)) : [];
     });
     await Promise.all(sent);
-    if (isLast && runtime.state.record.listed !== false) await this.ports.publish();
+    if (isLast && runtime.state.record.listed !== false) await this.context.listing.publish();
   }
 
   /** Removes an import that does not go on. Returns the milliseconds until the next call; `null` where none is open. */
   wake(): number | null {
-    const begun = this.ports.keyValue.get<Begun>(IMPORT);
-    if (begun === undefined || this.ports.runtime.exists) return null;
-    const left = begun.at + ABANDONED_MS - this.ports.clock.now();
+    const begun = this.context.keyValue.get<Begun>(IMPORT);
+    if (begun === undefined || this.context.runtime.exists) return null;
+    const left = begun.at + ABANDONED_MS - this.context.clock.now();
     if (left > 0) return left;
     this.#clear();
-    void this.ports.attachments
-      ?.deleteAll(this.ports.owner())
+    void this.context.attachments
+      ?.deleteAll(this.context.owner())
       .catch((error: unknown) => console.error(error));
     return null;
   }
 
   async *#lines(state: ConversationState): AsyncGenerator<unknown> {
-    const { runtime, keyValue, clock, attachments } = this.ports;
+    const { runtime, keyValue, clock, attachments } = this.context;
     const { store } = runtime;
     const { seq: newest } = state;
     const { id, tenant, fingerprint: _fingerprint, agents, ...record } = state.record;
@@ -229,7 +217,7 @@ export class ConversationBackup {
 
   /** Throws `CONFLICT` if the conversation went on while it was exported: the file would be of two states. */
   #checkUnchanged(newest: number): void {
-    const { runtime } = this.ports;
+    const { runtime } = this.context;
     if (runtime.exists && runtime.state.seq === newest) return;
     throw new DramatisError("CONFLICT", "The conversation has changed during its export. Export it again.", {
       retriable: true,
@@ -249,25 +237,25 @@ export class ConversationBackup {
 
   async #attach(attachment: unknown): Promise<void> {
     const { base64, ...info } = validate(attachmentSchema, attachment, "/attachment", "The attachment");
-    await this.ports.attachments?.put(this.ports.owner(), { ...info, bytes: fromBase64(base64) });
+    await this.context.attachments?.put(this.context.owner(), { ...info, bytes: fromBase64(base64) });
   }
 
   /** Returns the record with versions that its tenant may have. */
   async #checked(value: unknown): Promise<unknown> {
     const { agents } = validate(recordSchema, value, "", "The record");
-    const { tenant } = this.ports.owner();
+    const { tenant } = this.context.owner();
     const checked: unknown[] = [];
     for (const [index, { chain, ...agent }] of agents.entries())
       checked.push({
         ...agent,
-        chain: await this.ports.importedChain(tenant, chain, `/agents/${index}/chain`),
+        chain: await this.context.importedChain(tenant, chain, `/agents/${index}/chain`),
       });
     // The other members stay as they are, in their order.
     return Object.assign({}, value, { agents: checked });
   }
 
   #take(number: number, line: Record<string, unknown>, begun: Begun): void {
-    const { keyValue, runtime } = this.ports;
+    const { keyValue, runtime } = this.context;
     const { store } = runtime;
     if (number === 1) {
       checkHeader(line, "conversation");
@@ -310,7 +298,7 @@ export class ConversationBackup {
     { next, record: read }: Begun,
     last: Record<string, unknown> | undefined,
   ): readonly Promise<void>[] {
-    const { keyValue, runtime, queries, owner } = this.ports;
+    const { keyValue, runtime, queries, owner } = this.context;
     const { store } = runtime;
     const end = z.strictObject({ end: z.strictObject({ lines: z.literal(next - 1) }) });
     if (!end.safeParse(last).success || read === null)
@@ -329,11 +317,11 @@ export class ConversationBackup {
         "The file has not the lines of one conversation: its journal, turns and events do not fit together.";
       throw new DramatisError("INVALID_INPUT", message, { cause });
     }
-    return record.listed === false ? [] : this.ports.announce(record);
+    return record.listed === false ? [] : this.context.listing.announce(record);
   }
 
   #clear(): void {
-    const { database, keyValue } = this.ports;
+    const { database, keyValue } = this.context;
     dropOwnTables({ database, keyValue });
     deleteValues({ database, keyValue }, [...CONVERSATION_KEYS, IMPORT]);
   }

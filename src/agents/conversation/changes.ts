@@ -1,31 +1,24 @@
 /** The changes that callers make to a conversation itself: its stops, its settings, its participants and its end. */
-import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import type { RateLimit } from "../../shared/token-bucket.ts";
 import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
+import type { RuntimeContext } from "./context.ts";
+import type { ConversationShell } from "./conversation-core.ts";
 import type { EraseEntry } from "./core/erase-entry.ts";
-import type { AgentDeleted, Join, Leave, Signal, Update } from "./core/signals.ts";
+import type { AgentDeleted, Join, Leave, Update } from "./core/signals.ts";
 import type { Stop } from "./core/stop-signals.ts";
-import type { Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
+import type { ConversationDatabase } from "./store/conversation-database.ts";
 
-export interface ChangesPorts {
-  clock: Pick<Clock, "now">;
-  /** Rate of changes; absent = no limit. */
-  limit: RateLimit | undefined;
-  preview(signals: readonly Signal[]): Transition;
-  commit(signals: readonly Signal[]): Promise<void>;
-  /** As `ConversationDatabase.turnOfKey`. */
-  turnOfKey(caller: Stop["caller"], key: string, correlationId?: string): number | undefined;
-  /** Returns the function that notes a change of the participants for the lists; `undefined` where lists do not contain the conversation. */
-  relist(): (() => Promise<void>) | undefined;
+interface ChangesContext extends Pick<RuntimeContext, "clock" | "changeLimit" | "listing"> {
+  shell: Pick<ConversationShell, "state" | "preview" | "commit">;
+  store: Pick<ConversationDatabase, "turnOfKey">;
 }
 
 export class ConversationChanges {
   readonly #rate: ChangeRate;
 
-  constructor(private readonly ports: ChangesPorts) {
-    this.#rate = new ChangeRate(ports.limit, ports.clock);
+  constructor(private readonly context: ChangesContext) {
+    this.#rate = new ChangeRate(context.changeLimit, context.clock);
   }
 
   /**
@@ -33,7 +26,8 @@ export class ConversationChanges {
    * is durable.
    */
   async cancelTurn({ n, status, error }: Turn, stop: Stop): Promise<void> {
-    if (status === "active") await this.ports.commit([{ type: "conversation.cancel", turn: n, ...stop }]);
+    if (status === "active")
+      await this.context.shell.commit([{ type: "conversation.cancel", turn: n, ...stop }]);
     else if (error?.code !== "CANCELLED")
       throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
   }
@@ -66,22 +60,24 @@ export class ConversationChanges {
    * `planLeave` do. Resolves when that is durable, and will reach the lists.
    */
   async changeParticipants(signal: Join | Leave | AgentDeleted): Promise<void> {
-    await this.#change(signal, this.ports.relist());
+    const { shell, listing } = this.context;
+    const isListed = shell.state?.record.listed !== false;
+    await this.#change(signal, isListed ? () => listing.note() : undefined);
   }
 
   /** Erases an entry of a turn that is over. Resolves when that is durable. */
   erase(signal: EraseEntry): Promise<void> {
-    return this.ports.commit([signal]);
+    return this.context.shell.commit([signal]);
   }
 
   /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
   async #change(signal: ChangeSignal, before?: () => Promise<void>): Promise<void> {
     if (this.#isSeen(signal)) return;
-    const planned = this.ports.preview([signal]);
+    const planned = this.context.shell.preview([signal]);
     await this.#rate.commit(signal, planned, () => {
       // If the commit fails, the directory gets the same once more.
       const noted = planned.entries.length === 0 ? undefined : before?.();
-      const committed = this.ports.commit([signal]);
+      const committed = this.context.shell.commit([signal]);
       return noted === undefined ? committed : Promise.all([committed, noted]).then(() => undefined);
     });
   }
@@ -89,7 +85,7 @@ export class ConversationChanges {
   /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` where its id has started a turn. */
   #isSeen(signal: ChangeSignal): boolean {
     const { id, supplied } = ("origin" in signal ? signal.origin : undefined) ?? {};
-    const seen = id === undefined ? undefined : this.ports.turnOfKey(signal.caller, id, supplied);
+    const seen = id === undefined ? undefined : this.context.store.turnOfKey(signal.caller, id, supplied);
     if (seen === undefined || seen === 0) return seen !== undefined;
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",

@@ -1,5 +1,4 @@
 /** The core of a conversation, as its shell calls it: decisions, store, and the effects that a state calls for. */
-import type { Ids } from "../../ports/ids.ts";
 import { BUDGET_LEASE } from "../../protocol/budget-lease.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
@@ -7,6 +6,9 @@ import type { Caller } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
+import type { ActorShell } from "../base/runtime/shell.ts";
+import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
+import type { RuntimeContext } from "./context.ts";
 import { type CallEnvelope, callEnvelopes, endedCalls } from "./core/call-envelopes.ts";
 import { originOf } from "./core/caller.ts";
 import type { PlanInput, StoredTurns } from "./core/decisions.ts";
@@ -36,27 +38,21 @@ import type { ConversationDatabase } from "./store/conversation-database.ts";
 export interface ConversationCommit extends Commit<ConversationState> {
   readonly transition: Transition;
   readonly row: JournalRow;
+  /** The commit changes the calls that wait for people, or who may answer them. */
+  readonly changesWaiting: boolean;
 }
 
-export interface PlanningPorts
-  extends Pick<
-    PlanInput,
-    | "gate"
-    | "calls"
-    | "agentTurns"
-    | "clientToolTimeoutMs"
-    | "approvalTimeoutMs"
-    | "inProgress"
-    | "summaryInProgress"
-    | "sizesAfter"
-    | "requestTokens"
-    | "room"
-  > {
-  ids: Ids;
-  /** Called in the transaction of each commit that changes the calls which wait for people, or who may answer them. */
-  waitingChanged?: () => void;
+export type ConversationShell = ActorShell<ConversationState, Signal, Transition, ConversationCommit, Effect>;
+
+/** A unit of work of a conversation. */
+export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition, ConversationCommit, Effect>;
+
+interface CoreContext
+  extends Pick<RuntimeContext, "ids" | "gate" | "calls" | "agentTurns" | "clientToolTimeoutMs">,
+    Pick<RuntimeContext, "approvalTimeoutMs" | "room" | "approvals">,
+    Required<Pick<PlanInput, "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens">> {
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` while none may. */
-  drainFrom?: (state: ConversationState) => number | null;
+  drainFrom(state: ConversationState): number | null;
 }
 
 export class ConversationCore
@@ -67,13 +63,13 @@ export class ConversationCore
   /** `wokeAt` is the time at which this life of the actor began. */
   constructor(
     private readonly store: ConversationDatabase,
-    private readonly ports: PlanningPorts,
+    private readonly context: CoreContext,
     private readonly wokeAt: number,
   ) {}
 
   dueIn(state: ConversationState, now: number): number | null {
     const work = dueIn(state, now, this.wokeAt);
-    const drain = this.ports.drainFrom?.(state) ?? null;
+    const drain = this.context.drainFrom(state);
     if (drain === null) return work;
     return Math.min(work ?? Number.POSITIVE_INFINITY, Math.max(0, drain - now));
   }
@@ -84,25 +80,14 @@ export class ConversationCore
 
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
-    const { ids, gate, ...optional } = this.ports;
-    const { calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress } =
-      optional;
-    const { sizesAfter, requestTokens, room: roomLeft } = optional;
-    const room = roomLeft && (() => reading(roomLeft));
+    const { ids, gate, calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, room } = this.context;
+    const { inProgress, summaryInProgress, sizesAfter, requestTokens } = this.context;
     const input = {
-      now,
-      gate,
+      ...{ now, gate, inProgress, summaryInProgress, sizesAfter, requestTokens },
       newStem: () => stemOf(ids.ulid()),
       turns: storedTurns(this.store),
-      ...defined({
-        calls,
-        agentTurns,
-        clientToolTimeoutMs,
-        approvalTimeoutMs,
-        inProgress,
-        summaryInProgress,
-      }),
-      ...defined({ sizesAfter, requestTokens, room }),
+      room: () => reading(room),
+      ...defined({ calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs }),
     };
     try {
       const planned = signals.reduce<Transition>((current, signal) => {
@@ -122,8 +107,9 @@ export class ConversationCore
   write(before: ConversationState, transition: Transition, now: number): ConversationCommit | null {
     if (transition.entries.length === 0) return null;
     const written = this.store.commit(transition, now);
-    if (changesWaiting(before, written.state, transition)) this.ports.waitingChanged?.();
-    return { before, transition, ...written };
+    const isWaitChanged = changesWaiting(before, written.state, transition);
+    if (isWaitChanged) this.context.approvals.note().catch((error: unknown) => console.error(error));
+    return { before, transition, ...written, changesWaiting: isWaitChanged };
   }
 
   withdrawals({ before, state, transition }: ConversationCommit): readonly Withdrawal[] {
@@ -144,7 +130,7 @@ export class ConversationCore
   }
 
   #numbered(envelope: CallEnvelope): NewEnvelope {
-    return { operationId: `op_${this.ports.ids.ulid()}`, ...envelope };
+    return { operationId: `op_${this.context.ids.ulid()}`, ...envelope };
   }
 
   /** Returns the newest request of each lease that a commit has changed. */

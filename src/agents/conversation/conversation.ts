@@ -8,7 +8,6 @@
  */
 
 import type { Connection, ConnectionContext, WSMessage } from "agents";
-import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
@@ -57,25 +56,24 @@ import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { durableActor } from "../base/lookup/durable-actors.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
+import { calledRun } from "./call-results.ts";
+import type { ConversationClassPorts } from "./context.ts";
 import { checkOpen } from "./core/life.ts";
 import { CALL_TURN, type ConversationState } from "./core/state.ts";
-import { Entrance } from "./entrance.ts";
-import { CallEnds } from "./inbound/call-ends.ts";
 import { isReadable } from "./inbound/client-frames.ts";
 import { admit, openConnection, receiveFrame } from "./inbound/connections.ts";
 import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./inbound/requests.ts";
 import { KeptConversation } from "./kept-conversation.ts";
-import { ConversationParts } from "./parts.ts";
-import type { ConversationClassPorts } from "./ports.ts";
+import { takeEnvelopes } from "./mailbox-handlers.ts";
+import { CallEnds } from "./operation-results.ts";
+import { connected, givenContext } from "./parts.ts";
 import { usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
 import { wholeAnswer } from "./reads/whole-answer.ts";
-import { calledRun } from "./workflow-calls.ts";
 
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -94,7 +92,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   RunCallerApi &
   WholeResultApi &
   DeferApi {
-  const shared = { outflows: createOutflows() };
+  const outflows = createOutflows();
   return class Conversation
     extends KeptConversation<Env>
     implements
@@ -111,66 +109,37 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
-    readonly #parts = new ConversationParts({
-      ...ports,
-      ...durableStorage(this.ctx.storage),
-      clock: systemClock,
-      ids: systemIds,
-      shared,
-      gateway: ports.gateway(this.env),
-      executor: ports.executor(this.env),
-      exporter: ports.exporter(this.env),
-      log: ports.log(this.env),
-      attachments: ports.attachments(this.env),
-      resultStores: {
-        keeper: new ResultKeeper({
-          ...{ store: ports.attachments(this.env), maxBytes: ports.maxAttachmentBytes, clock: systemClock },
-        }),
-        sender: (address) => durableActor<WholeResultApi>(this.env as object, address),
-      },
-      directory: () => ports.directory(this.env),
-      stores: () => ports.stores(this.env),
-      owner: () => this.ownName(),
-      conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
-      run: (tenant, id) => ports.actors(this.env).coordinator(tenant, id),
-      mailbox: () => this.mailbox,
-      agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
-      location: ports.location,
-      importedChain: (...given) => ports.importedChain(this.env, ...given),
-      clients: () => this.#clients(),
-      waitUntil: (work) => this.ctx.waitUntil(work),
-    });
-    readonly #runtime = this.#parts.runtime;
+    readonly #context = connected(
+      givenContext(ports, this.env, this.mailbox, {
+        ...durableStorage(this.ctx.storage),
+        clock: systemClock,
+        ids: systemIds,
+        name: () => this.name,
+        owner: () => this.ownName(),
+        clients: () => this.getConnections<ConnectionMemory>(),
+        waitUntil: (work) => this.ctx.waitUntil(work),
+      }),
+      outflows,
+    );
+    readonly #runtime = this.#context.runtime;
     readonly #ends = new CallEnds(this.#runtime.results);
-    readonly #queries = this.#parts.queries;
-    readonly #readers = this.#parts.readers;
-    readonly #entrance = new Entrance({
-      clock: systemClock,
-      ids: systemIds,
-      parts: this.#parts,
-      name: () => this.name,
-      agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
-      conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
-      location: ports.location,
-      clients: () => this.#clients(),
-    });
     readonly #guard = new ConnectionGuard({
       connectionOf: (socket) => this.#connectionOf(socket),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
       isReadable,
-      admit: (client, message) => admit(this.#entrance.connections, client, message),
-      receive: (client, message) => receiveFrame(this.#entrance.connections, client, message),
+      admit: (client, message) => admit(this.#context.connections, client, message),
+      receive: (client, message) => receiveFrame(this.#context.connections, client, message),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.lifecycle.use(this.#parts.wakeups);
+      this.lifecycle.use(this.#context.wakeups);
       this.lifecycle.use(this.#guard);
-      this.#parts.takeEnvelopes(this.mailbox);
+      takeEnvelopes(this.mailbox, this.#context);
     }
 
-    protected override get parts() {
-      return this.#parts;
+    protected override get context() {
+      return this.#context;
     }
 
     protected override get mailboxKind() {
@@ -188,9 +157,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     override async onStart(): Promise<void> {
       await this.startUnlessRefused(async () => {
         if (this.#runtime.exists) {
-          this.#readers.sockets.restore(this.#runtime.state.seq);
-          this.#entrance.expel();
-        } else this.#parts.removal.resume();
+          this.#context.readers.sockets.restore(this.#runtime.state.seq);
+          this.#context.expel();
+        } else this.#context.removal.resume();
         await this.#runtime.wake();
       });
     }
@@ -198,7 +167,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async create(principal: Principal, input: CreateConversation) {
       return asResult(() => {
         this.checkPlace();
-        return this.#entrance.create(principal, input);
+        return this.#context.requests.create(principal, input);
       });
     }
 
@@ -212,7 +181,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async update(principal: Principal, input: UpdateConversation) {
       return asResult(async () => {
-        this.#entrance.checkSpeaker(principal);
+        this.#context.access.checkSpeaker(principal);
         const { turns: order, budget, orchestration } = validate(updateSchema, input);
         const caller = { type: "user", userId: principal.subject } as const;
         await this.#runtime.changes.update({ caller, ...defined({ order, budget, orchestration }) });
@@ -222,21 +191,21 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async checkSpeaker(principal: Principal) {
       return asDone(() => {
-        this.#entrance.checkSpeaker(principal);
+        this.#context.access.checkSpeaker(principal);
         checkOpen(this.#runtime.state);
       });
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
-      return asResult(() => this.#entrance.accept(principal, input));
+      return asResult(() => this.#context.requests.accept(principal, input));
     }
 
     async runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>> {
       return asResult(async () => {
-        const { turnId } = await this.#entrance.accept(principal, input);
-        const turn = this.#queries.requireTurn(this.#runtime.state, turnId);
+        const { turnId } = await this.#context.requests.accept(principal, input);
+        const turn = this.#context.queries.requireTurn(this.#runtime.state, turnId);
         const ended = turn.status === "active" ? await this.#runtime.ends.next(turnId) : turn;
-        return this.#queries.view(this.#runtime.state, ended);
+        return this.#context.queries.view(this.#runtime.state, ended);
       });
     }
 
@@ -247,74 +216,81 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       untilWaiting?: boolean,
     ) {
       const target = { principal, encoding, ...defined({ untilWaiting }) };
-      return asResult(() => this.#readers.streamTurn(target, () => this.#entrance.accept(principal, input)));
+      return asResult(() =>
+        this.#context.readers.streamTurn(target, () => this.#context.requests.accept(principal, input)),
+      );
     }
 
     async submitToolResults(principal: Principal, results: ToolSubmission[]) {
-      return asResult(() => this.#entrance.submit(principal, results));
+      return asResult(() => this.#context.requests.submit(principal, results));
     }
 
     async resolveApproval(principal: Principal, operationId: string, answer: ApprovalAnswer) {
-      return asResult(() => this.#entrance.approve(principal, operationId, answer));
+      return asResult(() => this.#context.requests.approve(principal, operationId, answer));
     }
 
     async cancelTurn(principal: Principal, turnId: string, options: StopOptions = {}) {
-      return asResult(() => this.#entrance.stops.cancelTurn(principal, turnId, options));
+      return asResult(() => this.#context.stops.cancelTurn(principal, turnId, options));
     }
 
     async cancel(principal: Principal, options: StopOptions = {}) {
-      return asResult(() => this.#entrance.stops.cancel(principal, options));
+      return asResult(() => this.#context.stops.cancel(principal, options));
     }
 
     async resume(principal: Principal, options: StopOptions = {}) {
-      return asResult(() => this.#entrance.stops.resume(principal, options));
+      return asResult(() => this.#context.stops.resume(principal, options));
     }
 
     async complete(principal: Principal, options: StopOptions = {}) {
-      return asResult(() => this.#entrance.stops.complete(principal, options));
+      return asResult(() => this.#context.stops.complete(principal, options));
     }
 
     async addParticipant(principal: Principal, participant: NewParticipant) {
-      return asResult(() => this.#entrance.participants.add(principal, participant));
+      return asResult(() => this.#context.participants.add(principal, participant));
     }
 
     async removeParticipant(principal: Principal, participant: Participant) {
-      return asDone(() => this.#entrance.participants.remove(principal, participant));
+      return asDone(() => this.#context.participants.remove(principal, participant));
     }
 
     async ingest(principal: Principal, signals: unknown): Promise<Result<SignalResult[]>> {
       return asResult(async () => {
-        this.#entrance.checkSpeaker(principal);
-        return this.#entrance.ingress.ingest(principal, signals);
+        this.#context.access.checkSpeaker(principal);
+        return this.#context.ingress.ingest(principal, signals);
       });
     }
 
     async messages(principal: Principal, options?: PageOptions) {
-      return this.#read(principal, (state) => this.#queries.messages(state, options));
+      return this.#read(principal, (state) => this.#context.queries.messages(state, options));
     }
 
     async turns(principal: Principal, options?: PageOptions) {
-      return this.#read(principal, () => this.#queries.turns(options));
+      return this.#read(principal, () => this.#context.queries.turns(options));
     }
 
     async turn(principal: Principal, turnId: string) {
-      return this.#read(principal, (state) => this.#queries.turn(state, turnId));
+      return this.#read(principal, (state) => this.#context.queries.turn(state, turnId));
     }
 
     async traceTurn(principal: Principal, turnId?: string, invitedBy?: string) {
-      return this.#read(principal, (state) => this.#queries.trace(state, turnId, { principal, invitedBy }));
+      return this.#read(principal, (state) =>
+        this.#context.queries.trace(state, turnId, { principal, invitedBy }),
+      );
     }
 
     async journal(principal: Principal, options?: JournalPageOptions) {
-      return this.#read(principal, (state) => this.#queries.journal(state, options));
+      return this.#read(principal, (state) => this.#context.queries.journal(state, options));
     }
 
     async subscribe(principal: Principal, options: SubscribeOptions) {
       return this.#read(principal, (state) => {
         const { turnId, encoding, from, untilWaiting } = validate(subscribeSchema, options);
-        const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
+        const turn = turnId === undefined ? undefined : this.#context.queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        return this.#readers.stream({ from: position, turnId, untilWaiting }, { principal, encoding });
+        return this.#context.readers.stream(
+          { from: position, turnId, untilWaiting },
+          { principal, encoding },
+        );
       });
     }
 
@@ -323,7 +299,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async pastTurns(request: PastTurnsRequest): Promise<Result<PastTurns>> {
-      return asResult(() => this.#queries.pastTurns(this.#runtime.state, request));
+      return asResult(() => this.#context.queries.pastTurns(this.#runtime.state, request));
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {
@@ -387,7 +363,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
       const { entrance, principal } = readEntrance(request) ?? {};
       // The SDK sends its messages before `onConnect`, so only readers of the conversation may get them (DOOR-3).
-      return entrance === "sdk" && principal !== undefined && this.#entrance.mayRead(principal);
+      return entrance === "sdk" && principal !== undefined && this.#context.access.mayRead(principal);
     }
 
     override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
@@ -397,25 +373,21 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return;
       }
       const { principal, options } = entrance;
-      openConnection(this.#entrance.connections, connection, principal, options);
+      openConnection(this.#context.connections, connection, principal, options);
       const { expiresAt } = principal;
-      if (expiresAt !== undefined && connection.state !== null) await this.#parts.expireAt(expiresAt);
+      if (expiresAt !== undefined && connection.state !== null) await this.#context.expireAt(expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
-      await receiveFrame(this.#entrance.connections, connection, message);
+      await receiveFrame(this.#context.connections, connection, message);
     }
 
     override onClose(connection: Client): void {
-      this.#readers.sockets.closed(connection);
+      this.#context.readers.sockets.closed(connection);
     }
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
-    }
-
-    #clients(): Iterable<Client> {
-      return this.getConnections<ConnectionMemory>();
     }
 
     /** The SDK tags each socket with its connection's id. */
@@ -425,7 +397,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     #read<Value>(principal: Principal, body: (state: ConversationState) => Value): Promise<Result<Value>> {
-      return asResult(() => body(this.#entrance.stateFor(principal)));
+      return asResult(() => body(this.#context.access.stateFor(principal)));
     }
   };
 }

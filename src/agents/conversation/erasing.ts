@@ -9,11 +9,6 @@
  * ERASE-8  The agents of the conversation are told: what they learned from the entry alone goes.
  */
 import { attachmentIdOf } from "../../attachments/attachment.ts";
-import type { AttachmentStore } from "../../attachments/attachment-store.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import {
   calledConversationId,
@@ -29,9 +24,9 @@ import { plainText } from "../../shared/content.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
-import type { Projection } from "../base/projections/projection.ts";
 import { Removal, type RemovalStep } from "../base/removal/removal.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
+import type { ActorContext } from "./context.ts";
 import type { Erasure } from "./core/erase-entry.ts";
 import { isErased, withoutItem, withoutQuotes } from "./core/erasure.ts";
 import { extractionOf } from "./core/hooks.ts";
@@ -42,18 +37,9 @@ import { checkKeeper } from "./inbound/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { quotingTurns, TO_REMOVE } from "./store/entry-eraser.ts";
 
-export interface ErasingPorts {
-  clock: Clock;
-  database: ActorDatabase;
-  keyValue: KeyValue;
+interface ErasingContext
+  extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "listing" | "conversation"> {
   runtime: ConversationRuntime;
-  wakeup: Wakeup;
-  /** `null` where attachments are not stored. */
-  attachments: AttachmentStore | null;
-  /** The conversation's entry in the directory. */
-  listing: Pick<Projection, "note" | "publish">;
-  /** Finds the actor of another conversation of the tenant. */
-  conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "remove">>;
 }
 
 /** The number of things that the job removes at once. */
@@ -62,12 +48,15 @@ const BATCH = 50;
 export class Erasing {
   readonly #removal: Removal;
 
-  constructor(private readonly ports: ErasingPorts) {
+  constructor(
+    private readonly context: ErasingContext,
+    wakeup: Wakeup,
+  ) {
     this.#removal = new Removal({
-      clock: ports.clock,
-      wakeup: ports.wakeup,
+      clock: context.clock,
+      wakeup,
       left: () => this.#left(),
-      done: (name) => void ports.keyValue.delete(name),
+      done: (name) => void context.keyValue.delete(name),
       steps: () => this.#left().map((name) => this.#step(name)),
     });
   }
@@ -79,7 +68,7 @@ export class Erasing {
 
   /** Erases the entry with an id: of a message, or of an operation. Throws `NOT_FOUND`, `FORBIDDEN`, `CONFLICT` (ERASE-5). */
   async erase(principal: Principal, id: string): Promise<void> {
-    const { runtime } = this.ports;
+    const { runtime } = this.context;
     const { state } = runtime;
     checkKeeper(state.record, principal);
     const { turn, item } = this.#entry(id);
@@ -88,7 +77,7 @@ export class Erasing {
     const erasure = this.#erasure(state, turn, item);
     const armed = [this.#removal.note()];
     const isRenamed = erasure.title === true && state.record.listed !== false;
-    if (isRenamed) armed.push(this.ports.listing.note());
+    if (isRenamed) armed.push(this.context.listing.note());
     await runtime.changes.erase({
       type: "conversation.entry.erase",
       caller: { type: "user", userId: principal.subject },
@@ -96,14 +85,14 @@ export class Erasing {
       envelopes: this.#words(state, turn, item),
     });
     await Promise.all(armed);
-    if (isRenamed) void this.ports.listing.publish();
+    if (isRenamed) void this.context.listing.publish();
     void this.#removal.run();
   }
 
   /** Returns the item that an id names. Throws `NOT_FOUND`. */
   #entry(id: string): { turn: Turn; item: number } {
     const address = parseItemId(id);
-    const turn = address === null || address.prefix === "turn" ? null : this.ports.runtime.turn(address.n);
+    const turn = address === null || address.prefix === "turn" ? null : this.context.runtime.turn(address.n);
     const item = address?.item ?? 0;
     const isThere =
       turn?.stem === address?.stem &&
@@ -118,7 +107,7 @@ export class Erasing {
   }
 
   #erasure({ record }: ConversationState, turn: Turn, item: number): Erasure {
-    const { database, runtime } = this.ports;
+    const { database, runtime } = this.context;
     const changed = new Map([[turn.n, withoutItem(turn, item)]]);
     const queue = [{ turn, item }];
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
@@ -147,7 +136,7 @@ export class Erasing {
 
   /** Returns the word to each agent. */
   #words({ record: { id, tenant, agents } }: ConversationState, turn: Turn, item: number): NewEnvelope[] {
-    const entries = this.ports.runtime.store.journal.entriesOf(turn.firstSeq, turn.n, item);
+    const entries = this.context.runtime.store.journal.entriesOf(turn.firstSeq, turn.n, item);
     const body = { conversationId: id, turns: [{ turnId: turnId(turn), entries }] };
     return agents.map((agent) => ({
       operationId: newOperationId(),
@@ -158,12 +147,12 @@ export class Erasing {
   }
 
   #left(): string[] {
-    const { keyValue } = this.ports;
+    const { keyValue } = this.context;
     return Object.values(TO_REMOVE).flatMap((prefix) => keyValue.list(prefix, BATCH).map(([key]) => key));
   }
 
   #step(name: string): RemovalStep {
-    const { runtime, attachments, conversation } = this.ports;
+    const { runtime, attachments, conversation } = this.context;
     return {
       name,
       run: async () => {

@@ -8,7 +8,7 @@ import { asDone, asResult, DramatisError, type Result } from "../../shared/error
 import type { Principal } from "../../shared/principal.ts";
 import { noConversationAt } from "./inbound/access.ts";
 import { GuardedSessionAgent } from "./inbound/session-guard.ts";
-import type { ConversationParts } from "./parts.ts";
+import type { ConversationContext } from "./parts.ts";
 
 /** Milliseconds in which the SDK ends an actor that was destroyed. */
 const DESTROYED_WITHIN_MS = 1_000;
@@ -17,7 +17,7 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
   extends GuardedSessionAgent<Env>
   implements ConversationKeepingApi
 {
-  protected abstract get parts(): ConversationParts;
+  protected abstract get context(): ConversationContext;
 
   async remove(principal: Principal): Promise<Result<null>> {
     return asDone(() => this.#kept().removal.remove(principal));
@@ -30,7 +30,8 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
   async eraseEntry(principal: Principal, id: string): Promise<Result<null>> {
     return asDone(async () => {
       await this.#kept().erasing.erase(principal, id);
-      this.parts.forget();
+      this.context.queries.forget();
+      this.context.readers.forget();
     });
   }
 
@@ -41,13 +42,13 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
   async importLines(principal: Principal, part: ImportPart): Promise<Result<null>> {
     return asDone(() => {
       this.checkPlace();
-      return this.parts.backup.import(principal, part);
+      return this.context.backup.import(principal, part);
     });
   }
 
   /** Returns the parts of a conversation that is there. Throws `NOT_FOUND` with the words for one that a principal must not read. */
-  #kept(): ConversationParts {
-    if (this.parts.runtime.exists) return this.parts;
+  #kept(): ConversationContext {
+    if (this.context.runtime.exists) return this.context;
     throw noConversationAt(this.name);
   }
 
@@ -64,7 +65,7 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
    */
   protected async removeEmpty(): Promise<void> {
     await this.ctx.blockConcurrencyWhile(async () => {
-      if (this.parts.runtime.exists || this.isRefused || this.parts.removal.isDeleted) return;
+      if (this.context.runtime.exists || this.isRefused || this.context.removal.isDeleted) return;
       await this.destroy();
       // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
       await scheduler.wait(DESTROYED_WITHIN_MS);
@@ -73,7 +74,7 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
 
   /** A deleted conversation takes results and drops them. A run that invites an agent to it gets `NOT_FOUND`. */
   override async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
-    if (!this.isRefused && this.parts.removal.isDeleted && envelope.type !== AGENT_INVITE)
+    if (!this.isRefused && this.context.removal.isDeleted && envelope.type !== AGENT_INVITE)
       return { type: "done", result: null };
     return super.receive(envelope, attempt);
   }

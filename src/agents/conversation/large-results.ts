@@ -5,37 +5,22 @@
  *          excerpt of a result, the conversation reads the whole result from its sender before it takes the envelope.
  */
 import { excerptOf, isLarge, viewOfResult } from "../../attachments/large-result.ts";
-import type { ResultKeeper } from "../../attachments/result-keeper.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
 import { resolveId, resultAttachmentId } from "../../protocol/ids.ts";
-import type { ResultExcerpt, WholeResultApi } from "../../protocol/large-result.ts";
+import type { ResultExcerpt } from "../../protocol/large-result.ts";
 import type { RunCallAddress } from "../../protocol/run-call.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
+import type { LargeResultStores, StoredConversation } from "./context.ts";
 import { inlineBytes } from "./core/planning/results.ts";
-import type { ConversationState } from "./core/state.ts";
-import type { Turn } from "./core/turn.ts";
-
-/** The parts outside of the actor. */
-export interface LargeResultStores {
-  keeper: Pick<ResultKeeper, "keep">;
-  /** Finds the actor that sent an envelope. */
-  sender(address: ActorAddress): Promise<WholeResultApi>;
-}
-
-export interface LargeResultsPorts {
-  /** Absent if no result is stored. */
-  stores: LargeResultStores | undefined;
-  state(): ConversationState;
-  exists(): boolean;
-  /** Returns a turn, active or over; `null` for an unknown number. */
-  turn(n: number): Turn | null;
-}
 
 export class LargeResults {
-  constructor(private readonly ports: LargeResultsPorts) {}
+  constructor(
+    private readonly stores: LargeResultStores,
+    private readonly runtime: StoredConversation,
+  ) {}
 
   /** Returns the view of a result that the turn of its call has no room for; `undefined` if it has, or if no call waits for the result. */
   async viewOf(address: RunCallAddress, result: Json): Promise<JsonObject | undefined> {
@@ -67,12 +52,12 @@ export class LargeResults {
 
   /** Returns the call that takes the result of an attempt, also late (OP-6). A hook is no call. */
   #waiting({ operationId, attempt }: RunCallAddress) {
-    const found = resolveId(operationId, "op", this.ports.turn);
+    const found = resolveId(operationId, "op", this.runtime.turn);
     const operation = found?.turn.operations.find(({ item }) => item === found.item);
     if (found === null || operation?.attempt !== attempt) return undefined;
     const { status, effect, name } = operation;
     if (status === "cancelled") return effect === "once" ? { name, room: MAX_OUTPUT_BYTES } : undefined;
-    return status === "dispatched" ? { name, room: inlineBytes(this.ports.state(), found.turn) } : undefined;
+    return status === "dispatched" ? { name, room: inlineBytes(this.runtime.state, found.turn) } : undefined;
   }
 
   async #store(
@@ -81,9 +66,8 @@ export class LargeResults {
     excerpt: ResultExcerpt,
     read: (sender: LargeResultStores["sender"]) => Uint8Array | Promise<Uint8Array>,
   ): Promise<JsonObject> {
-    const { stores, state, exists } = this.ports;
-    if (stores === undefined) return viewOfResult(excerpt, { lost: "this conversation stores no results." });
-    const { tenant, id: conversationId } = state().record;
+    const { stores, runtime } = this;
+    const { tenant, id: conversationId } = runtime.state.record;
     const kept = await stores.keeper.keep(
       { tenant, conversationId },
       {
@@ -92,7 +76,7 @@ export class LargeResults {
         name: `${name}.json`,
         size: excerpt.bytes,
         read: () => read(stores.sender),
-        isDeleted: () => !exists(),
+        isDeleted: () => !runtime.exists,
       },
     );
     return viewOfResult(excerpt, kept);

@@ -13,41 +13,29 @@ import { checkPrices } from "../../library/registry/prices.ts";
 import { calledChain } from "../../library/tools/agent-tool.ts";
 import { boundedChain, withheldTools } from "../../library/tools/sub-agent.ts";
 import { NOTHING } from "../../model/spending.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Ids } from "../../ports/ids.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../protocol/agent-call.ts";
 import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
-import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
+import type { ActorAddress } from "../../protocol/envelope.ts";
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
-import { type LocationPolicy, separation } from "../../protocol/location-policy.ts";
+import { separation } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
 import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { AfterCommit } from "../base/mailbox/handlers.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
+import type { ActorContext, Find } from "./context.ts";
 import { resultEnvelope } from "./core/call-envelopes.ts";
 import { callerOf } from "./core/planning/agent-call.ts";
 import type { ConversationIdentity } from "./core/state.ts";
 import { agentPart, checkChainLength, severalOf } from "./inbound/create-conversation.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 
-export interface OpeningPorts {
-  clock: Clock;
-  ids: Ids;
-  keyValue: KeyValue;
-  transaction<Value>(body: () => Value): Value;
+interface OpeningContext
+  extends Pick<ActorContext, "clock" | "ids" | "keyValue" | "database" | "location" | "send" | "expel"> {
+  agent: Find<Pick<AgentApi, "persona">>;
   runtime: Pick<ConversationRuntime, "exists" | "state" | "begin" | "stageCreation" | "stageMessage">;
-  /** Finds the actor of an agent. */
-  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
-  /** Where the conversations of a tenant may live. */
-  location(tenant: string): LocationPolicy;
-  /** As `Mailbox.send`. */
-  send(envelope: NewEnvelope): Promise<void>;
-  /** Ends the connections of those who may not read the conversation any more. */
-  expel(): void;
 }
 
 /** The record of the conversation of a call, or why there is none. */
@@ -62,12 +50,12 @@ const FIRST_PAUSE_MS = 500;
 const OVER = "opening:over";
 
 export class Opening {
-  constructor(private readonly ports: OpeningPorts) {}
+  constructor(private readonly context: OpeningContext) {}
 
   /** Returns the record of the conversation that a call opens, as its agent is now, or why there is none. Throws `INVALID_INPUT`. */
   async read(call: AgentCallBody, from: ActorAddress, to: ActorAddress): Promise<Found> {
     checkAddress(call, from, to);
-    const { clock } = this.ports;
+    const { clock } = this.context;
     const until = Math.min(clock.now() + ASK_AGAIN_WITHIN_MS, call.deadline);
     for (let pause = FIRST_PAUSE_MS; ; pause *= 2) {
       const found = await asResult(() => this.#found(call, from));
@@ -86,14 +74,14 @@ export class Opening {
     found: Found,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { runtime, transaction } = this.ports;
+    const { runtime, database } = this.context;
     if (runtime.exists) {
       if (runtime.state.record.call?.operationId === call.operationId) return;
       throw new DramatisError("CONFLICT", "Another conversation has the id that this call would open.");
     }
     if (this.#isOver) return;
     try {
-      transaction(() => this.#begin(call, unwrap(found), afterCommit));
+      database.transaction(() => this.#begin(call, unwrap(found), afterCommit));
     } catch (error) {
       this.#refuse(call, from, error, afterCommit);
     }
@@ -106,7 +94,7 @@ export class Opening {
     to: ActorAddress,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { runtime, keyValue } = this.ports;
+    const { runtime, keyValue } = this.context;
     checkAddress(call, from, to);
     if (runtime.exists) {
       const { call: origin } = runtime.state.record;
@@ -126,7 +114,7 @@ export class Opening {
     to: ActorAddress,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { runtime, expel } = this.ports;
+    const { runtime, expel } = this.context;
     checkAddress(call, from, to);
     if (runtime.exists) {
       if (runtime.state.record.call?.from !== from.id) throw notCaller();
@@ -143,7 +131,7 @@ export class Opening {
 
   /** The call was stopped before it arrived, or has its answer: it is not opened any more. */
   get #isOver(): boolean {
-    return this.ports.keyValue.get<boolean>(OVER) ?? false;
+    return this.context.keyValue.get<boolean>(OVER) ?? false;
   }
 
   #begin(
@@ -151,7 +139,7 @@ export class Opening {
     record: ConversationIdentity,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { runtime } = this.ports;
+    const { runtime } = this.context;
     const { budget, content, correlationId, traceparent } = call;
     const unit = runtime.begin();
     runtime.stageCreation(unit, record, defined({ budget }));
@@ -172,7 +160,7 @@ export class Opening {
 
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
-    const { clock, agent } = this.ports;
+    const { clock, agent } = this.context;
     const { agentId, operationId, attempt, path, readers, readersSeq, requester } = call;
     const { deadline, caller, bounds, calls } = call;
     const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, agentId)));
@@ -180,7 +168,7 @@ export class Opening {
     if (projectId === undefined)
       throw new DramatisError("FORBIDDEN", `The agent "${agentId}" shares no project with its caller.`);
     const id = calledConversationId(operationId, attempt, jurisdictionOf(from));
-    const apart = separation(id, agentId, this.ports.location(tenant));
+    const apart = separation(id, agentId, this.context.location(tenant));
     if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
     const called = calledChain(bounds === undefined ? chain : boundedChain(agentId, chain, bounds));
     const withheld = bounds && withheldTools(chain, bounds);
@@ -208,7 +196,7 @@ export class Opening {
     thrown: unknown,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { clock, ids, keyValue, send } = this.ports;
+    const { clock, ids, keyValue, send } = this.context;
     const { code, message, retriable } = toErrorData(thrown);
     if (retriable && clock.now() < call.deadline) throw thrown;
     keyValue.put(OVER, true);

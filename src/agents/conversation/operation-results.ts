@@ -1,51 +1,56 @@
 /** The results of tools that come to a conversation from outside: of a client, by a handle, or of an executor that lost the actor. */
 import { NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { type Amounts, NOTHING } from "../../model/spending.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { AgentOutcome } from "../../protocol/agent-call.ts";
+import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../protocol/agent-call.ts";
 import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
-import type { TaskResult, ToolResult } from "../../protocol/executor-api.ts";
+import {
+  type TaskResult,
+  type ToolResult,
+  taskErrorSchema,
+  taskResultSchema,
+} from "../../protocol/executor-api.ts";
 import { operationId, resolveId, turnId } from "../../protocol/ids.ts";
 import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import { workflowErrorSchema, workflowResultSchema } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import { validate } from "../../shared/validation.ts";
+import type { RuntimeContext, StoredConversation } from "./context.ts";
+import type { ConversationShell } from "./conversation-core.ts";
 import { extractionOf, hookOperation } from "./core/hooks.ts";
 import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
 import { isAnswered } from "./core/planning/approval.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
 import { answeredBy } from "./core/shown-call.ts";
-import type { ApprovalResolved, EffectSignal, Signal } from "./core/signals.ts";
-import { type ConversationState, chainOf } from "./core/state.ts";
+import type { ApprovalResolved, EffectSignal } from "./core/signals.ts";
+import { chainOf } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
-import type { RunEnd } from "./inbound/call-ends.ts";
 import type { Handles } from "./inbound/handles.ts";
 import { operationAt } from "./inbound/message-checks.ts";
 import type { LargeResults } from "./large-results.ts";
+import type { ConversationDatabase } from "./store/conversation-database.ts";
 
-export interface OperationResultsPorts {
-  clock: Pick<Clock, "now">;
+/** The end of the run of a call. */
+interface RunEnd {
+  operationId: string;
+  attempt: number;
+  result: ToolResult;
+  spent?: Amounts;
+}
+
+interface ResultsContext extends Pick<RuntimeContext, "clock"> {
   handles: Handles;
   large: Pick<LargeResults, "viewOf">;
-  shell: {
-    tick(signals: readonly Signal[]): void;
-    retryUnsaved(): void;
-    commit(signals: readonly Signal[]): Promise<void>;
-  };
-  /** Returns the state. Throws `NOT_FOUND` before the conversation was created. */
-  state(): ConversationState;
-  store: {
-    hasLateResult(operationId: string): boolean;
-    askingConversation(operationId: string): string | undefined;
-  };
-  /** Returns a turn, active or over; `null` for an unknown number. */
-  turn(n: number): Turn | null;
+  shell: Pick<ConversationShell, "tick" | "retryUnsaved" | "commit">;
+  runtime: StoredConversation;
+  store: Pick<ConversationDatabase, "hasLateResult" | "askingConversation">;
 }
 
 export class OperationResults {
-  constructor(private readonly ports: OperationResultsPorts) {}
+  constructor(private readonly context: ResultsContext) {}
 
   /**
    * Commits results of tools that the client ran, all or none. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for
@@ -53,14 +58,14 @@ export class OperationResults {
    * continue is armed.
    */
   async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
-    void this.ports.state();
-    this.ports.shell.tick([{ type: "conversation.cmd.expire" }]);
+    void this.context.runtime.state;
+    this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
     const found = results.map((outcome) => ({
-      ...operationAt(outcome.operationId, (n) => this.ports.turn(n)),
+      ...operationAt(outcome.operationId, this.context.runtime.turn),
       outcome,
     }));
     const fresh = found.filter(({ operation, outcome }) => !isRepeated(operation, outcome));
-    await this.ports.shell.commit(
+    await this.context.shell.commit(
       fresh.map(({ turn, operation: { item }, outcome }) => ({
         type: "conversation.tool.submitted",
         turn: turn.n,
@@ -79,31 +84,31 @@ export class OperationResults {
     id: string,
     answer: Pick<ApprovalResolved, "approved" | "caller" | "reason">,
   ): Promise<{ turn: Turn; operation: Operation }> {
-    this.ports.shell.tick([{ type: "conversation.cmd.expire" }]);
-    const find = () => operationAt(id, (n) => this.ports.turn(n));
+    this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
+    const find = () => operationAt(id, this.context.runtime.turn);
     const { turn, operation } = find();
     if (isAnswered(operation, answer.approved)) return { turn, operation };
     const address = { turn: turn.n, item: operation.item };
-    await this.ports.shell.commit([{ type: "conversation.approval.resolved", ...address, ...answer }]);
+    await this.context.shell.commit([{ type: "conversation.approval.resolved", ...address, ...answer }]);
     return find();
   }
 
   /** Returns who may answer the request of an operation; `undefined` for an unknown operation. */
   answeredBy(id: string): AnsweredBy | undefined {
-    const found = resolveId(id, "op", (n) => this.ports.turn(n));
+    const found = resolveId(id, "op", this.context.runtime.turn);
     const operation = found?.turn.operations.find(({ item }) => item === found.item);
     if (found === null || operation === undefined) return undefined;
-    return answeredBy(this.ports.state().record, found.turn, operation);
+    return answeredBy(this.context.runtime.state.record, found.turn, operation);
   }
 
   /** Returns the conversation of a called agent that asks for an approval by this id, or has asked; `undefined` for other ids. */
   askingConversation(id: string): string | undefined {
-    return this.ports.store.askingConversation(id);
+    return this.context.store.askingConversation(id);
   }
 
   /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for one that waits for no result of a client. */
   checkClientCall(id: string): void {
-    const { operation } = operationAt(id, (n) => this.ports.turn(n));
+    const { operation } = operationAt(id, this.context.runtime.turn);
     if (operation.target === "client" && isOpen(operation)) return;
     throw new DramatisError("CONFLICT", "The call waits for no result of a client, or not any more.");
   }
@@ -113,28 +118,30 @@ export class OperationResults {
    * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
    */
   async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
-    this.ports.shell.retryUnsaved();
+    this.context.shell.retryUnsaved();
     const hook = this.#hookAt(operationId);
     if (hook !== undefined) {
       if (!("result" in ended) || hook.attempt !== attempt) return;
       if (!takesByName(hook.operation, ended.result, hook.recoveries)) return;
       const { n, item } = hook;
-      await this.ports.shell.commit([
+      await this.context.shell.commit([
         { type: "conversation.tool.completed", turn: n, item, attempt, ...ended },
       ]);
       return;
     }
-    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const { turn, operation } = operationAt(operationId, this.context.runtime.turn);
     const { item, status } = operation;
     const address = { turn: turn.n, item, attempt };
     if ("deferred" in ended) {
-      await this.ports.shell.commit([{ type: "conversation.tool.deferred", ...address, ...ended.deferred }]);
+      await this.context.shell.commit([
+        { type: "conversation.tool.deferred", ...address, ...ended.deferred },
+      ]);
       return;
     }
     const { result } = ended;
     if (status === "cancelled") await this.#noteLate(turn, operation, result);
     else if (takesByName(operation, result, turn.recoveries))
-      await this.ports.shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
+      await this.context.shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
   }
 
   /**
@@ -145,15 +152,15 @@ export class OperationResults {
     { operationId, attempt, spent = NOTHING }: { operationId: string; attempt: number; spent?: Amounts },
     outcome: AgentOutcome,
   ): Promise<void> {
-    this.ports.shell.retryUnsaved();
+    this.context.shell.retryUnsaved();
     const address = { operationId, attempt };
-    const view = "text" in outcome ? await this.ports.large.viewOf(address, outcome.text) : undefined;
-    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const view = "text" in outcome ? await this.context.large.viewOf(address, outcome.text) : undefined;
+    const { turn, operation } = operationAt(operationId, this.context.runtime.turn);
     const { item, status } = operation;
     if (status !== "dispatched" || operation.attempt !== attempt) return;
     const { n, agentId } = turn;
     const seen = view === undefined ? outcome : { text: "", view };
-    await this.ports.shell.commit([
+    await this.context.shell.commit([
       { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome: seen, spent },
     ]);
   }
@@ -163,17 +170,17 @@ export class OperationResults {
    * for an unknown operation. Resolves when the end is durable.
    */
   async takeRunEnd({ operationId, attempt, result: given, spent }: RunEnd): Promise<void> {
-    this.ports.shell.retryUnsaved();
+    this.context.shell.retryUnsaved();
     const view = given.success
-      ? await this.ports.large.viewOf({ operationId, attempt }, given.result ?? null)
+      ? await this.context.large.viewOf({ operationId, attempt }, given.result ?? null)
       : undefined;
     const result = view === undefined ? given : { ...given, result: view };
-    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const { turn, operation } = operationAt(operationId, this.context.runtime.turn);
     const { item, status, target } = operation;
     if (target !== "workflow" || status !== "dispatched" || operation.attempt !== attempt) return;
     const { n, agentId } = turn;
     const transient = result.error?.retriable === true || undefined;
-    await this.ports.shell.commit([
+    await this.context.shell.commit([
       {
         type: "conversation.tool.completed",
         ...{ turn: n, item, attempt, agentId, result },
@@ -189,13 +196,13 @@ export class OperationResults {
   async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
     if (this.#hookAt(operationId) !== undefined)
       throw new DramatisError("INVALID_INPUT", "A hook cannot defer its result. Return it.");
-    const { operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const { operation } = operationAt(operationId, this.context.runtime.turn);
     if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
     if (!isOpen(operation) || awaitsApproval(operation) || operation.attempt !== attempt)
       throw new DramatisError("CONFLICT", "The operation does not wait for this attempt any more.");
-    const { tenant, id: conversationId } = this.ports.state().record;
-    const expiresAt = this.ports.clock.now() + expiresInMs;
-    const handle = await this.ports.handles.give({ tenant, conversationId, operationId, expiresAt });
+    const { tenant, id: conversationId } = this.context.runtime.state.record;
+    const expiresAt = this.context.clock.now() + expiresInMs;
+    const handle = await this.context.handles.give({ tenant, conversationId, operationId, expiresAt });
     return { handle, expiresAt };
   }
 
@@ -205,17 +212,17 @@ export class OperationResults {
    * becomes a note to the model (OP-6) all the same. Resolves when the result is durable.
    */
   async complete(handle: unknown, outcome: ToolOutcome): Promise<CompletedOperation> {
-    const claim = await this.ports.handles.check(handle, this.ports.state().record);
+    const claim = await this.context.handles.check(handle, this.context.runtime.state.record);
     const { operationId } = claim;
-    this.ports.shell.tick([{ type: "conversation.cmd.expire" }]);
-    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
-    const now = this.ports.clock.now();
+    this.context.shell.tick([{ type: "conversation.cmd.expire" }]);
+    const { turn, operation } = operationAt(operationId, this.context.runtime.turn);
+    const now = this.context.clock.now();
     if (isGivenUp(operation) && claim.expiresAt > now)
       await this.#noteLate(turn, operation, clientResult(operation, outcome));
     if (!hasOutcome(operation, outcome)) {
       checkExpiry(claim, now);
       const { item } = operation;
-      await this.ports.shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
+      await this.context.shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
     }
     return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
   }
@@ -224,9 +231,13 @@ export class OperationResults {
   isLate(outcome: EffectSignal): boolean {
     if (outcome.type !== "conversation.tool.completed" || !outcome.result.success) return false;
     const { turn: n, item } = outcome;
-    if (this.ports.state().active.has(n) || extractionOf(this.ports.state(), n)?.item === item) return false;
+    if (
+      this.context.runtime.state.active.has(n) ||
+      extractionOf(this.context.runtime.state, n)?.item === item
+    )
+      return false;
     try {
-      const operation = this.ports.turn(n)?.operations.find((one) => one.item === item);
+      const operation = this.context.runtime.turn(n)?.operations.find((one) => one.item === item);
       return operation?.status === "cancelled" && operation.effect === "once";
     } catch (error) {
       console.error(error);
@@ -237,19 +248,19 @@ export class OperationResults {
   /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
   async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
     const id = operationId(turn, item);
-    if (effect !== "once" || !result.success || this.ports.store.hasLateResult(id)) return;
+    if (effect !== "once" || !result.success || this.context.store.hasLateResult(id)) return;
     const { n, agentId: sessionId } = turn;
     const late = { turn: n, item, sessionId, operationId: id, name, result };
-    await this.ports.shell.commit([{ type: "conversation.tool.late", ...late }]);
+    await this.context.shell.commit([{ type: "conversation.tool.late", ...late }]);
   }
 
   /** Returns the hook that runs as an operation with this id. */
   #hookAt(id: string) {
-    const found = resolveId(id, "op", (n) => this.ports.turn(n));
+    const found = resolveId(id, "op", this.context.runtime.turn);
     if (found === null) return undefined;
     const { turn, item } = found;
-    const { contextAssembly, memoryExtraction } = chainOf(this.ports.state().record, turn.agentId);
-    const extraction = extractionOf(this.ports.state(), turn.n);
+    const { contextAssembly, memoryExtraction } = chainOf(this.context.runtime.state.record, turn.agentId);
+    const extraction = extractionOf(this.context.runtime.state, turn.n);
     const [hook, run, recoveries] =
       turn.assembly?.item === item
         ? [contextAssembly, turn.assembly, turn.recoveries]
@@ -262,5 +273,42 @@ export class OperationResults {
       recoveries,
       operation: hookOperation(turn, hook, run, {}),
     };
+  }
+}
+
+/** Checks the ends of calls that come by RPC: of tools from the Executor, and of agents and workflows from actors of an application. */
+export class CallEnds {
+  constructor(private readonly results: OperationResults) {}
+
+  taskResult(result: unknown): Promise<void> {
+    return this.results.takeResult(validate(taskResultSchema, result));
+  }
+
+  taskError(failure: unknown): Promise<void> {
+    const { error, ...address } = validate(taskErrorSchema, failure);
+    return this.results.takeResult({ ...address, result: { tool_call_id: "", success: false, error } });
+  }
+
+  workflowResult(ended: unknown): Promise<void> {
+    const { output, ...address } = validate(workflowResultSchema, ended);
+    return this.results.takeRunEnd({
+      ...address,
+      result: { tool_call_id: "", success: true, result: output },
+    });
+  }
+
+  workflowError(failure: unknown): Promise<void> {
+    const { error, ...address } = validate(workflowErrorSchema, failure);
+    return this.results.takeRunEnd({ ...address, result: { tool_call_id: "", success: false, error } });
+  }
+
+  agentResult(answer: unknown): Promise<void> {
+    const { text, ...address } = validate(agentAnswerSchema, answer);
+    return this.results.takeAgentEnd(address, { text });
+  }
+
+  agentError(failure: unknown): Promise<void> {
+    const { error, partial, ...address } = validate(agentErrorSchema, failure);
+    return this.results.takeAgentEnd(address, { error, ...defined({ partial }) });
   }
 }

@@ -8,28 +8,23 @@
  * DELETE-3  The conversations that its calls of agents opened are deleted with it.
  * DELETE-4  A deleted agent leaves its conversations. A conversation without another agent fails (LIFE-5), and stays readable.
  */
-import type { ConversationApi } from "../../protocol/conversation-api.ts";
-import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { calledConversationId, operationId } from "../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
+import type { Wakeup } from "../base/timers/wakeups.ts";
+import type { ActorContext } from "./context.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkKeeper } from "./inbound/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 
-export interface ConversationRemovalPorts
-  extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
+interface RemovalContext
+  extends Omit<ActorRemovalPorts, "wakeup" | "kind" | "keys" | "tombstone" | "bury" | "first">,
+    Pick<ActorContext, "send" | "conversation" | "expel"> {
   runtime: ConversationRuntime;
-  /** As `Mailbox.send`. */
-  send(envelope: NewEnvelope): Promise<void>;
-  /** Finds the actor of another conversation of the tenant. */
-  conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "remove">>;
-  /** Ends all connections and streams. */
-  expel(): void;
 }
 
 /** Rows of the journal that are read at once. */
@@ -38,10 +33,14 @@ const SLICE = 64;
 export class ConversationRemoval {
   readonly #removal: ActorRemoval;
 
-  constructor(private readonly ports: ConversationRemovalPorts) {
-    const { runtime } = ports;
+  constructor(
+    private readonly context: RemovalContext,
+    wakeup: Wakeup,
+  ) {
+    const { runtime } = context;
     this.#removal = new ActorRemoval({
-      ...ports,
+      ...context,
+      wakeup,
       kind: "conversation",
       keys: CONVERSATION_KEYS,
       tombstone: () => runtime.store.tombstone(),
@@ -67,7 +66,7 @@ export class ConversationRemoval {
 
   /** Deletes the conversation. Throws `NOT_FOUND`, `FORBIDDEN` (DELETE-1). Resolves when the deletion is durable. */
   async remove(principal: Principal): Promise<void> {
-    const { database, runtime, expel } = this.ports;
+    const { database, runtime, expel } = this.context;
     const { state } = runtime;
     checkKeeper(state.record, principal);
     const caller = { type: "user", userId: principal.subject } as const;
@@ -90,7 +89,7 @@ export class ConversationRemoval {
 
   /** Removes a deleted agent from the conversation (DELETE-4). Repeating it has no effect. */
   async removeAgent(agentId: string, principal: Principal): Promise<void> {
-    const { runtime } = this.ports;
+    const { runtime } = this.context;
     if (!runtime.exists) return;
     const caller = { type: "user", userId: principal.subject } as const;
     await runtime.changes.changeParticipants({ type: "conversation.agent.deleted", caller, agentId });
@@ -100,7 +99,7 @@ export class ConversationRemoval {
   #words({ record }: ConversationState): Promise<void>[] {
     const { id, tenant, agents } = record;
     return agents.map((agent) =>
-      this.ports.send({
+      this.context.send({
         operationId: newOperationId(),
         to: { kind: "agent", tenant, id: agent.id },
         type: MEMORY_SOURCES_ERASED,
@@ -113,7 +112,7 @@ export class ConversationRemoval {
   async #removeCalls({ tenant }: ActorTombstone): Promise<void> {
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
     for (const id of this.#opened()) {
-      const conversation = await this.ports.conversation(tenant, id);
+      const conversation = await this.context.conversation(tenant, id);
       const removed = await conversation.remove(admin);
       if (!removed.ok && removed.error.code !== "NOT_FOUND") unwrap(removed);
     }
@@ -121,7 +120,7 @@ export class ConversationRemoval {
 
   /** Yields the ids of the conversations that calls have opened, by the entries of the journal. */
   *#opened(): Generator<string> {
-    const { store } = this.ports.runtime;
+    const { store } = this.context.runtime;
     for (let next = 1; ; ) {
       const rows = store.journal.forward(next, SLICE);
       const last = rows.at(-1);

@@ -3,90 +3,53 @@
  * and effects. Runs unchanged in a Durable Object and in Node.
  */
 import type { SessionEvent } from "../../memory/session/types.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { Budget } from "../../protocol/budget.ts";
-import type { TaskExecutor } from "../../protocol/executor-api.ts";
-import type { Frame } from "../../protocol/frames.ts";
 import { messageId, turnId } from "../../protocol/ids.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import type { RateLimit } from "../../shared/token-bucket.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
-import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
-import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { Acceptance } from "./acceptance.ts";
 import { ConversationChanges } from "./changes.ts";
-import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
+import type { RuntimeContext, StoredConversation } from "./context.ts";
+import {
+  type ConversationCommit,
+  ConversationCore,
+  type ConversationShell,
+  type ConversationUnit,
+} from "./conversation-core.ts";
 import type { CallInProgress } from "./core/decisions.ts";
-import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
+import { compactionKey, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, runningExtractions } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
 import { inlineBytes } from "./core/planning/results.ts";
-import type { EffectSignal, Invitation, Signal, UserMessage } from "./core/signals.ts";
+import type { EffectSignal, UserMessage } from "./core/signals.ts";
 import {
   type ConversationIdentity,
   type ConversationState,
   runningCompactions,
   type SessionInCompaction,
 } from "./core/state.ts";
-import type { Transition } from "./core/transition.ts";
 import type { CallingTurn, Turn } from "./core/turn.ts";
 import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
-import { changesWaiting } from "./core/waiting-calls.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
-import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
-import type { HookRunPorts, HookRuns } from "./effects/hook-runs.ts";
-import { bringsAgent, invitation } from "./effects/join.ts";
-import type { ModelCallPorts } from "./effects/model-attempt.ts";
+import { type EffectContext, EffectRunner } from "./effects/effect-runner.ts";
+import type { HookRuns } from "./effects/hook-runs.ts";
+import { bringsAgent } from "./effects/join.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
-import type { AgentPorts } from "./effects/offer.ts";
-import { type ReportPorts, Reports } from "./effects/reports.ts";
+import { Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { Handles } from "./inbound/handles.ts";
 import { TurnEnds } from "./inbound/turn-ends.ts";
-import { type LargeResultStores, LargeResults } from "./large-results.ts";
+import { LargeResults } from "./large-results.ts";
 import { OperationResults } from "./operation-results.ts";
-import type { OutgoingPorts } from "./outgoing.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
-
-export interface ConversationPorts
-  extends ModelCallPorts,
-    Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
-    ReportPorts,
-    OutgoingPorts,
-    Pick<AgentPorts, "agent">,
-    Pick<HookRunPorts, "run" | "waitUntil">,
-    WakeupPorts {
-  database: ActorDatabase;
-  keyValue: KeyValue;
-  executor: TaskExecutor;
-  /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
-  turnLimit?: RateLimit;
-  /** As `turnLimit`, of what `ChangeRate` counts. */
-  changeLimit?: RateLimit;
-  /** Publishes frames to all readers, in order. */
-  publish: (frames: Frame[]) => void;
-  /** Called after each commit that changes the calls which wait for people. */
-  onWaiting?: () => void;
-  /** Gets a commit that changed the usage without a turn's end. */
-  onUsage?: () => void;
-  /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
-  announce(record: ConversationIdentity): readonly Promise<void>[];
-  /** Returns what an agent brings that joins a conversation; absent where no agent is known. Throws as `JoinPorts.invite` does. */
-  invite?(record: ConversationIdentity, agentId: string): Promise<Invitation>;
-  /** Notes for the directory that the participants change. Resolves when the wake-up is armed. */
-  relist?: () => Promise<void>;
-  /** Stores results that are too large for their turns; absent if no result is stored. */
-  resultStores?: LargeResultStores;
-}
 
 /** The beginning of a conversation, beside its record. */
 export interface Beginning {
@@ -97,16 +60,13 @@ export interface Beginning {
   budget?: Budget;
 }
 
-/** A unit of work of a conversation. */
-export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition, ConversationCommit, Effect>;
-
-export class ConversationRuntime {
-  private readonly ports: ConversationPorts & { clock: StoredClock };
+export class ConversationRuntime implements StoredConversation {
+  private readonly context: RuntimeContext & { clock: StoredClock };
   readonly store: ConversationDatabase;
   readonly deltas: DeltaBuffer;
   /** The ends of turns, for callers that wait for them. */
   readonly ends: TurnEnds;
-  readonly #shell: ActorShell<ConversationState, Signal, Transition, ConversationCommit, Effect>;
+  readonly #shell: ConversationShell;
   readonly #effects: EffectRunner;
   readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
@@ -120,64 +80,30 @@ export class ConversationRuntime {
   /** The messages that wait to begin their turns. */
   readonly queue: SignalQueueDoor;
 
-  constructor(given: ConversationPorts) {
+  constructor(given: RuntimeContext) {
     const { database, keyValue } = given;
-    this.store = new ConversationDatabase(database, keyValue);
-    const clock = new StoredClock(given.clock, () => this.store.newestAt);
-    const ports = { ...given, clock };
-    this.ports = ports;
-    this.deltas = new DeltaBuffer(ports);
+    const store = new ConversationDatabase(database, keyValue);
+    const clock = new StoredClock(given.clock, () => store.newestAt);
+    const context = { ...given, clock, store, runtime: this };
+    this.store = store;
+    this.context = context;
+    this.deltas = new DeltaBuffer(context);
     this.ends = new TurnEnds(clock);
-    this.#windows = new SessionWindows(this.store, () => this.state.record);
-    this.#effects = new EffectRunner(this.#effectPorts());
+    this.#windows = new SessionWindows(store, () => this.state.record);
+    this.#effects = new EffectRunner(this.#effectContext());
     this.#toolState = new ToolStateStore(keyValue);
-    this.#reports = new Reports(ports, (n) => this.#compactedTurn(n));
-    this.#acceptance = new Acceptance({ ...ports, store: this.store });
-    this.queue = new SignalQueueDoor({
-      clock,
-      acceptance: this.#acceptance,
-      state: () => this.state,
-      begin: () => this.#shell.begin(),
-      commit: (signals) => this.#shell.commit(signals),
-      transaction: (body) => database.transaction(body),
-      messageAt: (n) => this.store.signals.get(n),
-      waiting: (signal) => this.store.waitingMessage(signal, this.state),
-    });
+    this.#reports = new Reports(context, (n) => this.#compactedTurn(n));
+    this.#acceptance = new Acceptance(context);
     this.#shell = new ActorShell(this.#core(), {
-      clock,
-      transaction: (body) => database.transaction(body),
-      isInTransaction: () => database.isInTransaction(),
-      armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
-      send: (envelope) => ports.send(envelope),
-      withdraw: (withdrawal) => ports.withdraw?.(withdrawal),
-      discard: (operationId) => ports.discard?.(operationId),
+      ...context,
       publish: (commit) => this.#publish(commit),
-      start: (effects) => this.#effects.start(effects),
-      abort: (keys) => this.#effects.abort(keys),
+      effects: this.#effects,
     });
-    this.large = new LargeResults({
-      stores: ports.resultStores,
-      state: () => this.state,
-      exists: () => this.exists,
-      turn: (n) => this.turn(n),
-    });
-    this.results = new OperationResults({
-      clock,
-      large: this.large,
-      handles: new Handles(keyValue),
-      shell: this.#shell,
-      state: () => this.state,
-      store: this.store,
-      turn: (n) => this.turn(n),
-    });
-    this.changes = new ConversationChanges({
-      clock,
-      limit: ports.changeLimit,
-      preview: (signals) => this.#shell.preview(signals),
-      commit: (signals) => this.#shell.commit(signals),
-      turnOfKey: (...signal) => this.store.turnOfKey(...signal),
-      relist: () => (this.state.record.listed === false ? undefined : ports.relist),
-    });
+    const connected = { ...context, shell: this.#shell, acceptance: this.#acceptance };
+    this.queue = new SignalQueueDoor(connected);
+    this.large = new LargeResults(context.resultStores, this);
+    this.results = new OperationResults({ ...connected, handles: new Handles(keyValue), large: this.large });
+    this.changes = new ConversationChanges(connected);
   }
 
   /**
@@ -252,14 +178,16 @@ export class ConversationRuntime {
   ): void {
     unit.create(() => ({
       state: this.store.create(record, history, settings),
-      sent: record.listed === false ? [] : this.ports.announce(record),
+      sent: record.listed === false ? [] : this.context.listing.announce(record),
     }));
   }
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
     if (this.dueIn !== null)
-      await this.#shell.resume([{ type: "conversation.cmd.recover", wasSetBack: this.ports.clock.isBehind }]);
+      await this.#shell.resume([
+        { type: "conversation.cmd.recover", wasSetBack: this.context.clock.isBehind },
+      ]);
   }
 
   /**
@@ -326,10 +254,7 @@ export class ConversationRuntime {
     return turn;
   }
 
-  /** Returns a turn, active or over; `null` for an unknown number. */
-  turn(n: number): Turn | null {
-    return this.state.active.get(n) ?? this.store.turn(n);
-  }
+  readonly turn = (n: number): Turn | null => this.state.active.get(n) ?? this.store.turn(n);
 
   #saidTo({ said = [] }: Turn): Turn[] {
     return said.flatMap((n) => this.store.turn(n) ?? []);
@@ -341,7 +266,7 @@ export class ConversationRuntime {
     return found.turn;
   }
 
-  #publish({ before, state, transition, row }: ConversationCommit): void {
+  #publish({ before, state, transition, row, changesWaiting }: ConversationCommit): void {
     const { record } = state;
     this.#acceptance.count(state.turns - before.turns);
     for (const { sessionId } of transition.notes) this.#windows.forget(sessionId);
@@ -352,7 +277,7 @@ export class ConversationRuntime {
       this.#windows.end(turn);
       this.ends.note(turn);
     }
-    if (before.compactions !== state.compactions && before.usage !== state.usage) this.ports.onUsage?.();
+    if (before.compactions !== state.compactions && before.usage !== state.usage) this.context.onUsage();
     const rewritten = transition.erased?.flatMap(({ turns }) => turns) ?? [];
     const turnOf = (n: number) => transition.touched.get(n) ?? rewritten.find((turn) => turn.n === n);
     // An extraction ends after its turn, which must not be read for that: the read may fail.
@@ -362,7 +287,7 @@ export class ConversationRuntime {
     };
     this.deltas.publish(framesOf(row, 0, record, turnOf, (n) => turnOf(n) ?? extracted(n)));
     this.#reports.report(record, before.active, transition);
-    if (changesWaiting(before, state, transition)) this.ports.onWaiting?.();
+    if (changesWaiting) void this.context.approvals.publish();
   }
 
   #core(): ConversationCore {
@@ -379,14 +304,14 @@ export class ConversationRuntime {
       this.#effects.factsOf(compactionKey(running)) ?? unsavedSummary(this.#shell.unsaved, running);
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
     const drainFrom = (state: ConversationState) => this.queue.drainFrom(state);
-    const ports = { ...this.ports, drainFrom, inProgress, summaryInProgress, sizesAfter, requestTokens };
-    return new ConversationCore(this.store, ports, this.ports.clock.now());
+    const planning = { drainFrom, inProgress, summaryInProgress, sizesAfter, requestTokens };
+    return new ConversationCore(this.store, { ...this.context, ...planning }, this.context.clock.now());
   }
 
-  #effectPorts(): EffectPorts {
-    const { clock } = this.ports;
+  #effectContext(): EffectContext {
+    const { clock } = this.context;
     return {
-      ...this.ports,
+      ...this.context,
       record: () => this.state.record,
       history: (turn) => this.#windows.messagesFor(turn),
       said: (turn) => this.#saidTo(turn),
@@ -399,16 +324,16 @@ export class ConversationRuntime {
       preview: (signal) => this.#preview(signal),
       inlineBytes: (turn) => inlineBytes(this.state, turn),
       // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
-      invite: (agentId) => invitation(this.ports, this.state.record, agentId),
       report: (...outcomes) => {
-        if (outcomes.some(bringsAgent) && this.state.record.listed !== false) void this.ports.relist?.();
+        if (outcomes.some(bringsAgent) && this.state.record.listed !== false)
+          void this.context.listing.note();
         const areLate = outcomes.some((outcome) => this.results.isLate(outcome));
         return this.#shell.report(outcomes) && !areLate;
       },
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),
       onProgress: (turn, operationId, progress) => {
         const ids = { turnId: turnId(turn), operationId };
-        this.ports.publish([ephemeralFrame("tool.progress", { progress }, ids, clock.now())]);
+        this.context.publish([ephemeralFrame("tool.progress", { progress }, ids, clock.now())]);
       },
     };
   }

@@ -9,15 +9,16 @@
  *             refused. It holds up those behind it no longer. If the refusal cannot be stored either, the message stays.
  * SIGQUEUE-7  A message whose sender has left the conversation since it came is refused when it could begin.
  */
-import type { Clock } from "../../ports/clock.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import { utf8Length } from "../../shared/utf8.ts";
-import type { Acceptance, AcceptingUnit } from "./acceptance.ts";
+import type { Acceptance } from "./acceptance.ts";
+import type { RuntimeContext } from "./context.ts";
+import type { ConversationShell } from "./conversation-core.ts";
 import { callerKey } from "./core/caller.ts";
 import { DRAIN_STEP } from "./core/conversation-limits.ts";
 import { fitting, mayDrain, queueOf } from "./core/planning/signal-queue.ts";
-import type { QueuedMessage, RefusedMessage, Signal, UserMessage } from "./core/signals.ts";
+import type { QueuedMessage, RefusedMessage, UserMessage } from "./core/signals.ts";
 import {
   type ConversationIdentity,
   type ConversationState,
@@ -25,23 +26,13 @@ import {
   takesPart,
 } from "./core/state.ts";
 import { isSameMessage, keyConflict } from "./inbound/message-checks.ts";
+import type { ConversationDatabase } from "./store/conversation-database.ts";
 
-/** The unit of work in which messages of the queue begin their turns. */
-interface DrainingUnit extends AcceptingUnit {
-  release(): Promise<void>;
-}
-
-export interface SignalQueuePorts {
-  clock: Pick<Clock, "now">;
+interface SignalQueueContext extends Pick<RuntimeContext, "clock" | "database"> {
   acceptance: Acceptance;
-  state(): ConversationState;
-  begin(): DrainingUnit;
-  commit(signals: readonly Signal[]): Promise<void>;
-  transaction<Value>(body: () => Value): Value;
-  /** Returns a message of the queue. */
-  messageAt(n: number): UserMessage;
-  /** Returns the message of the queue with the same caller, id and correlation id. */
-  waiting(signal: UserMessage): UserMessage | undefined;
+  shell: Pick<ConversationShell, "begin" | "commit">;
+  runtime: { readonly state: ConversationState };
+  store: Pick<ConversationDatabase, "signals" | "waitingMessage">;
 }
 
 /** Milliseconds before a queue that could not be read or written is tried again; twice as many each further time. */
@@ -64,10 +55,10 @@ export class SignalQueueDoor {
   #notBefore = 0;
   #suspects: Suspects | null = null;
 
-  constructor(private readonly ports: SignalQueuePorts) {}
+  constructor(private readonly context: SignalQueueContext) {}
 
   get isEmpty(): boolean {
-    return this.ports.state().queue === undefined;
+    return this.context.runtime.state.queue === undefined;
   }
 
   /** Returns when the next message may begin, in milliseconds since the epoch; `null` while none may. */
@@ -85,23 +76,25 @@ export class SignalQueueDoor {
     const fresh = signals.filter((signal) => {
       const { caller, id, correlationId } = signal;
       const key = id === undefined ? undefined : callerKey(caller, id, correlationId);
-      const waiting = this.ports.waiting(signal) ?? (key === undefined ? undefined : first.get(key));
+      const waiting =
+        this.context.store.waitingMessage(signal, this.context.runtime.state) ??
+        (key === undefined ? undefined : first.get(key));
       if (key !== undefined && waiting === undefined) first.set(key, signal);
       if (waiting !== undefined && !isSameMessage(waiting, signal))
         refusals.set(signal, keyConflict().toData());
       return waiting === undefined;
     });
-    const { record } = this.ports.state();
+    const { record } = this.context.runtime.state;
     const messages = fresh.map((message): QueuedMessage => {
       const signal: UserMessage = isMember(record, message) ? { ...message, member: true } : message;
       return { signal, bytes: utf8Length(JSON.stringify(signal)) };
     });
-    const fits = fitting(queueOf(this.ports.state()), messages);
+    const fits = fitting(queueOf(this.context.runtime.state), messages);
     const { paid, refusal } = this.#prepay(fits);
     for (const signal of fresh.slice(paid)) refusals.set(signal, refusal ?? overflow());
     const ingested = refusal === undefined ? messages : messages.slice(0, paid);
     if (ingested.length > 0)
-      await this.ports.commit([{ type: "conversation.cmd.ingest", messages: ingested }]);
+      await this.context.shell.commit([{ type: "conversation.cmd.ingest", messages: ingested }]);
     return signals.map((signal) => refusals.get(signal) ?? null);
   }
 
@@ -109,7 +102,7 @@ export class SignalQueueDoor {
   #prepay(turns: number): { paid: number; refusal?: ErrorData } {
     for (let paid = 0; paid < turns; paid++) {
       try {
-        this.ports.acceptance.prepay();
+        this.context.acceptance.prepay();
       } catch (error) {
         if (error instanceof DramatisError) return { paid, refusal: error.toData() };
         throw error;
@@ -120,15 +113,15 @@ export class SignalQueueDoor {
 
   /** Begins the turns of the first messages, as many as may begin. Never throws. */
   drain(): void {
-    const { clock } = this.ports;
-    const state = this.ports.state();
+    const { clock } = this.context;
+    const state = this.context.runtime.state;
     const from = this.drainFrom(state);
     if (from === null || from > clock.now()) return;
     try {
       this.#drain(state);
     } catch (error) {
       console.error(error);
-      this.ports.acceptance.forgetPrepaid();
+      this.context.acceptance.forgetPrepaid();
       const { tries } = this.#suspect(queueOf(state));
       this.#notBefore = clock.now() + RETRY_MS * 2 ** (tries - 1);
     }
@@ -143,16 +136,16 @@ export class SignalQueueDoor {
   }
 
   #drain(state: ConversationState): void {
-    const { acceptance } = this.ports;
+    const { acceptance } = this.context;
     const { first, next } = queueOf(state);
-    const unit = this.ports.begin();
+    const unit = this.context.shell.begin();
     const drained = { count: 0, bytes: 0, refused: [] as RefusedMessage[] };
     const step = this.#suspects === null ? DRAIN_STEP : 1;
     const isGivenUp = this.#suspects?.n === first && this.#suspects.tries >= MAX_TRIES;
-    this.ports.transaction(() => {
+    this.context.database.transaction(() => {
       if (isGivenUp) this.#giveUp(first, drained);
       for (let n = first + drained.count; n < Math.min(next, first + step); n++) {
-        const signal = this.ports.messageAt(n);
+        const signal = this.context.store.signals.get(n);
         try {
           if (signal.member && !isMember(state.record, signal)) throw hasLeft();
           acceptance.stagePrepaid(unit, signal);
@@ -176,7 +169,7 @@ export class SignalQueueDoor {
   #giveUp(n: number, drained: { count: number; bytes: number; refused: RefusedMessage[] }): void {
     let signal: UserMessage | undefined;
     try {
-      signal = this.ports.messageAt(n);
+      signal = this.context.store.signals.get(n);
     } catch (error) {
       console.error(error);
     }

@@ -107,15 +107,8 @@ export class RunRuntime {
       () => ports.room(),
     );
     this.#shell = new ActorShell(core, {
-      clock,
-      transaction: (body) => database.transaction(body),
-      isInTransaction: () => database.isInTransaction(),
-      armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
-      send: (envelope) => ports.send(envelope),
-      withdraw: (withdrawal) => ports.withdraw(withdrawal),
-      publish: (commit) => ports.publish(commit),
-      start: (effects) => this.#effects.start(effects),
-      abort: (keys) => this.#effects.abort(keys),
+      ...ports,
+      effects: this.#effects,
     });
   }
 

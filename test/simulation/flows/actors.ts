@@ -1,10 +1,9 @@
 /** The actors of a simulation of workflow tools: conversations, and runs. */
 import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
-import { takeAgentCalls } from "../../../src/agents/conversation/agent-calls.ts";
+import { calledRun } from "../../../src/agents/conversation/call-results.ts";
+import { outgoing, takeEnvelopes } from "../../../src/agents/conversation/mailbox-handlers.ts";
 import { Opening } from "../../../src/agents/conversation/opening.ts";
-import { outgoing } from "../../../src/agents/conversation/outgoing.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
-import { calledRun, takeWorkflowCalls } from "../../../src/agents/conversation/workflow-calls.ts";
 import { takeAgentAnswers } from "../../../src/agents/coordinator/agent-nodes.ts";
 import { takeChildRuns } from "../../../src/agents/coordinator/child-runs.ts";
 import { graphOf } from "../../../src/agents/coordinator/core/graph.ts";
@@ -15,6 +14,7 @@ import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { ChildRunApi } from "../../../src/protocol/run-call.ts";
 import { asDone, asResult } from "../../../src/shared/errors.ts";
+import { noMail } from "../../support/no-mail.ts";
 import { type LifePorts, MortalActor, type MortalLife } from "../mortal-actor.ts";
 import { conversationLife } from "../trees/actor.ts";
 import { type FlowWorld, TENANT } from "./world.ts";
@@ -31,28 +31,23 @@ export class ConversationActor extends MortalActor<FlowWorld, ConversationLife> 
   protected build(life: ConversationLife, { database, keyValue, clock, wakeup }: LifePorts): void {
     const { world, id } = this;
     const { ids } = world;
-    const mail = outgoing(() => life.mailbox);
-    const runtime = new ConversationRuntime({
-      ...{ database, keyValue, clock, ids, ...mail },
+    const context: ConstructorParameters<typeof ConversationRuntime>[0] = {
+      ...{ ...noMail, database, keyValue, clock, ids, ...outgoing(life.mailbox) },
       gateway: world.gatewayFor(life, id),
       adapters: adapterFor,
       executor: world.executorFor(life),
       gate: allowAll,
       armWakeup: wakeup("window").arm,
-      announce: () => [],
       publish: (frames) => world.ask(this, frames),
-    });
+    };
+    const runtime = new ConversationRuntime(context);
     const opening = new Opening({
-      ...{ clock, ids, keyValue, runtime },
-      transaction: (body) => database.transaction(body),
+      ...{ ...context, runtime },
       agent: world.agent,
       location: () => ({}),
-      send: mail.send,
       expel: () => undefined,
     });
-    const own = { begin: () => runtime.begin(), turn: (n: number) => runtime.turn(n), large: runtime.large };
-    takeAgentCalls(life.mailbox, { opening, ...own });
-    takeWorkflowCalls(life.mailbox, { ...own, state: () => runtime.state, hookRuns: runtime.hookRuns });
+    takeEnvelopes(life.mailbox, { ...context, opening, runtime });
     Object.assign(life, conversationLife(runtime), { runtime });
   }
 }

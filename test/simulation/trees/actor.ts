@@ -1,13 +1,13 @@
 /** The actor of a conversation in a tree of calls. */
 import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
-import { takeAgentCalls } from "../../../src/agents/conversation/agent-calls.ts";
 import type { ConversationState } from "../../../src/agents/conversation/core/state.ts";
+import { outgoing, takeEnvelopes } from "../../../src/agents/conversation/mailbox-handlers.ts";
 import { Opening } from "../../../src/agents/conversation/opening.ts";
-import { outgoing } from "../../../src/agents/conversation/outgoing.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import { AGENT_CANCEL } from "../../../src/protocol/agent-call.ts";
 import { defined } from "../../../src/shared/defined.ts";
+import { noMail } from "../../support/no-mail.ts";
 import { type LifePorts, MortalActor, type MortalLife } from "../mortal-actor.ts";
 import { TENANT, type TreeWorld } from "./world.ts";
 
@@ -34,8 +34,9 @@ export class TreeActor extends MortalActor<TreeWorld, Life> {
   protected build(life: Life, { database, keyValue, clock, wakeup }: LifePorts): void {
     const { world, id } = this;
     const { ids } = world;
-    const mail = outgoing(() => life.mailbox);
-    const runtime = new ConversationRuntime({
+    const mail = outgoing(life.mailbox);
+    const context: ConstructorParameters<typeof ConversationRuntime>[0] = {
+      ...noMail,
       database,
       keyValue,
       clock,
@@ -51,24 +52,18 @@ export class TreeActor extends MortalActor<TreeWorld, Life> {
         if (envelope.type === AGENT_CANCEL) this.hasGivenUp = true;
         return mail.send(envelope);
       },
-      announce: () => [],
       invite: (_record, agent) => world.invite(agent),
       publish: (frames) => world.ask(this, frames),
-    });
+    };
+    const runtime = new ConversationRuntime(context);
     const opening = new Opening({
-      ...{ clock, ids, keyValue, runtime },
-      transaction: (body) => database.transaction(body),
+      ...{ clock, ids, keyValue, database, runtime },
       agent: world.agent,
       location: () => ({}),
       send: mail.send,
       expel: () => undefined,
     });
-    takeAgentCalls(life.mailbox, {
-      opening,
-      begin: () => runtime.begin(),
-      turn: (n) => runtime.turn(n),
-      large: runtime.large,
-    });
+    takeEnvelopes(life.mailbox, { ...context, send: mail.send, opening, runtime });
     Object.assign(life, conversationLife(runtime), { runtime, opening });
   }
 }

@@ -1,4 +1,5 @@
 /** The parts of an actor that its shell calls: decisions, which are pure, the store, and the ports. */
+import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import type { ActorAddress, NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { WakeupPorts } from "./armed-wakeup.ts";
@@ -46,19 +47,19 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
 }
 
 export interface ShellPorts<Committed, Effect> extends WakeupPorts {
-  transaction<Value>(body: () => Value): Value;
-  /** Reports whether a transaction is open. */
-  isInTransaction(): boolean;
+  database: Pick<ActorDatabase, "transaction" | "isInTransaction">;
   /** Sends an envelope with the current transaction. Resolves when its wake-up is armed. */
   send(envelope: NewEnvelope): Promise<void>;
   /** Withdraws envelopes with the current transaction. */
   withdraw(withdrawal: Withdrawal): void;
-  /** As `Mailbox.discard`; absent where nothing is erased. */
+  /** As `Mailbox.discard`; absent if nothing is erased. */
   discard?(operationId: string): void;
   /** Publishes a commit. */
   publish(commit: Committed): void;
-  /** Starts effects that do not run yet. */
-  start(effects: readonly Effect[]): void;
-  /** Aborts the effects of these keys that run. */
-  abort(keys: readonly string[]): void;
+  effects: {
+    /** Starts effects that do not run yet. */
+    start(effects: readonly Effect[]): void;
+    /** Aborts the effects of these keys that run. */
+    abort(keys: readonly string[]): void;
+  };
 }

@@ -52,7 +52,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     if (this.#state !== null) return this.#state;
     const loaded = this.core.load();
     // Changes of an open transaction may roll back.
-    if (!this.ports.isInTransaction()) this.#state = loaded;
+    if (!this.ports.database.isInTransaction()) this.#state = loaded;
     return loaded;
   }
 
@@ -178,7 +178,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   #committed(
     body: (unit: UnitOfWork<State, Signal, Change, Committed, Effect>) => void,
   ): UnitOfWork<State, Signal, Change, Committed, Effect> {
-    if (this.ports.isInTransaction()) {
+    if (this.ports.database.isInTransaction()) {
       throw new Error(
         "A transaction is open: stage the change in a unit of work, and release it after the commit.",
       );
@@ -198,7 +198,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   #forgetStale(): void {
     if (this.#state !== null && !this.#isStored(this.#state)) this.#state = null;
     // An open transaction may roll back, or be stored although it reports a failure: memory is compared again after it.
-    this.#isSuspect = this.ports.isInTransaction();
+    this.#isSuspect = this.ports.database.isInTransaction();
   }
 
   #isStored(state: State): boolean {
@@ -231,7 +231,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
 
   async #release(unit: UnitOfWork<State, Signal, Change, Committed, Effect>): Promise<void> {
     const { commits, wakeup, sent } = unit;
-    if (this.ports.isInTransaction()) throw new Error("Release a unit of work after its transaction.");
+    if (this.ports.database.isInTransaction())
+      throw new Error("Release a unit of work after its transaction.");
     if (unit.isChanged && unit.isNested) this.#checkStored(unit.state);
     if (unit.isChanged) this.#state = this.#state === unit.base ? unit.state : null;
     if (wakeup !== null) this.#wakeup.adopt(wakeup);
@@ -245,7 +246,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     }
     const { state } = this;
     if (commits.length > 0 && state !== null) {
-      this.ports.abort(this.core.endedBy(commits, state));
+      this.ports.effects.abort(this.core.endedBy(commits, state));
       this.#start(this.core.effectsAfter(commits, state));
     }
     await Promise.all(sent);
@@ -279,7 +280,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   /** Holds back the effects whose work has an outcome that is not committed yet. */
   #start(effects: readonly Effect[]): void {
     const unsaved = this.#unsaved.flat();
-    this.ports.start(
+    this.ports.effects.start(
       effects.filter((effect) => !unsaved.some((outcome) => this.core.concerns(outcome, effect))),
     );
   }

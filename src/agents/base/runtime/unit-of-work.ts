@@ -71,8 +71,8 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
    */
   create(body: () => { state: State; sent: readonly Promise<void>[] }): void {
     const { ports } = this.unit;
-    const isNested = ports.isInTransaction();
-    const { state, sent } = ports.transaction(body);
+    const isNested = ports.database.isInTransaction();
+    const { state, sent } = ports.database.transaction(body);
     this.isNested ||= isNested;
     this.#base = null;
     this.#state = state;
@@ -86,7 +86,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   stage(signals: readonly Signal[]): void {
     const { core, ports } = this.unit;
     if (this.#released !== null) throw new Error("The unit of work is released: begin another one.");
-    const isNested = ports.isInTransaction();
+    const isNested = ports.database.isInTransaction();
     if (this.#state !== null && !core.isCurrent(this.#state)) {
       throw new Error("An earlier stage was rolled back: begin another unit of work.");
     }
@@ -96,7 +96,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
     const change = core.plan(before, signals, now);
     let written: Written<Committed> | null = null;
     try {
-      ports.transaction(() => {
+      ports.database.transaction(() => {
         const commit = core.write(before, change, now);
         if (commit === null) return;
         for (const withdrawal of core.withdrawals?.(commit) ?? []) ports.withdraw(withdrawal);
@@ -126,7 +126,11 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
 
   /** Reports whether a commit was stored although it reported a failure. */
   #isStored(written: Written<Committed> | null): boolean {
-    return written !== null && !this.unit.ports.isInTransaction() && this.unit.isStored(written.commit.state);
+    return (
+      written !== null &&
+      !this.unit.ports.database.isInTransaction() &&
+      this.unit.isStored(written.commit.state)
+    );
   }
 
   #take({ commit, sent, wakeup }: Written<Committed>): void {

@@ -7,11 +7,12 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
-import type { TaskExecutor, ToolResult } from "../../../protocol/executor-api.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
+import type { RuntimeContext } from "../context.ts";
 import { hookRunOf } from "../core/called-run.ts";
 import { HOOK_TIMEOUT_MS, PURE_WINDOW_MS } from "../core/conversation-limits.ts";
 import {
@@ -31,38 +32,35 @@ import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signa
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { openOperations, type Turn } from "../core/turn.ts";
 import { assemblyInput, extractionInput } from "./hook-input.ts";
-import { type HookRunPorts, HookRuns } from "./hook-runs.ts";
-import { askToJoin, type JoinPorts } from "./join.ts";
-import type { ModelCallPorts } from "./model-attempt.ts";
+import { HookRuns } from "./hook-runs.ts";
+import { askToJoin } from "./join.ts";
+import type { ModelCallContext } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
-import { type AgentPorts, offered } from "./offer.ts";
+import { offered } from "./offer.ts";
 import { recalled } from "./recall.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
 export type Outcomes = [EffectSignal, ...EffectSignal[]];
 
-export interface CompactionPorts {
+interface Compactions {
   /** Returns the turn whose end began a compaction. */
   turnOf(effect: CompactionEffect): CompactedTurn;
   /** Returns the history that a compaction is to cover. */
   history(effect: CompactionEffect, turn: CompactedTurn): ContextMessage[];
-  /** As `EffectPorts.report`. */
+  /** As `EffectContext.report`. */
   report(outcome: CompactionSignal): boolean;
 }
 
-export interface EffectPorts
-  extends ModelCallPorts,
-    Pick<AgentPorts, "agent">,
-    Pick<JoinPorts, "invite">,
-    Pick<HookRunPorts, "run" | "waitUntil"> {
-  executor: TaskExecutor;
+export interface EffectContext
+  extends ModelCallContext,
+    Pick<RuntimeContext, "agent" | "invite" | "run" | "waitUntil" | "executor"> {
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
   /** Returns the finished turns of other agents that a turn's cycle is told of. */
   said(turn: Turn): Turn[];
-  compaction: CompactionPorts;
+  compaction: Compactions;
   /** Returns a turn that is over. */
   finished(n: number): Turn;
   /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
@@ -90,9 +88,8 @@ export class EffectRunner {
 
   readonly hookRuns: HookRuns;
 
-  constructor(private readonly ports: EffectPorts) {
-    const { clock, run, waitUntil } = ports;
-    this.hookRuns = new HookRuns({ clock, ...defined({ run, waitUntil }) });
+  constructor(private readonly context: EffectContext) {
+    this.hookRuns = new HookRuns(context);
   }
 
   /** Starts the effects that do not run. */
@@ -106,14 +103,14 @@ export class EffectRunner {
         void this.#running.run(effect.key, (signal) => this.#summarise(effect, signal));
       if (effect.kind === "join")
         void this.#running.run(effect.key, async (signal) => {
-          const outcome = await askToJoin(this.ports, effect, signal);
-          if (outcome !== undefined) this.ports.report(outcome);
+          const outcome = await askToJoin(this.context, this.context.record(), effect, signal);
+          if (outcome !== undefined) this.context.report(outcome);
         });
     }
     for (const [turn, ofTurn] of Map.groupBy(operationEffects(effects), (effect) => effect.turn)) {
       void this.#runTools(turn, ofTurn, {
-        onResults: (results) => this.ports.report(...results),
-        onProgress: (id, progress) => this.ports.onProgress(turn, id, progress),
+        onResults: (results) => this.context.report(...results),
+        onProgress: (id, progress) => this.context.onProgress(turn, id, progress),
       });
     }
   }
@@ -129,22 +126,22 @@ export class EffectRunner {
   }
 
   async #callModel({ key, turn, call }: ModelCallEffect, signal: AbortSignal): Promise<void> {
-    const { ports } = this;
+    const { context } = this;
     const input = {
-      record: ports.record(),
+      record: context.record(),
       turn,
       call,
-      history: () => ports.history(turn),
-      said: () => ports.said(turn),
-      recall: async () => (await recalled(ports, ports.record(), turn, signal))?.told,
+      history: () => context.history(turn),
+      said: () => context.said(turn),
+      recall: async () => (await recalled(context, context.record(), turn, signal))?.told,
       onBegin: (facts: () => AttemptFacts) => this.#attempts.set(key, facts),
-      onText: (text: string) => ports.onText(turn, call.item, text),
+      onText: (text: string) => context.onText(turn, call.item, text),
     };
     try {
-      const outcome = await performModelCall(ports, input, signal);
+      const outcome = await performModelCall(context, input, signal);
       const { results, progress } = await this.#runEarly(outcome, signal);
-      ports.report(outcome, ...results);
-      for (const [id, value] of progress) ports.onProgress(turn, id, value);
+      context.report(outcome, ...results);
+      for (const [id, value] of progress) context.onProgress(turn, id, value);
     } finally {
       // Until then a stop counts the attempt, whose outcome is not committed.
       this.#attempts.delete(key);
@@ -152,17 +149,17 @@ export class EffectRunner {
   }
 
   async #summarise(effect: CompactionEffect, signal: AbortSignal): Promise<void> {
-    const { compaction, ...ports } = this.ports;
+    const { compaction, ...context } = this.context;
     const turn = compaction.turnOf(effect);
     const input = {
-      record: ports.record(),
+      record: context.record(),
       effect,
       turn,
       history: () => compaction.history(effect, turn),
       onBegin: (facts: () => AttemptFacts) => this.#attempts.set(effect.key, facts),
     };
     try {
-      compaction.report(await performSummary(ports, input, signal));
+      compaction.report(await performSummary(context, input, signal));
     } finally {
       this.#attempts.delete(effect.key);
     }
@@ -170,20 +167,21 @@ export class EffectRunner {
 
   /** Runs a hook in the Executor. One whose input cannot be read fails for now. */
   async #runHook(effect: AssemblyEffect | ExtractionEffect, signal: AbortSignal): Promise<void> {
-    const { clock, executor, report } = this.ports;
+    const { clock, executor, report } = this.context;
     const { run } = effect;
     const wait = run.notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal).catch(() => undefined);
     if (signal.aborted) return;
-    const record = this.ports.record();
+    const record = this.context.record();
     const n = effect.kind === "assembly" ? effect.turn.n : effect.n;
     const ended = (result: ToolResult): EffectSignal => {
       const { item, attempt } = run;
       return { type: "conversation.tool.completed", turn: n, item, attempt, result };
     };
     try {
-      const read = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
-      const found = effect.kind === "assembly" ? await recalled(this.ports, record, read, signal) : undefined;
+      const read = effect.kind === "assembly" ? effect.turn : this.context.finished(effect.n);
+      const found =
+        effect.kind === "assembly" ? await recalled(this.context, record, read, signal) : undefined;
       const told = defined({ told: found?.told });
       const turn: Turn = { ...read, ...told };
       const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
@@ -196,11 +194,11 @@ export class EffectRunner {
       }
       const { input, mark } =
         effect.kind === "assembly"
-          ? assemblyInput(record, turn, this.ports.history(turn), found?.memories)
+          ? assemblyInput(record, turn, this.context.history(turn), found?.memories)
           : extractionInput(
               record,
               turn,
-              await offered(this.ports, record, turn, { operationId: operationId(turn, run.item), signal }),
+              await offered(this.context, record, turn, { operationId: operationId(turn, run.item), signal }),
             );
       const given = { ...told, mark };
       const { workflow } = hook;
@@ -234,21 +232,21 @@ export class EffectRunner {
   async #runEarly(outcome: EffectSignal, signal: AbortSignal): Promise<EarlyReports> {
     const early: EarlyReports = { results: [], progress: new Map() };
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0) return early;
-    const turn = this.ports.preview(outcome);
+    const turn = this.context.preview(outcome);
     if (turn === undefined || openOperations(turn).some(mayNotRunEarly)) return early;
     const effects = operationEffects(effectsOfTurn(turn));
     if (effects.length === 0) return early;
     let isOver = false;
     const batch = this.#runTools(turn, effects, {
       onResults: (results) => {
-        if (isOver) return this.ports.report(...results);
+        if (isOver) return this.context.report(...results);
         early.results.push(...results);
         for (const { item } of results) early.progress.delete(operationId(turn, item));
         // A crash repeats the model call and its pure tools.
         return true;
       },
       onProgress: (id, progress) => {
-        if (isOver) this.ports.onProgress(turn, id, progress);
+        if (isOver) this.context.onProgress(turn, id, progress);
         else early.progress.set(id, progress);
       },
     });
@@ -264,7 +262,7 @@ export class EffectRunner {
   async #within(milliseconds: number, work: Promise<void>): Promise<void> {
     let stop = () => {};
     const late = new Promise<void>((resolve) => {
-      stop = this.ports.clock.timer(milliseconds, resolve);
+      stop = this.context.clock.timer(milliseconds, resolve);
     });
     await Promise.race([work, late]);
     stop();
@@ -272,15 +270,15 @@ export class EffectRunner {
 
   /** Runs operations that do not run yet: those that may start at the same time in one call. */
   async #runTools(turn: Turn, effects: readonly OperationEffect[], reports: ToolReports): Promise<void> {
-    const { clock, executor } = this.ports;
+    const { clock, executor } = this.context;
     const now = clock.now();
     const idle = effects.filter(({ key }) => !this.#running.has(key));
     const byStart = Map.groupBy(idle, ({ operation: { notBefore = now } }) => Math.max(now, notBefore));
     const runs = [...byStart].map(([startAt, together]) => {
       const batch = new ToolBatch({
-        record: this.ports.record(),
+        record: this.context.record(),
         turn,
-        inlineBytes: this.ports.inlineBytes(turn),
+        inlineBytes: this.context.inlineBytes(turn),
         ...reports,
       });
       const followed = together.map(({ key, operation }) =>

@@ -5,9 +5,7 @@
  * HOOKRUN-2  The run of an attempt that was stopped, or ran out of time, is cancelled.
  * HOOKRUN-3  A connection that breaks is opened again after a pause. After `MAX_BREAKS` in a row the attempt fails.
  */
-import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { CoordinatorApi } from "../../../protocol/coordinator-api.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
@@ -17,20 +15,13 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import type { Principal } from "../../../shared/principal.ts";
+import type { RuntimeContext } from "../context.ts";
 import { refusedRun } from "../core/planning/run-call.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
 
 /** The requests that a conversation sends to the run of a hook. */
-type HookRunApi = Pick<CoordinatorApi, "start" | "status" | "cancel">;
-
-export interface HookRunPorts {
-  clock: Clock;
-  /** Finds the actor of a run. Absent if no hook is a workflow. */
-  run?(tenant: string, id: string): Promise<HookRunApi>;
-  /** Keeps the actor alive until a cancellation is sent. Absent if the actor stays alive without it. */
-  waitUntil?(work: Promise<unknown>): void;
-}
+type HookRunApi = Awaited<ReturnType<RuntimeContext["run"]>>;
 
 /** The run of an attempt, with the memories that its input names. */
 export interface HookRunInput {
@@ -61,7 +52,7 @@ export class HookRuns {
   /** The runs that this life of the actor waits for, by operation. */
   readonly #waiting = new Map<string, Waiting>();
 
-  constructor(private readonly ports: HookRunPorts) {}
+  constructor(private readonly context: Pick<RuntimeContext, "clock" | "run" | "waitUntil">) {}
 
   /** Returns the memories and the mark in the input of an attempt; `undefined` unless this life of the actor waits for the run. */
   givenTo(operationId: string, attempt: number): HookGiven | undefined {
@@ -77,7 +68,7 @@ export class HookRuns {
 
   /** Starts the run of an attempt and waits for its end. Returns the failure of the attempt; `undefined` if it ended or was stopped. */
   async start(input: HookRunInput, signal: AbortSignal): Promise<ToolResult | undefined> {
-    const { clock } = this.ports;
+    const { clock } = this.context;
     const { called, timeoutMs, given } = input;
     const { operationId, attempt } = called.origin;
     const waiting: Waiting = { attempt, given, hasEnded: false };
@@ -99,7 +90,7 @@ export class HookRuns {
       const reason = "The hook that started it was stopped.";
       const cancelled = begun.then(() => ask((run, principal) => run.cancel(principal, { reason })));
       // A run that was refused, or has ended by now, needs no cancellation.
-      this.ports.waitUntil?.(cancelled.catch(() => undefined));
+      this.context.waitUntil(cancelled.catch(() => undefined));
       if (signal.aborted) return undefined;
       if (!isTimeout(error)) return refusedRun({ code: "UNAVAILABLE", message: String(error) });
       return failure("", "TIMEOUT", `The workflow of the hook did not end within ${timeoutMs} ms.`, true);
@@ -124,13 +115,12 @@ export class HookRuns {
 
   /** Returns a function that asks the run's actor again while its connection breaks (HOOKRUN-3). */
   #connection({ tenant, called }: HookRunInput) {
-    const { run, clock } = this.ports;
+    const { run, clock } = this.context;
     // The conversation vouches for the subject. It gives the run no role.
     const principal: Principal = { subject: called.startedBy, tenant, roles: [] };
     return async <Value>(
       request: (run: HookRunApi, principal: Principal) => Promise<Result<Value>>,
     ): Promise<Value> => {
-      if (run === undefined) throw new DramatisError("UNAVAILABLE", "This conversation runs no workflows.");
       for (let breaks = 1; ; breaks++) {
         try {
           return unwrap(await request(await run(tenant, runIdOf(called)), principal));

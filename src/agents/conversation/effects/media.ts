@@ -30,14 +30,8 @@ import { type Content, type MediaPart, plainText } from "../../../shared/content
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { issuesText } from "../../../shared/validation.ts";
+import type { ConversationMedia } from "../context.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-
-/** The attachments of one conversation; `null` for an id that it does not have. */
-export interface ConversationMedia {
-  head(id: string): Promise<StoredInfo | null>;
-  /** Returns bytes of the attachment that `head` described, all or a range; `null` if it is gone or another. */
-  read(info: StoredInfo, range?: ByteRange): Promise<Uint8Array | null>;
-}
 
 /** Restricts a store to one conversation; returns nothing where there is no store. */
 export function conversationMedia(

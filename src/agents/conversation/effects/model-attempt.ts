@@ -14,38 +14,28 @@ import { type MediaBudget, TooManyWaiting } from "../../../adapters/resilience/m
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
-import type { AdapterLookup } from "../../../model/format-adapter.ts";
-import type { ModelGateway } from "../../../model/gateway.ts";
 import { type Mark, markOfRequest, type RequestMark } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
 import type { ModelDelta, ModelReply, ResponseInfo } from "../../../model/reply.ts";
-import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { Ids } from "../../../ports/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import type { RuntimeContext } from "../context.ts";
 import { requestTokens } from "../core/planning/context.ts";
 import type { AttemptFacts } from "../core/signals.ts";
-import { type ConversationMedia, lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
+import { lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
 
 /** The reason why a call that waits for memory gives up. */
 const NO_ROOM = Symbol("no room");
 
-export interface ModelCallPorts {
-  clock: Clock;
-  /** Makes the placeholders of media. */
-  ids: Ids;
-  gateway: ModelGateway;
-  adapters: AdapterLookup;
-  /** Absent where attachments are not stored. */
-  media?: ConversationMedia;
-  /** The memory for media; unlimited when absent. */
-  mediaBudget?: MediaBudget;
-}
+export type ModelCallContext = Pick<
+  RuntimeContext,
+  "clock" | "ids" | "gateway" | "adapters" | "media" | "mediaBudget"
+>;
 
 /** A request: a context, and the messages that follow it. */
 export interface AttemptRequest {
@@ -80,7 +70,7 @@ type MadeAttempt = { notCalled?: never; facts: AttemptFacts; streamed: boolean }
 );
 
 export async function performAttempt(
-  { clock, ids, gateway, adapters, media, mediaBudget }: ModelCallPorts,
+  { clock, ids, gateway, adapters, media, mediaBudget }: ModelCallContext,
   { profile, context, notBefore, request, onBegin, onText }: AttemptInput,
   signal: AbortSignal,
 ): Promise<AttemptResult> {

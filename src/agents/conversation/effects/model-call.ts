@@ -12,7 +12,7 @@ import { baseContext, sentMoves, summaryContext } from "../core/planning/context
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
 import type { ModelCall, Told, Turn } from "../core/turn.ts";
-import { type ModelCallPorts, performAttempt } from "./model-attempt.ts";
+import { type ModelCallContext, performAttempt } from "./model-attempt.ts";
 
 export interface ModelCallInput {
   record: ConversationIdentity;
@@ -31,7 +31,7 @@ export interface ModelCallInput {
 
 /** Calls the model for a turn's message. */
 export async function performModelCall(
-  ports: ModelCallPorts,
+  ports: ModelCallContext,
   { record, turn: given, call, history, said, recall, onBegin, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
@@ -82,7 +82,7 @@ export interface SummaryInput {
 
 /** Calls the model for the summary of a session. */
 export async function performSummary(
-  ports: ModelCallPorts,
+  ports: ModelCallContext,
   { record, effect: { session, compaction }, turn, history, onBegin }: SummaryInput,
   signal: AbortSignal,
 ): Promise<CompactionSignal> {

@@ -1,9 +1,9 @@
 /** Asks the agent's actor for the memories that an extraction may change. */
-import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
-import type { MemoryApi, OfferedMemory } from "../../../protocol/memory.ts";
+import type { OfferedMemory } from "../../../protocol/memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { unwrap } from "../../../shared/errors.ts";
+import type { RuntimeContext } from "../context.ts";
 import { memoryReader } from "../core/called-memory.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import { finalReply, type Turn } from "../core/turn.ts";
@@ -11,30 +11,18 @@ import { finalReply, type Turn } from "../core/turn.ts";
 /** Time in which the agent must answer, in milliseconds. */
 const OFFER_TIMEOUT_MS = 2_000;
 
-/** The actors of agents, as far as an extraction asks them. */
-export interface OfferPorts {
-  clock: Pick<Clock, "timer">;
-  /** Finds the actor of an agent; absent where no agent is known. */
-  agent?(tenant: string, id: string): Promise<Pick<MemoryApi, "offerMemories">>;
-}
-
-/** The actors of agents, as far as conversations ask them about memory; absent where no agent is known. */
-export interface AgentPorts {
-  agent?(tenant: string, id: string): Promise<Pick<MemoryApi, "offerMemories" | "searchMemories">>;
-}
-
 /**
  * Returns the memories that are relevant to a turn; `undefined` where its agent has no memory. Throws what keeps the agent from answering, the
  * reason of `signal` once that aborts.
  */
 export async function offered(
-  { clock, agent }: OfferPorts,
+  { clock, agent }: Pick<RuntimeContext, "clock" | "agent">,
   record: ConversationIdentity,
   turn: Turn,
   { operationId, signal }: { operationId: string; signal: AbortSignal },
 ): Promise<OfferedMemory[] | undefined> {
   const reader = memoryReader(record, turn);
-  if (reader === undefined || agent === undefined) return undefined;
+  if (reader === undefined) return undefined;
   const query = [plainText(turn.input), finalReply(turn)?.text ?? ""].join("\n").trim();
   if (query === "") return [];
   const ask = async () => {

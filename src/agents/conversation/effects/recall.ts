@@ -1,11 +1,11 @@
 /** Asks the agent's actor for the memories that matter for a cycle. Never throws: a memory that fails holds up no turn (RECALL-5). */
 import { hasMemoryTools, type RecallLimits, recallLimits } from "../../../library/memory/scope.ts";
-import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
-import { type MemoryApi, MIN_RELEVANCE } from "../../../protocol/memory.ts";
+import { MIN_RELEVANCE } from "../../../protocol/memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import type { RuntimeContext } from "../context.ts";
 import { memoryReader } from "../core/called-memory.ts";
 import { type Recalled, renderRecalled, untold } from "../core/planning/recalled.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
@@ -13,13 +13,6 @@ import type { Turn } from "../core/turn.ts";
 
 /** Time in which the agent must answer, in milliseconds. */
 export const RECALL_TIMEOUT_MS = 2_000;
-
-/** The actors of agents, as far as a recall asks them. */
-export interface RecallPorts {
-  clock: Pick<Clock, "timer">;
-  /** Finds the actor of an agent; absent where no agent is known. */
-  agent?: ((tenant: string, id: string) => Promise<Pick<MemoryApi, "searchMemories">>) | undefined;
-}
 
 /** Returns the limits of what the present cycle of a turn is to be told of; `undefined` where nothing is, or it was told. */
 export function recallOf(record: ConversationIdentity, turn: Turn): RecallLimits | undefined {
@@ -29,14 +22,14 @@ export function recallOf(record: ConversationIdentity, turn: Turn): RecallLimits
 
 /** Returns what a cycle is told of; `undefined` where it need not ask. */
 export async function recalled(
-  { clock, agent }: RecallPorts,
+  { clock, agent }: Pick<RuntimeContext, "clock" | "agent">,
   record: ConversationIdentity,
   turn: Turn,
   signal: AbortSignal,
 ): Promise<Recalled | undefined> {
   const limits = recallOf(record, turn);
   const reader = memoryReader(record, turn);
-  if (limits === undefined || reader === undefined || agent === undefined) return undefined;
+  if (limits === undefined || reader === undefined) return undefined;
   const query = plainText(turn.input);
   if (query.trim() === "") return renderRecalled([], { tokens: 0, hasTools: false });
   const { tokens, limit, minRelevance = MIN_RELEVANCE, weights } = limits;

@@ -1,6 +1,7 @@
 /** Reports the ends of work after each commit of a conversation: metrics of model calls, spans, and lines of the log. */
-import { type MetricsSink, reportMetrics } from "../../../adapters/resilience/telemetry.ts";
+import { reportMetrics } from "../../../adapters/resilience/telemetry.ts";
 import type { Span } from "../../../model/span.ts";
+import type { RuntimeContext } from "../context.ts";
 import { endedSpans, summarySpan } from "../core/spans.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import { type TracedTurn, traceOf } from "../core/trace.ts";
@@ -9,18 +10,9 @@ import type { Turn } from "../core/turn.ts";
 import { metricsOfClosedCalls, metricsOfSummary } from "./call-metrics.ts";
 import type { CompactedTurn } from "./model-call.ts";
 
-export interface ReportPorts {
-  /** Receives the metrics of every model call that is over. */
-  metrics?: MetricsSink;
-  /** Receives the spans that a commit has ended, of traces that are sampled. */
-  spans?: (spans: readonly Span[]) => void;
-  /** Receives all spans that a commit has ended. */
-  log?: (spans: readonly Span[]) => void;
-}
-
 export class Reports {
   constructor(
-    private readonly ports: ReportPorts,
+    private readonly context: Pick<RuntimeContext, "metrics" | "spans" | "log">,
     /** Returns the turn whose end began a compaction. */
     private readonly compactedTurn: (n: number) => CompactedTurn,
   ) {}
@@ -31,7 +23,7 @@ export class Reports {
     active: ReadonlyMap<number, Turn>,
     { touched, summaries }: Pick<Transition, "touched" | "summaries">,
   ): void {
-    const { metrics, spans, log } = this.ports;
+    const { metrics, spans, log } = this.context;
     if (metrics === undefined && spans === undefined && log === undefined) return;
     const ended: Span[] = [];
     const sampled: Span[] = [];

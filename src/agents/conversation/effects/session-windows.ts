@@ -18,7 +18,7 @@ import type { Turn } from "../core/turn.ts";
 import { SessionWindow } from "./session-window.ts";
 
 /** The parts of the conversation's store that windows are read from. */
-interface SessionsPorts {
+interface Sessions {
   events: EventStore;
   /** Returns the head of the commit that wrote entry `seq`; `null` if there is none. */
   journal: { headAt(seq: number): Pick<ConversationState, "sessions"> | null };
@@ -30,7 +30,7 @@ export class SessionWindows {
   readonly #positions = new Map<number, number>();
 
   constructor(
-    private readonly store: SessionsPorts,
+    private readonly store: Sessions,
     private readonly record: () => ConversationIdentity,
   ) {}
 

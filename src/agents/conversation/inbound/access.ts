@@ -10,13 +10,48 @@
 import { DramatisError } from "../../../shared/errors.ts";
 import { isPlainObject } from "../../../shared/json.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
-import type { ConversationIdentity } from "../core/state.ts";
+import type { ActorContext, StoredConversation } from "../context.ts";
+import type { ConversationIdentity, ConversationState } from "../core/state.ts";
+
+interface AccessContext extends Pick<ActorContext, "name"> {
+  runtime: Pick<StoredConversation, "exists" | "state">;
+}
+
+/** Decides who may use the conversation of an actor. */
+export class ConversationAccess {
+  constructor(private readonly context: AccessContext) {}
+
+  /** Returns the state. Throws `NOT_FOUND` before the conversation was created. */
+  get state(): ConversationState {
+    const { runtime, name } = this.context;
+    if (runtime.exists) return runtime.state;
+    throw noConversationAt(name());
+  }
+
+  /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
+  stateFor(principal: Principal): ConversationState {
+    const { state } = this;
+    checkReader(state.record, principal);
+    return state;
+  }
+
+  /** Reports whether the conversation exists and this principal may read it. */
+  mayRead(principal: Principal): boolean {
+    const { runtime } = this.context;
+    return runtime.exists && mayRead(runtime.state.record, principal);
+  }
+
+  /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak in the conversation. */
+  checkSpeaker(principal: Principal): void {
+    checkSpeaker(this.state.record, principal);
+  }
+}
 
 /**
  * Throws `NOT_FOUND`, as for an unknown conversation, unless the principal may read this one. Throws `INVALID_INPUT` for a
  * value that is no principal (ACCESS-1).
  */
-export function checkReader(record: ConversationIdentity, principal: Principal): void {
+function checkReader(record: ConversationIdentity, principal: Principal): void {
   if (!mayRead(record, principal)) throw noConversation(record.id);
 }
 
@@ -44,7 +79,7 @@ export function noConversationAt(name: string): DramatisError {
 }
 
 /** As `checkReader`. Also throws `FORBIDDEN` unless the principal is a participant or an admin, and in the conversation of a call (ACCESS-2). */
-export function checkSpeaker(record: ConversationIdentity, principal: Principal): void {
+function checkSpeaker(record: ConversationIdentity, principal: Principal): void {
   checkReader(record, principal);
   if (record.call !== undefined) {
     const { caller } = record.call;

@@ -7,27 +7,26 @@
  */
 import type { Principal } from "../../../shared/principal.ts";
 import type { Client } from "../../base/sockets/client.ts";
+import type { ActorContext } from "../context.ts";
+import type { ConversationAccess } from "./access.ts";
 import { MAX_CLAIMS } from "./socket-limits.ts";
 
-export interface ClaimsPorts {
-  /** Returns the open connections. */
-  clients(): Iterable<Client>;
-  /** Throws `FORBIDDEN` or `NOT_FOUND` unless this principal may speak. */
-  checkSpeaker(principal: Principal): void;
-  /** Throws `NOT_FOUND` for an unknown call, `CONFLICT` for one that waits for no result of a client. */
-  checkCall(operationId: string): void;
+interface ClaimsContext extends Pick<ActorContext, "clients"> {
+  access: Pick<ConversationAccess, "checkSpeaker">;
+  /** `checkClientCall` throws `NOT_FOUND` for an unknown call, `CONFLICT` for a call that waits for no result of a client. */
+  runtime: { readonly results: { checkClientCall(operationId: string): void } };
 }
 
 export class Claims {
-  constructor(private readonly ports: ClaimsPorts) {}
+  constructor(private readonly context: ClaimsContext) {}
 
-  /** Claims a call for a connection. Reports whether it may run the call. Throws as the ports do. */
+  /** Claims a call for a connection. Reports whether it may run the call. Throws as `checkSpeaker` and `checkClientCall` do. */
   claim(client: Client, principal: Principal, operationId: string): boolean {
-    const { ports } = this;
-    ports.checkSpeaker(principal);
-    ports.checkCall(operationId);
+    const { access, runtime, clients } = this.context;
+    access.checkSpeaker(principal);
+    runtime.results.checkClientCall(operationId);
     const isHeld = (other: Client) => other.id !== client.id && claimsOf(other).includes(operationId);
-    if ([...ports.clients()].some(isHeld)) return false;
+    if ([...clients()].some(isHeld)) return false;
     const { state } = client;
     const others = claimsOf(client).filter((id) => id !== operationId && this.#isOpen(id));
     if (state !== null) client.setState({ ...state, claims: [...others, operationId].slice(-MAX_CLAIMS) });
@@ -36,7 +35,7 @@ export class Claims {
 
   #isOpen(operationId: string): boolean {
     try {
-      this.ports.checkCall(operationId);
+      this.context.runtime.results.checkClientCall(operationId);
       return true;
     } catch {
       return false;

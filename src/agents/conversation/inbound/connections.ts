@@ -35,7 +35,7 @@ import { MAX_READERS } from "./socket-limits.ts";
 import type { Stops } from "./stops.ts";
 import { tooManyReaders } from "./stream-readers.ts";
 
-export interface ConnectionPorts {
+export interface ConnectionContext {
   /** Returns the place at which a reader begins. Throws `NOT_FOUND` for a principal that may not read. */
   cursor(principal: Principal, start: CursorStart): FrameCursor;
   readers: Pick<SocketReaders<Frame>, "open" | "answer" | "acknowledge" | "closed">;
@@ -52,7 +52,7 @@ export interface ConnectionPorts {
 }
 
 export function openConnection(
-  ports: ConnectionPorts,
+  ports: ConnectionContext,
   client: Client,
   principal: Principal,
   { from, acks = false }: { from?: number; acks?: boolean } = {},
@@ -81,7 +81,7 @@ export function openConnection(
 const allowances = new WeakMap<Client, Allowance>();
 
 /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */
-export function admit(ports: ConnectionPorts, client: Client, message: WSMessage): boolean {
+export function admit(ports: ConnectionContext, client: Client, message: WSMessage): boolean {
   // Messages that were sent before the connection was closed may still arrive.
   if (client.readyState !== WebSocket.OPEN) return false;
   const now = ports.clock.now();
@@ -108,7 +108,7 @@ function giveBack(client: Client): void {
 
 /** Handles a message that was admitted. */
 export async function receiveFrame(
-  ports: ConnectionPorts,
+  ports: ConnectionContext,
   client: Client,
   message: WSMessage,
 ): Promise<void> {
@@ -171,7 +171,7 @@ function reasonOf({ reason }: StopOptions): StopOptions {
 
 /** Starts a turn. */
 async function startTurn(
-  ports: ConnectionPorts,
+  ports: ConnectionContext,
   client: Client,
   principal: Principal,
   { v: _v, type: _type, id: clientId, ...input }: Extract<ClientFrame, { type: "turn.start" }>,
@@ -185,7 +185,7 @@ async function startTurn(
 }
 
 /** Sends an error to a connection that the caller closes next, and returns the error. */
-function sendLast(ports: ConnectionPorts, client: Client, error: unknown): WireError {
+function sendLast(ports: ConnectionContext, client: Client, error: unknown): WireError {
   const wire = toWire(error);
   try {
     client.send(JSON.stringify(ephemeralFrame("error", wire, {}, ports.clock.now())));

@@ -6,22 +6,26 @@
  *           never wait.
  */
 import type { z } from "zod";
+import type { Clock } from "../../../ports/clock.ts";
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
-import { parseItemId } from "../../../protocol/ids.ts";
+import { parseItemId, stemOf } from "../../../protocol/ids.ts";
 import type { AcceptedSignal, SignalResult, StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
 import { asResult, DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
+import type { ActorContext } from "../context.ts";
 import { DRAIN_STEP, MAX_QUEUED_SIGNALS } from "../core/conversation-limits.ts";
 import { correlationOf, newCorrelation } from "../core/correlation.ts";
 import type { UserMessage } from "../core/signals.ts";
 import type { SignalOrigin } from "../core/stop-signals.ts";
+import type { ConversationAccess } from "./access.ts";
 import { cancelSignalSchema, messageOf, resumeSignalSchema, startTurnSchema } from "./requests.ts";
 import { type OpenedSignal, openSignal, refused } from "./signal-envelope.ts";
 import type { Stops } from "./stops.ts";
 
-export interface IngressPorts {
+interface IngressContext extends Pick<ActorContext, "ids"> {
+  clock: Pick<Clock, "sleep">;
   runtime: {
     accept(signal: UserMessage): Promise<StartedTurn>;
     /** Reports whether the message has started a turn before. */
@@ -34,19 +38,14 @@ export interface IngressPorts {
     };
   };
   stops: Stops;
-  /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak. */
-  checkSpeaker(principal: Principal): void;
-  /** Returns a stem that no turn has. */
-  stem(): string;
-  /** Lets other work of the thread come in between. */
-  pause(): Promise<void>;
+  access: Pick<ConversationAccess, "checkSpeaker">;
 }
 
 /** The messages of a batch that wait, each with its place in the batch. */
 type Waiting = { index: number; signal: UserMessage }[];
 
 export class Ingress {
-  constructor(private readonly ports: IngressPorts) {}
+  constructor(private readonly context: IngressContext) {}
 
   /** Takes a signal, or several. Throws `INVALID_INPUT` for more than fit into the queue. */
   async ingest(principal: Principal, signals: unknown): Promise<SignalResult[]> {
@@ -60,10 +59,10 @@ export class Ingress {
     // One after another. Otherwise a later message could overtake one that waits for its media.
     for (const [index, envelope] of list.entries()) {
       // Actors can share a thread: others get their turn between the parts of a large batch.
-      if (index > 0 && index % DRAIN_STEP === 0) await this.ports.pause();
+      if (index > 0 && index % DRAIN_STEP === 0) await this.context.clock.sleep(0);
       results[index] = await asResult(async () => {
         // Who leaves while a batch is taken sends no more of it.
-        this.ports.checkSpeaker(principal);
+        this.context.access.checkSpeaker(principal);
         const signal = openSignal(envelope);
         if (signal.type !== "conversation.user.message") return this.#change(principal, signal);
         return this.#message(readMessage(signal, principal), { index, waiting });
@@ -79,14 +78,14 @@ export class Ingress {
 
   async #queue(waiting: Waiting): Promise<(ErrorData | null)[]> {
     if (waiting.length === 0) return [];
-    return this.ports.runtime.queue.add(waiting.map(({ signal }) => signal));
+    return this.context.runtime.queue.add(waiting.map(({ signal }) => signal));
   }
 
   async #message(
     signal: UserMessage,
     { index, waiting }: { index: number; waiting: Waiting },
   ): Promise<AcceptedSignal> {
-    const { runtime } = this.ports;
+    const { runtime } = this.context;
     const mustWait = waiting.length > 0 || index >= DRAIN_STEP || !runtime.queue.isEmpty;
     if (!mustWait || runtime.isKnown(signal)) {
       try {
@@ -104,8 +103,8 @@ export class Ingress {
     principal: Principal,
     { type, id, correlationId: supplied, data }: OpenedSignal,
   ): Promise<AcceptedSignal> {
-    const { stops } = this.ports;
-    const correlationId = supplied ?? newCorrelation(this.ports.stem());
+    const { stops } = this.context;
+    const correlationId = supplied ?? newCorrelation(stemOf(this.context.ids.ulid()));
     const origin: SignalOrigin = { correlationId, ...defined({ id, supplied }) };
     if (type === "conversation.resume") {
       const options: StopOptions = read(resumeSignalSchema, data);

@@ -3,21 +3,21 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { type Client, closeUnauthorized } from "../../base/sockets/client.ts";
+import { closeUnauthorized } from "../../base/sockets/client.ts";
 import type { Outflows } from "../../base/sockets/outflow.ts";
 import { SocketReaders } from "../../base/sockets/socket-readers.ts";
-import { type CursorPorts, type CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
+import type { ActorContext } from "../context.ts";
+import { type CursorContext, type CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import { FrameTexts } from "../reads/frame-texts.ts";
 import { frameStream, type StreamOptions } from "./frame-stream.ts";
 import { StreamReaders } from "./stream-readers.ts";
 
-export interface ReadersPorts extends Omit<CursorPorts, "texts" | "clock"> {
+interface ReadersContext
+  extends Omit<CursorContext, "texts" | "clock">,
+    Pick<ActorContext, "clients" | "waitUntil"> {
   clock: Pick<Clock, "now" | "timer">;
-  outflows: Outflows;
-  /** Returns the open WebSockets. */
-  clients(): Iterable<Client>;
-  /** Gets the expiry of a new stream. Call `expire` then, so that the stream ends. */
-  onExpiring(at: number): void;
+  /** Calls `expire` at the expiry of a new stream, so that the stream ends. */
+  expireAt(time: number): Promise<void>;
 }
 
 type StreamTarget = Pick<StreamOptions, "principal" | "encoding">;
@@ -29,13 +29,16 @@ export class ConversationReaders {
   readonly #starting = new Set<Frame[]>();
   readonly #texts = new FrameTexts();
 
-  constructor(private readonly ports: ReadersPorts) {
+  constructor(
+    private readonly context: ReadersContext,
+    private readonly outflows: Outflows,
+  ) {
     this.sockets = new SocketReaders({
-      ...ports,
+      ...{ clock: context.clock, clients: context.clients, outflows },
       cursor: (place) => this.cursor(place),
       refuse: closeUnauthorized,
     });
-    this.#streams = new StreamReaders(ports.onExpiring);
+    this.#streams = new StreamReaders((at) => context.waitUntil(context.expireAt(at)));
   }
 
   /** Ends the readers that have expired. Returns the milliseconds until the next expiry; `null` if no reader expires. */
@@ -43,7 +46,7 @@ export class ConversationReaders {
     this.sockets.expire();
     this.#streams.sweep();
     const next = Math.min(this.#streams.nextExpiry, this.sockets.nextExpiry);
-    return next === Infinity ? null : Math.max(0, next - this.ports.clock.now());
+    return next === Infinity ? null : Math.max(0, next - this.context.clock.now());
   }
 
   /** Ends the readers whose principals may not read any more. */
@@ -64,7 +67,7 @@ export class ConversationReaders {
   }
 
   cursor(start: CursorStart): FrameCursor {
-    const { runtime, queries, clock } = this.ports;
+    const { runtime, queries, clock } = this.context;
     return new FrameCursor({ runtime, queries, texts: this.#texts, clock }, start);
   }
 
@@ -103,8 +106,8 @@ export class ConversationReaders {
     start: CursorStart,
     options: StreamTarget & Pick<StreamOptions, "frames">,
   ): ReadableStream<Uint8Array> {
-    const { outflows, clock } = this.ports;
+    const { clock } = this.context;
     const cursor = this.cursor(start);
-    return frameStream(this.#streams, { ...options, cursor, outflow: outflows.confirmed, clock });
+    return frameStream(this.#streams, { ...options, cursor, outflow: this.outflows.confirmed, clock });
   }
 }

@@ -15,9 +15,10 @@ import type { SignalOrigin, Stop } from "../core/stop-signals.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
 import { conversationView } from "../reads/views.ts";
+import type { ConversationAccess } from "./access.ts";
 import { stopSchema } from "./requests.ts";
 
-export interface StopsPorts {
+interface StopsContext {
   runtime: {
     readonly state: ConversationState;
     readonly changes: {
@@ -28,18 +29,15 @@ export interface StopsPorts {
     };
   };
   queries: ConversationQueries;
-  /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
-  stateFor(principal: Principal): ConversationState;
-  /** As `stateFor`. Also throws `FORBIDDEN` unless this principal may speak in the conversation. */
-  checkSpeaker(principal: Principal): void;
+  access: Pick<ConversationAccess, "stateFor" | "checkSpeaker">;
 }
 
 export class Stops {
-  constructor(private readonly ports: StopsPorts) {}
+  constructor(private readonly context: StopsContext) {}
 
   /** Throws `INVALID_INPUT` for invalid options, `NOT_FOUND` for an unknown turn, `CONFLICT` for one that ended by itself. */
   async cancelTurn(principal: Principal, turnId: string, options: StopOptions): Promise<TurnView> {
-    const { runtime, queries } = this.ports;
+    const { runtime, queries } = this.context;
     const stop = this.#stop(principal, options);
     await runtime.changes.cancelTurn(queries.requireTurn(runtime.state, turnId), stop);
     return queries.turn(runtime.state, turnId);
@@ -47,8 +45,8 @@ export class Stops {
 
   /** Throws `INVALID_INPUT` for invalid options. */
   async cancel(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
-    await this.ports.runtime.changes.cancel({ ...this.#stop(principal, options), ...defined({ origin }) });
-    return conversationView(this.ports.runtime.state);
+    await this.context.runtime.changes.cancel({ ...this.#stop(principal, options), ...defined({ origin }) });
+    return conversationView(this.context.runtime.state);
   }
 
   /**
@@ -56,20 +54,20 @@ export class Stops {
    * not stopped.
    */
   async resume(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
-    this.ports.checkSpeaker(principal);
-    await this.ports.runtime.changes.resume({ ...this.#stop(principal, options), ...defined({ origin }) });
-    return conversationView(this.ports.runtime.state);
+    this.context.access.checkSpeaker(principal);
+    await this.context.runtime.changes.resume({ ...this.#stop(principal, options), ...defined({ origin }) });
+    return conversationView(this.context.runtime.state);
   }
 
   /** Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak. */
   async complete(principal: Principal, options: StopOptions): Promise<ConversationView> {
-    this.ports.checkSpeaker(principal);
-    await this.ports.runtime.changes.end(this.#stop(principal, options));
-    return conversationView(this.ports.runtime.state);
+    this.context.access.checkSpeaker(principal);
+    await this.context.runtime.changes.end(this.#stop(principal, options));
+    return conversationView(this.context.runtime.state);
   }
 
   #stop(principal: Principal, options: StopOptions): Stop {
-    this.ports.stateFor(principal);
+    this.context.access.stateFor(principal);
     return { caller: { type: "user", userId: principal.subject }, ...validate(stopSchema, options) };
   }
 }

@@ -5,39 +5,39 @@
  *
  * USAGE-1  The directory ends with the conversation's own totals, also after outages and crashes.
  */
-import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { Projection } from "../../base/projections/projection.ts";
+import type { Wakeup } from "../../base/timers/wakeups.ts";
+import type { ActorContext } from "../context.ts";
 import { type ConversationState, primaryAgent } from "../core/state.ts";
 
-export interface UsageMirrorPorts {
+interface UsageContext extends Pick<ActorContext, "directory"> {
   clock: Pick<Clock, "now">;
-  state(): ConversationState;
-  /** `null` where there is none. */
-  directory(): Directory | null;
-  /** Reports whether the conversation itself needs a wake-up. */
-  isDue(): boolean;
-  /** Takes back the wake-up of the active window. */
-  disarm(): void;
+  /** `dueIn`: `null` unless the conversation itself needs a wake-up. */
+  runtime: { readonly state: ConversationState; readonly dueIn: number | null };
 }
 
 export class UsageProjection {
   readonly #projection: Projection;
 
-  constructor(private readonly ports: UsageMirrorPorts) {
+  /** `window`: the wake-up of the active turns. */
+  constructor(
+    private readonly context: UsageContext,
+    window: Pick<Wakeup, "disarm">,
+  ) {
     this.#projection = new Projection({
-      clock: ports.clock,
+      clock: context.clock,
       put: async () => {
-        const { record, usage } = ports.state();
+        const { record, usage } = context.runtime.state;
         const { tenant, id: conversationId } = record;
         const { id: agentId } = primaryAgent(record);
-        await ports.directory()?.putUsage({ tenant, agentId, conversationId, ...usage });
+        await context.directory()?.putUsage({ tenant, agentId, conversationId, ...usage });
       },
       wakeup: {
         // The active window is open: its wake-up is armed.
         arm: async () => undefined,
         disarm: () => {
-          if (!ports.isDue()) ports.disarm();
+          if (context.runtime.dueIn === null) window.disarm();
         },
       },
     });
@@ -50,9 +50,9 @@ export class UsageProjection {
 
   /** As `Projection.wake`. Call it when the wake-up of the active window fires. */
   wake(): number | null {
-    const { usage, active } = this.ports.state();
+    const { usage, active } = this.context.runtime.state;
     const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
-    const hasNone = usage.calls <= running || this.ports.directory() === null;
+    const hasNone = usage.calls <= running || this.context.directory() === null;
     return hasNone ? null : this.#projection.wake();
   }
 }

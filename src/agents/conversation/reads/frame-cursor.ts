@@ -17,7 +17,7 @@ import type { ConversationState } from "../core/state.ts";
 import type { FrameText, FrameTexts } from "./frame-texts.ts";
 import type { ConversationQueries } from "./queries.ts";
 
-export interface CursorPorts {
+export interface CursorContext {
   runtime: {
     readonly state: ConversationState;
     /** The texts in progress, as far as they were published. */
@@ -59,7 +59,7 @@ export class FrameCursor {
   #isOver = false;
 
   constructor(
-    private readonly ports: CursorPorts,
+    private readonly context: CursorContext,
     { from, turnId, has, untilWaiting = false }: CursorStart,
   ) {
     this.#seq = from;
@@ -106,7 +106,7 @@ export class FrameCursor {
   }
 
   #passSnapshot(take: Take): boolean {
-    const { runtime, queries, clock, texts } = this.ports;
+    const { runtime, queries, clock, texts } = this.context;
     const { state, deltas } = runtime;
     const snapshot = texts.snapshot(state, {
       bare: () => ({
@@ -123,7 +123,7 @@ export class FrameCursor {
   }
 
   #passEntries(take: Take, room: () => number): boolean {
-    const { runtime, queries } = this.ports;
+    const { runtime, queries } = this.context;
     const { state } = runtime;
     for (let done = (this.#seq ?? 0) >= state.seq; !done && !this.#isOver; ) {
       const length = room();
@@ -140,7 +140,7 @@ export class FrameCursor {
   }
 
   #passTexts(take: Take): boolean {
-    const { deltas } = this.ports.runtime;
+    const { deltas } = this.context.runtime;
     const texts = this.#inProgress();
     for (const { messageId, length } of texts) {
       for (let offset = this.#offsets.get(messageId) ?? 0; offset < length; ) {
@@ -156,7 +156,7 @@ export class FrameCursor {
   }
 
   #inProgress(): { messageId: string; turnId: string; length: number }[] {
-    const texts = this.ports.runtime.deltas.lengths();
+    const texts = this.context.runtime.deltas.lengths();
     return texts.filter(({ turnId }) => this.#turnId === undefined || turnId === this.#turnId);
   }
 
@@ -177,7 +177,7 @@ export class FrameCursor {
   }
 
   #pass(frame: Frame, take: Take): boolean {
-    if (!take(this.ports.texts.of(frame), frame)) return false;
+    if (!take(this.context.texts.of(frame), frame)) return false;
     const { messageId = "", seq } = frame;
     if (seq !== undefined) this.#seq = seq;
     switch (frame.type) {
@@ -199,6 +199,6 @@ export class FrameCursor {
 
   #isLastWait({ type, seq }: Frame): boolean {
     if (!this.#untilWaiting || type !== "turn.waiting") return false;
-    return [...this.ports.runtime.state.active.values()].some(({ waiting }) => waiting === seq);
+    return [...this.context.runtime.state.active.values()].some(({ waiting }) => waiting === seq);
   }
 }

@@ -28,7 +28,7 @@ const MAX_ROWS = 100;
 const CHARACTERS_PER_TOKEN = 2;
 
 /** The reads of the store. */
-export interface PastTurnsPorts {
+interface TurnList {
   /** Lists turns before number `n`, descending, at most `limit`. */
   list(
     n: number,
@@ -40,17 +40,17 @@ export interface PastTurnsPorts {
 
 /** Returns a page of the turns before number `n`. */
 export function readPastTurns(
-  ports: PastTurnsPorts,
+  list: TurnList,
   n: number,
   { agentId, tokens = DEFAULT_TOKENS }: Pick<PastTurnsRequest, "agentId" | "tokens">,
 ): PastTurns {
   const room = Math.min(MAX_TOKENS, Math.max(MIN_TOKENS, tokens));
-  const { turns: listed, more } = ports.list(n, MAX_ROWS);
+  const { turns: listed, more } = list.list(n, MAX_ROWS);
   const turns: PastTurn[] = [];
   let used = 0;
   let last: (typeof listed)[number] | undefined;
   for (const facts of listed) {
-    const turn = facts.agentId === agentId && facts.status !== "active" ? ports.turn(facts.n) : null;
+    const turn = facts.agentId === agentId && facts.status !== "active" ? list.turn(facts.n) : null;
     if (turn !== null) {
       const shown = pastTurn(turn, room);
       const size = estimateTokens(JSON.stringify(shown));

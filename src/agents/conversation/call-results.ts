@@ -1,6 +1,9 @@
 /**
- * The envelopes of runs that tool calls and hooks start, at the conversation.
+ * The handlers of the ends of calls: of agents, and of runs that tool calls and hooks start. Each handler stages its change in the transaction of
+ * the receipt.
  *
+ * AGENTCALL-2  A result counts only if it comes from the conversation that the call opened; a cancellation, only if it comes from the
+ *              caller.
  * FLOWCALL-2  The output of a run is the result of its call. If the run ends in another way, the call fails, and its message has the run's code.
  * FLOWCALL-4  A start that the run refused fails the call, with the reason. If it is unknown whether a start has arrived, the outcome of the
  *             call is unknown, and the run is cancelled.
@@ -12,8 +15,17 @@
  */
 
 import { type Amounts, NOTHING } from "../../model/spending.ts";
+import {
+  AGENT_ASK,
+  AGENT_CALL,
+  AGENT_RESULT,
+  type AgentOutcome,
+  agentAskSchema,
+  agentCallSchema,
+  agentResultSchema,
+} from "../../protocol/agent-call.ts";
 import { isCalled } from "../../protocol/call-address.ts";
-import type { ActorAddress } from "../../protocol/envelope.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 import type { ToolResult } from "../../protocol/executor-api.ts";
 import { resolveId } from "../../protocol/ids.ts";
 import {
@@ -29,67 +41,99 @@ import {
 import type { CalledRun } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { calledRunOf } from "./core/called-run.ts";
 import { extractionOf } from "./core/hooks.ts";
 import { OUTCOME_UNKNOWN } from "./core/operation.ts";
+import { resultOf as answerOf } from "./core/planning/agent-call.ts";
 import { refusedRun } from "./core/planning/run-call.ts";
 import { failure } from "./core/planning/tool-call.ts";
-import type { Signal } from "./core/signals.ts";
+import type { AgentEnded, Signal } from "./core/signals.ts";
 import type { ConversationState } from "./core/state.ts";
-import type { Turn } from "./core/turn.ts";
-import type { HookRuns } from "./effects/hook-runs.ts";
 import { operationAt } from "./inbound/message-checks.ts";
-import type { LargeResults } from "./large-results.ts";
-import type { ConversationUnit } from "./runtime.ts";
+import type { ConversationRuntime } from "./runtime.ts";
 
-export interface WorkflowCallPorts {
-  begin(): ConversationUnit;
-  state(): ConversationState;
-  /** Returns a turn, active or over; `null` for an unknown number. */
-  turn(n: number): Turn | null;
-  hookRuns: Pick<HookRuns, "givenTo" | "end">;
-  large: Pick<LargeResults, "viewOf" | "viewOfRemote">;
+type CallRuntime = Pick<ConversationRuntime, "begin" | "state" | "turn" | "hookRuns" | "large">;
+
+/** Returns a function that stages signals in the transaction of a receipt, and releases them after its commit. */
+export function staging(runtime: Pick<ConversationRuntime, "begin">) {
+  return (signals: readonly Signal[], afterCommit: DeliveryOutcome["afterCommit"]): void => {
+    const unit = runtime.begin();
+    unit.stage(signals);
+    afterCommit(() => unit.release());
+  };
 }
 
-/** Registers the handlers of ends and of waits. Each stages its change in the transaction of the receipt. */
-export function takeWorkflowCalls(
+export function takeCallResults(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  ports: WorkflowCallPorts,
+  runtime: CallRuntime,
 ): void {
-  const { begin, turn, state, large } = ports;
-  const stage = (signals: Signal[], afterCommit: DeliveryOutcome["afterCommit"], ended?: string) => {
-    const unit = begin();
-    unit.stage(signals);
-    afterCommit(() => {
-      if (ended !== undefined) ports.hookRuns.end(ended);
-      return unit.release();
-    });
-  };
+  const { large } = runtime;
+  const stage = staging(runtime);
+  mailbox.receivesAfter(
+    AGENT_RESULT,
+    agentResultSchema,
+    async (result, envelope) => {
+      checkAgent(result, envelope, "Only the conversation that a call opened may tell of it.");
+      const { outcome, large: excerpt } = result;
+      if (outcome === undefined || "error" in outcome) return undefined;
+      return excerpt === undefined
+        ? large.viewOf(result, outcome.text)
+        : large.viewOfRemote(result, excerpt, envelope.from);
+    },
+    (result, { afterCommit }, view) => {
+      const { outcome, spent } = result;
+      const seen = view === undefined ? outcome : { text: "", view };
+      stage(agentEnd(runtime, result, { spent, ...defined({ outcome: seen }) }), afterCommit);
+      return null;
+    },
+  );
+  mailbox.receives(AGENT_ASK, agentAskSchema, ({ ask, outcome, ...address }, { envelope, afterCommit }) => {
+    checkAgent(address, envelope, "Only the conversation that a call opened may tell of it.");
+    const { turn: found, operation } = operationAt(address.operationId, runtime.turn);
+    const { attempt } = address;
+    const asked = { turn: found.n, item: operation.item, attempt, ask, ...defined({ outcome }) };
+    stage([{ type: "conversation.agent.asked", ...asked }], afterCommit);
+    return null;
+  });
+  mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
+    // If it is unknown whether the call arrived, its result may still come: the time limit of the call decides.
+    if (outcome.status !== "failed") return;
+    const call = validate(agentCallSchema, envelope.body);
+    const ended = { outcome: unreached(call.agentId, outcome.error.message), spent: NOTHING };
+    stage(agentEnd(runtime, call, ended), afterCommit);
+  });
   mailbox.receivesAfter(
     RUN_ENDED,
     runEndedSchema,
-    async (ended, { from, to }) => {
-      checkRun(ended, from, to);
-      if (ended.large !== undefined) return large.viewOfRemote(ended, ended.large, from);
+    async (ended, envelope) => {
+      checkRun(ended, envelope);
+      if (ended.large !== undefined) return large.viewOfRemote(ended, ended.large, envelope.from);
       return "output" in ended.outcome ? large.viewOf(ended, ended.outcome.output) : undefined;
     },
     (ended, { envelope: { from }, afterCommit }, view) => {
       const outcome = view === undefined ? ended.outcome : { output: view };
       const result = resultOf({ ...ended, outcome }, from.id);
       const { spent, tainted, operationId } = ended;
-      stage(endSignals(ports, ended, { result, spent, tainted }), afterCommit, operationId);
+      const unit = runtime.begin();
+      unit.stage(runEnd(runtime, ended, { result, spent, tainted }));
+      afterCommit(() => {
+        runtime.hookRuns.end(operationId);
+        return unit.release();
+      });
       return null;
     },
   );
-  mailbox.receives(RUN_WAITS, runWaitsSchema, (held, { envelope: { from, to }, afterCommit }) => {
+  mailbox.receives(RUN_WAITS, runWaitsSchema, (held, { envelope, afterCommit }) => {
     const { operationId, attempt, seq, isHeld } = held;
-    if (from.kind === "conversation") checkConversation(held, from, to);
-    else checkRun(held, from, to);
-    const found = resolveId(operationId, "op", turn);
-    if (found === null || !state().active.has(found.turn.n)) return null;
+    if (envelope.from.kind === "conversation")
+      checkAgent(held, envelope, "Only the conversation of a call may report that it waits.");
+    else checkRun(held, envelope);
+    const found = resolveId(operationId, "op", runtime.turn);
+    if (found === null || !runtime.state.active.has(found.turn.n)) return null;
     const address = { turn: found.turn.n, item: found.item, attempt };
     stage([{ type: "conversation.work.held", ...address, seq, isHeld }], afterCommit);
     return null;
@@ -98,8 +142,36 @@ export function takeWorkflowCalls(
     if (outcome.status === "delivered") return;
     const address = runStartSchema.parse(body);
     const result = outcome.status === "failed" ? refusedRun(outcome.error) : unknown(outcome.error);
-    stage(endSignals(ports, address, { result }), afterCommit);
+    stage(runEnd(runtime, address, { result }), afterCommit);
   });
+}
+
+/**
+ * Returns the signals of the end of a call: also the note to the model where a stopped call has an answer all the same (OP-6). Throws
+ * `NOT_FOUND` for an operation that the conversation does not have.
+ */
+function agentEnd(
+  runtime: CallRuntime,
+  { operationId, attempt }: RunCallAddress,
+  ended: Pick<AgentEnded, "outcome" | "spent">,
+): Signal[] {
+  const { turn, operation } = operationAt(operationId, runtime.turn);
+  const { item, name, effect, status } = operation;
+  const { n, agentId } = turn;
+  const end: AgentEnded = { type: "conversation.agent.ended", turn: n, item, attempt, agentId, ...ended };
+  const { outcome } = ended;
+  const isLate = status === "cancelled" && effect === "once" && operation.attempt === attempt;
+  if (!isLate || outcome === undefined || "error" in outcome) return [end];
+  const result = answerOf(operation, outcome);
+  return [
+    end,
+    { type: "conversation.tool.late", turn: n, item, sessionId: agentId, operationId, name, result },
+  ];
+}
+
+function unreached(agentId: string, why: string): AgentOutcome {
+  const message = `The agent "${agentId}" could not be called: ${why}`;
+  return { error: { code: "EXECUTION_FAILED", message, retriable: true } };
 }
 
 /** Returns the data of the run of an attempt. Throws `NOT_FOUND` if the attempt waits for no run. */
@@ -125,8 +197,8 @@ interface EndOfRun {
  * Returns the signals of the end of a run. If the run of a stopped call has completed, they include the note to the model (OP-6). Throws
  * `NOT_FOUND` for an unknown operation, and `NotNow` until a context hook has begun again after a crash.
  */
-function endSignals(
-  { state, turn: turnAt, hookRuns }: Pick<WorkflowCallPorts, "state" | "turn" | "hookRuns">,
+function runEnd(
+  { state, turn: turnAt, hookRuns }: CallRuntime,
   { operationId, attempt }: RunCallAddress,
   { result, spent = NOTHING, tainted }: EndOfRun,
 ): Signal[] {
@@ -142,7 +214,7 @@ function endSignals(
     const late = { turn: n, item, sessionId: agentId, operationId, name, result, spent };
     return [{ type: "conversation.tool.late", ...late }];
   }
-  const hook = state().active.get(n)?.assembly ?? extractionOf(state(), n);
+  const hook = state.active.get(n)?.assembly ?? extractionOf(state, n);
   const isHook = hook?.item === item && hook.attempt === attempt && hook.deadline === undefined;
   const given = isHook ? hookRuns.givenTo(operationId, attempt) : {};
   if (given === undefined) throw new NotNow("The hook has not begun again after a crash.");
@@ -174,13 +246,17 @@ function unknown({ message }: Pick<ErrorData, "message">): ToolResult {
 }
 
 /** Throws `FORBIDDEN` unless the run that an attempt has started has sent an envelope (FLOWCALL-6). */
-function checkRun(address: RunCallAddress, from: ActorAddress, to: ActorAddress): void {
+function checkRun(address: RunCallAddress, { from, to }: Pick<Envelope, "from" | "to">): void {
   if (from.kind === "coordinator" && isCalled(address, to, from)) return;
   throw new DramatisError("FORBIDDEN", "Only the run that a call has started may report its end.");
 }
 
 /** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
-function checkConversation(address: RunCallAddress, from: ActorAddress, to: ActorAddress): void {
+function checkAgent(
+  address: RunCallAddress,
+  { from, to }: Pick<Envelope, "from" | "to">,
+  message: string,
+): void {
   if (from.kind === "conversation" && isCalled(address, to, from)) return;
-  throw new DramatisError("FORBIDDEN", "Only the conversation of a call may report that it waits.");
+  throw new DramatisError("FORBIDDEN", message);
 }

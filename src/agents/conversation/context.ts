@@ -1,0 +1,174 @@
+/** The context of a conversation: all that its actor gets from the platform, the application and other actors. `parts.ts` builds it once. */
+import type { MediaBudget } from "../../adapters/resilience/media-budget.ts";
+import type { MetricsSink } from "../../adapters/resilience/telemetry.ts";
+import type { AttachmentStore, StoredInfo } from "../../attachments/attachment-store.ts";
+import type { ResultKeeper } from "../../attachments/result-keeper.ts";
+import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
+import type { Directory } from "../../d1/directory.ts";
+import type { AdapterLookup } from "../../model/format-adapter.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
+import type { Span, SpanExporter } from "../../model/span.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ByteRange } from "../../ports/object-store.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { ActorLookup } from "../../protocol/actor-lookup.ts";
+import type { AgentApi } from "../../protocol/agent-api.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
+import type { VersionChain } from "../../protocol/definitions.ts";
+import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
+import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { Frame } from "../../protocol/frames.ts";
+import type { WholeResultApi } from "../../protocol/large-result.ts";
+import type { LocationPolicy } from "../../protocol/location-policy.ts";
+import type { MemoryApi } from "../../protocol/memory.ts";
+import type { RateLimit } from "../../shared/token-bucket.ts";
+import type { Projection } from "../base/projections/projection.ts";
+import type { OwnedStore } from "../base/removal/owned-stores.ts";
+import type { Withdrawal } from "../base/runtime/actor-core.ts";
+import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
+import type { Client } from "../base/sockets/client.ts";
+import type { PlanInput } from "./core/decisions.ts";
+import type { Invitation } from "./core/signals.ts";
+import type { ConversationIdentity, ConversationState } from "./core/state.ts";
+import type { Turn } from "./core/turn.ts";
+
+/** Finds the actor of a tenant by its id. */
+export type Find<Api> = (tenant: string, id: string) => Promise<Api>;
+
+/** The attachments of one conversation; `null` for an id that it does not have. */
+export interface ConversationMedia {
+  head(id: string): Promise<StoredInfo | null>;
+  /** Returns bytes of the attachment that `head` described, all or a range; `null` if it is gone or another. */
+  read(info: StoredInfo, range?: ByteRange): Promise<Uint8Array | null>;
+}
+
+/** The stores of results that are too large for their turns. */
+export interface LargeResultStores {
+  keeper: Pick<ResultKeeper, "keep">;
+  /** Finds the actor that sent an envelope. */
+  sender(address: ActorAddress): Promise<WholeResultApi>;
+}
+
+/** The state and the turns of a conversation. */
+export interface StoredConversation {
+  readonly exists: boolean;
+  /** Throws `NOT_FOUND` before the conversation was created. */
+  readonly state: ConversationState;
+  /** Returns a turn, active or over; `null` for an unknown number. */
+  readonly turn: (n: number) => Turn | null;
+}
+
+/** The context of the runtime, in a Durable Object and in Node. */
+export interface RuntimeContext
+  extends WakeupPorts,
+    Pick<PlanInput, "gate" | "calls" | "agentTurns" | "clientToolTimeoutMs" | "approvalTimeoutMs"> {
+  /** Also makes the placeholders of media. */
+  ids: Ids;
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  gateway: ModelGateway;
+  adapters: AdapterLookup;
+  executor: TaskExecutor;
+  /** Absent if attachments are not stored. */
+  media?: ConversationMedia;
+  /** The memory for media; unlimited when absent. */
+  mediaBudget?: MediaBudget;
+  resultStores: LargeResultStores;
+  /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
+  turnLimit?: RateLimit;
+  /** As `turnLimit`, of the changes that `ChangeRate` counts. */
+  changeLimit?: RateLimit;
+  /** Receives the metrics of every model call that is over. */
+  metrics?: MetricsSink;
+  /** Receives the spans that a commit has ended, of traces that are sampled. */
+  spans?: (spans: readonly Span[]) => void;
+  /** Receives all spans that a commit has ended. */
+  log?: (spans: readonly Span[]) => void;
+  agent: Find<Pick<MemoryApi, "offerMemories" | "searchMemories">>;
+  run: Find<Pick<CoordinatorApi, "start" | "status" | "cancel">>;
+  /** Returns the versions and the projects of an agent that joins. Throws `NOT_FOUND`, `FORBIDDEN`, `TOO_LARGE`. */
+  invite(record: ConversationIdentity, agentId: string): Promise<Invitation>;
+  /** Keeps the actor alive for work. */
+  waitUntil(work: Promise<unknown>): void;
+  /** As `Mailbox.send`. */
+  send(envelope: NewEnvelope): Promise<void>;
+  /** As `Mailbox.withdraw`. */
+  withdraw(withdrawal: Withdrawal): void;
+  /** As `Mailbox.discard`. */
+  discard(operationId: string): void;
+  /** As `Mailbox.room`. */
+  room: NonNullable<PlanInput["room"]>;
+  /** Publishes frames to all readers, in order. */
+  publish(frames: Frame[]): void;
+  /** Takes a commit that changed the usage without a turn's end. */
+  onUsage(): void;
+  /** The calls that wait for people, in the directory. */
+  approvals: Pick<Projection, "note" | "publish">;
+  /** The conversation's entry in the directory and in the indexes of its agents. */
+  listing: Pick<Projection, "note"> & {
+    /** Announces a new conversation, in the transaction that creates it. Returns the wake-ups. */
+    announce(record: ConversationIdentity): readonly Promise<void>[];
+  };
+}
+
+/** The context of the actor. */
+export interface ActorContext extends RuntimeContext {
+  agent: Find<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
+  conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval">>;
+  /** Returns `null` if there is no directory. */
+  directory(): Directory | null;
+  /** Returns the stores outside of actors that hold data of conversations. */
+  stores(): readonly OwnedStore[];
+  /** `null` if attachments are not stored. */
+  attachments: AttachmentStore | null;
+  /** Returns the actor's name. */
+  name(): string;
+  /** Returns the tenant and the id in the actor's name. */
+  owner(): { tenant: string; conversationId: string };
+  /** Returns the open WebSockets. */
+  clients(): Iterable<Client>;
+  location(tenant: string): LocationPolicy;
+  /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
+  importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
+  /** As `Mailbox.forget`. */
+  forgetMail(): boolean;
+  listing: RuntimeContext["listing"] & Pick<Projection, "publish">;
+  /** Ends the connections of principals who may not read the conversation any more. */
+  expel(): void;
+}
+
+/** Everything that an application provides to its conversations. */
+export interface ConversationClassPorts<Env>
+  extends Pick<
+    ActorContext,
+    | "adapters"
+    | "mediaBudget"
+    | "gate"
+    | "calls"
+    | "metrics"
+    | "turnLimit"
+    | "changeLimit"
+    | "agentTurns"
+    | "clientToolTimeoutMs"
+    | "approvalTimeoutMs"
+    | "location"
+  > {
+  gateway(env: Env): ModelGateway;
+  executor(env: Env): TaskExecutor;
+  actors(env: Env): Pick<ActorLookup, "agent" | "conversation" | "coordinator">;
+  /** Returns `null` if there is no directory: then lists contain no conversation. */
+  directory(env: Env): Directory | null;
+  deadLetters(env: Env): DeadLetterDirectory | null;
+  /** Returns the stores outside of actors that hold data of conversations and agents. */
+  stores(env: Env): readonly OwnedStore[];
+  importedChain(env: Env, ...given: Parameters<ActorContext["importedChain"]>): Promise<VersionChain>;
+  /** Returns `undefined` if spans are not exported. */
+  exporter(env: Env): SpanExporter | undefined;
+  /** Returns `undefined` if spans are not logged. */
+  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
+  /** Returns `null` if attachments are not stored. */
+  attachments(env: Env): AttachmentStore | null;
+  maxAttachmentBytes: number;
+}

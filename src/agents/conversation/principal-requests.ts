@@ -1,0 +1,138 @@
+/** The requests of principals to a conversation: its creation, messages, results of clients' tools, and answers to requests for approval. */
+
+import { checkAnswerer } from "../../policy/answerers.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../ports/deadline.ts";
+import type { AgentApi } from "../../protocol/agent-api.ts";
+import type { ApprovalAnswer } from "../../protocol/approval.ts";
+import type {
+  ConversationApi,
+  CreateConversation,
+  ResolvedApproval,
+  SubmittedResult,
+} from "../../protocol/conversation-api.ts";
+import { checkNew, checkTogether } from "../../protocol/location-policy.ts";
+import type { ToolSubmission } from "../../protocol/requests.ts";
+import type { StartedTurn } from "../../protocol/signals.ts";
+import type { ConversationView } from "../../protocol/views.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import type { ActorContext, Find } from "./context.ts";
+import { type ConversationAccess, mayRead, noConversation } from "./inbound/access.ts";
+import {
+  agentPart,
+  checkActorName,
+  checkSameRequest,
+  conversationRecord,
+  parseCreate,
+} from "./inbound/create-conversation.ts";
+import { approvalSchema, messageOf, parseSubmissions, startTurnSchema } from "./inbound/requests.ts";
+import { seedEvents } from "./inbound/seed-history.ts";
+import { conversationView, resolvedApproval } from "./reads/views.ts";
+import type { ConversationRuntime } from "./runtime.ts";
+
+interface RequestContext
+  extends Pick<ActorContext, "clock" | "ids" | "name" | "conversation" | "location" | "listing"> {
+  agent: Find<Pick<AgentApi, "persona">>;
+  access: ConversationAccess;
+  runtime: ConversationRuntime;
+}
+
+/** Milliseconds in which the conversation of an agent below must answer. */
+export const BELOW_TIMEOUT_MS = 15_000;
+
+export class PrincipalRequests {
+  constructor(private readonly context: RequestContext) {}
+
+  /** Creates the conversation. The same request again returns it, if the request has a fingerprint. */
+  async create(principal: Principal, input: CreateConversation): Promise<ConversationView> {
+    const { access, runtime, clock, ids, agent, name, location, listing } = this.context;
+    const request = parseCreate(input);
+    const { agentId, fingerprint } = request;
+    const part = unwrap(await agentPart(clock, () => agent(principal.tenant, agentId)));
+    checkActorName(name(), principal, request);
+    if (fingerprint !== undefined && runtime.exists) {
+      const state = access.stateFor(principal);
+      checkSameRequest(state.record, fingerprint);
+      return conversationView(state);
+    }
+    const policy = location(principal.tenant);
+    checkNew(request.id, policy, "/jurisdiction");
+    checkTogether(request.id, agentId, policy);
+    const now = clock.now();
+    const record = conversationRecord(principal, request, part, now);
+    const origin = { sessionId: agentId, userId: principal.subject, now, ids };
+    const history = seedEvents(request.history ?? [], origin);
+    await runtime.create(record, {
+      history,
+      ...defined({ order: request.turns, budget: request.budget }),
+      ...(request.orchestration === false ? { orchestration: false } : {}),
+    });
+    if (record.listed !== false) await listing.publish();
+    return conversationView(runtime.state);
+  }
+
+  /** Accepts a message, as `startTurn` of the actor. */
+  async accept(principal: Principal, input: unknown): Promise<StartedTurn> {
+    this.context.access.checkSpeaker(principal);
+    return this.context.runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
+  }
+
+  /** Takes results of tools that clients run. */
+  async submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
+    this.context.access.checkSpeaker(principal);
+    return this.context.runtime.results.submit(parseSubmissions(results));
+  }
+
+  /** Takes a person's answer to a request for approval. The rule of the request names who may answer (ACCESS-3). */
+  async approve(
+    principal: Principal,
+    operationId: string,
+    answer: ApprovalAnswer,
+  ): Promise<ResolvedApproval> {
+    const { record } = this.context.access.state;
+    const { results } = this.context.runtime;
+    const asking = results.askingConversation(operationId);
+    if (asking !== undefined) return this.#approveBelow(principal, asking, operationId, answer);
+    checkAnswerer(results.answeredBy(operationId), principal, {
+      tenant: record.tenant,
+      isReader: mayRead(record, principal),
+      unknown: () => noConversation(record.id),
+    });
+    const { approved, reason } = validate(approvalSchema, answer);
+    const caller = { type: "user", userId: principal.subject } as const;
+    const found = await results.approve(operationId, { approved, caller, ...defined({ reason }) });
+    return resolvedApproval(record, found.turn, found.operation);
+  }
+
+  /** Passes an answer to the conversation that asks, which has the rule. Hides both conversations from strangers. */
+  async #approveBelow(
+    principal: Principal,
+    asking: string,
+    ...answer: [operationId: string, answer: ApprovalAnswer]
+  ): Promise<ResolvedApproval> {
+    const { access, clock, conversation } = this.context;
+    const { record } = access.state;
+    const isReader = mayRead(record, principal);
+    if (record.tenant !== principal.tenant) throw noConversation(record.id);
+    try {
+      return await approveBelow(clock, () => conversation(record.tenant, asking), principal, ...answer);
+    } catch (error) {
+      const isHidden = !isReader && error instanceof DramatisError && error.code === "NOT_FOUND";
+      throw isHidden ? noConversation(record.id) : error;
+    }
+  }
+}
+
+/** Passes a person's answer to the conversation of an agent below, which decides (ASK-1). Throws `UNAVAILABLE` if the conversation does not answer in time: it may have the answer. */
+export async function approveBelow(
+  clock: Pick<Clock, "timer">,
+  conversation: () => Promise<Pick<ConversationApi, "resolveApproval">>,
+  ...answer: [principal: Principal, operationId: string, answer: ApprovalAnswer]
+): Promise<ResolvedApproval> {
+  const reason = unanswered("The conversation of the agent that asks", BELOW_TIMEOUT_MS);
+  const resolve = async () => (await conversation()).resolveApproval(...answer);
+  return unwrap(await withDeadline(clock, BELOW_TIMEOUT_MS, resolve, { reason }));
+}
