@@ -460,7 +460,7 @@ describe("BATCH-4 a caller that is lost", () => {
       [calls[1]?.operationId, 1, { success: false, error: { code: "TIMEOUT" } }],
     ]);
     expect(trace.aborted).toEqual([calls[1]?.operationId]);
-    const line = "A batch of tools has lost its caller. Its results go to the caller's actor by name.";
+    const line = "The caller of a batch of tools is lost. Its results go to the caller's actor by name.";
     expect(logged, "one line, without a stack").toEqual([[`${line} Error: The actor was reset.`]]);
   });
 
@@ -802,7 +802,7 @@ describe("readCalls", () => {
       expect(() => readCalls([call, callOf("add"), again])).toThrow(
         expect.objectContaining({
           code: "INVALID_INPUT",
-          message: expect.stringContaining("An operation occurs once in a batch."),
+          message: expect.stringContaining("An operation must occur only once in a batch."),
         }),
       );
     }

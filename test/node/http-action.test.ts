@@ -156,7 +156,7 @@ describe("a request", () => {
   });
 
   test.each([
-    [{ url: "x" }, "no address"],
+    [{ url: "x" }, "not a valid address"],
     [{}, "/url"],
     [{ url: "https://a.com", method: "TRACE" }, "/method"],
     [{ url: "https://a.com", headers: { "a b": "c" } }, "A header"],
@@ -196,7 +196,7 @@ describe("a request", () => {
     for (const name of ["authorization", "cookie", "x-api-key"])
       expect(redirected?.headers[name]).toBeUndefined();
     answer = redirect(307, `http://${second}/b`);
-    await expect(ask(post, [first, second])).rejects.toThrow("gets no `POST`");
+    await expect(ask(post, [first, second])).rejects.toThrow("a `POST` must not reach");
     expect(seen.splice(0)).toHaveLength(1);
     answer = ({ url }, response) =>
       url === "/a" ? redirect(307, "/b")(seen[0] as Seen, response) : void response.end();
@@ -295,7 +295,7 @@ describe("a request", () => {
     answer = redirect(307, `http://${second}/b`);
     for (const method of ["DELETE", "POST", "PUT"])
       await expect(ask({ url: `http://${first}/a`, method }, [first, second])).rejects.toThrow(
-        "Name that address",
+        "Use that address",
       );
     expect(seen.map(({ url }) => url)).toEqual(["/a", "/a", "/a"]);
     answer = ({ url }, response) =>

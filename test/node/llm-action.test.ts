@@ -125,7 +125,7 @@ describe("LLM-5 H4 limits", () => {
     expect(outcome).toMatchObject({
       error: {
         code: "INVALID_INPUT",
-        message: expect.stringMatching(/about \d+ tokens, and may have 10000/),
+        message: expect.stringMatching(/about \d+ tokens. The limit is 10000/),
       },
     });
     expect(requests).toEqual([]);
@@ -288,7 +288,7 @@ describe("LLM-1 F13 texts and values", () => {
     ],
     ["input that is no object", { template: "Hi" }, ["a"], /must be an object/, "INVALID_INPUT"],
     ["an empty message", { template: " {{ none }} " }, {}, /message is empty/, "INVALID_INPUT"],
-    ["no text at all", {}, {}, /neither a template nor a prompt/, "EXECUTION_FAILED"],
+    ["no text at all", {}, {}, /no template and no prompt/, "EXECUTION_FAILED"],
     [
       "a template that fails",
       { template: "{{ 1 | divided_by: 0 }}" },
@@ -344,7 +344,7 @@ describe("LLM-2 F13 answers", () => {
     [
       "is cut off",
       { kind: "stream", steps: [{ text: '{"ans' }, { finish: "length" }] },
-      /raise maxOutputTokens/,
+      /Raise maxOutputTokens/,
       false,
     ],
     [

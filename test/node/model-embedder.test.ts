@@ -39,7 +39,9 @@ test("MODELVEC-1 vectors have length 1, and one of zeros is none", async () => {
 
 test("MODELVEC-1 another number of numbers fails, and says how many came", async () => {
   server.reply(answer([1, 2, 3]));
-  await expect(embedder(2).embed(["a"])).rejects.toThrow("gave vectors of 3 numbers, and 2 were declared");
+  await expect(embedder(2).embed(["a"])).rejects.toThrow(
+    "returned vectors with 3 dimensions, but 2 were declared",
+  );
   expect(() => embedder(3_072)).toThrow("Give 1 to 1536");
 });
 

@@ -204,7 +204,7 @@ describe("the steps of a task", () => {
     );
     await expect(failing({ if: "input.missing" })).rejects.toMatchObject({
       code: "INVALID_INPUT",
-      message: 'Step "a": Its condition is a null, and must be true or false.',
+      message: 'Step "a": Its condition is a null. It must be true or false.',
     });
   });
 
@@ -386,7 +386,7 @@ describe("the steps of a task", () => {
   test("AREAS-1 a step writes below state and output only, and a path through a text is an error", async () => {
     const write = (outputMapping: Record<string, string>) => step("a", { action: says("x"), outputMapping });
     const through = [write({ "state.a": "result" }), { ...write({ "state.a.b": "result" }), ref: "b" }];
-    await expect(run(through)).rejects.toThrow('Step "b": Type error: "a" is no object');
+    await expect(run(through)).rejects.toThrow('Step "b": Type error: "a" is not an object');
     for (const path of [
       "input.a",
       "state",
@@ -420,7 +420,7 @@ describe("the steps of a task", () => {
     const areas = new TaskAreas({});
     areas.write({ "state.kept.one": 1, "output.text": "t" });
     expect(() => areas.write({ "state.kept.two": 2, "state.new.deep": 3, "output.text.part": 4 })).toThrow(
-      '"text" is no object',
+      '"text" is not an object',
     );
     expect(areas.variables).toEqual({ input: {}, state: { kept: { one: 1 } }, output: { text: "t" } });
     const wide = Object.fromEntries(Array.from({ length: 45_000 }, (_, index) => [`m${index}`, index]));

@@ -67,10 +67,10 @@ describe("VECTORACT-1 F13 an action reaches the vectors of its tenant", () => {
     ]);
     await expect(runVector(action("query", "none"), { vector: [1, 0] }, run(indexes))).rejects.toMatchObject({
       code: "NOT_FOUND",
-      message: 'There is no index "none". There is: "docs", "faq".',
+      message: 'Unknown index "none". There is: "docs", "faq".',
     });
     await expect(runVector(action("query"), { vector: [1] }, run(new Map()))).rejects.toThrow(
-      "This deployment has none.",
+      "This deployment has no indexes.",
     );
   });
 });
@@ -92,7 +92,7 @@ describe("VECTORACT-2 F13 input is checked first", () => {
           { id: "a", values: [2] },
         ],
       },
-      /"a" stands there twice/,
+      /"a" occurs twice/,
     ],
     [
       "nested metadata",

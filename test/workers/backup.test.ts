@@ -456,7 +456,7 @@ describe("the file of an agent", () => {
     const { text } = await fileOf(`/api/agents/${handy}`);
     const lines = text.trimEnd().split("\n");
     const attempt = (file: string[]) => post("/api/agents/import?id=half-agent", file.join("\n"));
-    expect((await attempt(lines.slice(0, -1))).body.detail).toContain("not whole");
+    expect((await attempt(lines.slice(0, -1))).body.detail).toContain("incomplete");
     const bad = [lines[0] ?? "", lines[1] ?? "", '{"memory":{"id":"x"}}'];
     expect((await attempt(bad)).body.detail).toContain("Line 3: ");
     expect((await request("/api/agents/half-agent")).status).toBe(404);

@@ -381,7 +381,7 @@ describe("runs of workflows", () => {
     const { id } = await runs("POST", "", 201, { workflow: await postFlow(flow), input: {} });
     const run = await ended(id);
     expect(run.status).toBe("failed");
-    expect(run.error?.message).toContain("belongs to no agent");
+    expect(run.error?.message).toContain("This run has no memory");
   });
 });
 

@@ -553,7 +553,7 @@ describe("a task that a tool calls", () => {
         n: 3,
         same: true,
         dimensions: 256,
-        message: 'Step "look": There is no index "none". This deployment has none.',
+        message: 'Step "look": Unknown index "none". This deployment has no indexes.',
       },
     });
   });
@@ -604,7 +604,7 @@ describe("a task that a tool calls", () => {
     const conversation = await conversationWith(library, "count");
     const { result, call } = await callOnce(conversation, "use_count", { items: [1, 2.5] });
     expect(result).toMatchObject({ success: false, error: { code: "INVALID_INPUT" } });
-    expect(result?.error?.message).toBe('Step "never": Its condition is a null, and must be true or false.');
+    expect(result?.error?.message).toBe('Step "never": Its condition is a null. It must be true or false.');
     expect(call?.task?.steps.map(({ ref, status, error }) => [ref, status, error?.code])).toEqual([
       ["count", "failed", "INVALID_INPUT"],
       ["again", "completed", undefined],

@@ -2,9 +2,8 @@
  * The `Agent` actor: the identity of one agent (persona, projects) and the index of its conversations.
  *
  * IDENT-1  An agent is created once. Its id never refers to another agent.
- * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
- * IDENT-3  A declaration in code changes the agent only if it differs from the declaration before. What was changed over
- *          HTTP stays until then.
+ * IDENT-2  An unresolvable persona is refused when it is set, not when it is used.
+ * IDENT-3  A declaration in code changes the agent only if it differs from the previous declaration. Until then, changes over HTTP stay.
  */
 
 import { z } from "zod";
@@ -67,34 +66,32 @@ import { AgentRemoval } from "./removal.ts";
 import { type JoinPorts, runJoin } from "./run-join.ts";
 import { AgentStore } from "./store.ts";
 
-/** The ports of an application's agents. */
 export interface AgentClassPorts<Env> {
   /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
   resolve(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
-  /** Returns the upkeep of memories that a persona asks for. Throws as `resolve` does. */
+  /** Returns the memory upkeep of a persona. Throws as `resolve` does. */
   upkeep(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
   executor(env: Env): TaskExecutor;
-  /** `null` where there is no directory. */
+  /** `null` if the deployment has no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterWriter | null;
-  /** Returns the stores outside of actors that hold data of conversations and agents. */
+  /** Returns the stores outside of actors with data of conversations and agents. */
   stores(env: Env): readonly OwnedStore[];
   actors(env: Env): Pick<ActorLookup, "conversation">;
   memory: {
-    /** The stores that have copies of memories. */
+    /** The stores with copies of memories. */
     stores(env: Env): MemoryStores;
-    /** The embedders of an agent's memories. */
     embedders(env: Env, agent: { tenant: string; id: string }): MemoryEmbedders;
-    /** The store of vectors; `null` where there is none. */
+    /** The vector store, or `null` if the deployment has no vector store. */
     vectors(env: Env): VectorIndex | null;
-    /** All agents of an isolate share it. */
+    /** Shared by all agents of an isolate. */
     pool: IndexPool;
   };
-  /** Where the agents of a tenant may live. */
+  /** Where the platform may place the agents of a tenant. */
   location(tenant: string): LocationPolicy;
 }
 
-/** The envelopes that only report to an agent. */
+/** Envelopes that only report to an agent. */
 const REPORTS: ReadonlySet<string> = new Set([CONVERSATION_OPENED, MEMORY_SOURCES_ERASED]);
 
 /** Returns the class `Agent` of an application. */
@@ -171,7 +168,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const answer = this.#leases.apply(from.id, budget, request);
         const isNew = ageOf(envelope.operationId, systemClock.now()) < LEASE_WAIT_MS;
         if (answer.excess !== undefined && request.ahead !== true && mayFitLater(answer.excess) && isNew)
-          throw new NotNow("Other conversations hold what is left of the budget.");
+          throw new NotNow("Other conversations hold the remaining budget.");
         // SAFETY: an answer is plain data.
         return answer as unknown as Json;
       });
@@ -270,7 +267,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
       if (this.#removal.isDeleted) {
-        throw new DramatisError("CONFLICT", `The agent "${declared.id}" was deleted; declare another id.`);
+        throw new DramatisError("CONFLICT", `The agent "${declared.id}" was deleted. Declare another id.`);
       }
       if (current !== undefined && this.#store.declaration() === hash) return current;
       if (current === undefined) checkNew(declared.id, ports.location(declared.tenant), "/id");
@@ -302,7 +299,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       });
     }
 
-    /** A deleted agent takes what its conversations report and drops it. */
+    /** A deleted agent accepts and drops reports of its conversations. */
     override async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
       if (REPORTS.has(envelope.type) && this.#removal.isKnownDeleted) return { type: "done", result: null };
       return super.receive(envelope, attempt);
@@ -356,8 +353,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     /**
-     * Serves conversations of release 0.1.0, which call this where later ones send `conversation.opened`. During a deploy
-     * such a conversation may still run when its agent is already new. Repeating it changes nothing.
+     * Serves conversations of release 0.1.0, which call this method instead of sending `conversation.opened`. During a deployment, such a
+     * conversation may still run beside a newer agent. Idempotent.
      */
     async addConversation(conversationId: string) {
       return asDone(() => {

@@ -1,4 +1,4 @@
-/** The export of an agent, and the import of one: its identity, and its memories. Its conversations have exports of their own. */
+/** Exports and imports an agent: its identity and its memories. Its conversations have their own exports. */
 import { z } from "zod";
 import { memoryLines, prepareLine } from "../../memory/corpus/backup.ts";
 import { isoTimeSchema } from "../../memory/corpus/backup-schemas.ts";
@@ -29,19 +29,18 @@ export interface AgentBackupPorts extends ActorStores {
   store: AgentStore;
   corpus: Corpus;
   wakeup: Wakeup;
-  /** Checks an identity of a file, as of a new agent of this actor. */
+  /** Checks an identity from a file as a new identity of this actor. */
   check(given: Omit<CreateAgent, "id">): Promise<AgentIdentity>;
-  /** Commits the identity, and publishes it. */
+  /** Commits and publishes the identity. */
   commit(change: () => void): Promise<void>;
 }
 
-/** Time after which an import that does not go on is removed, in milliseconds. */
+/** An import without progress for this many milliseconds is removed. */
 const ABANDONED_MS = 3_600_000;
 const IMPORT = "importing";
 
 const timesSchema = z.object({ createdAt: isoTimeSchema, updatedAt: isoTimeSchema });
 
-/** An import that has begun. */
 interface Begun {
   next: number;
   at: number;
@@ -51,23 +50,23 @@ interface Begun {
 export class AgentBackup {
   constructor(private readonly ports: AgentBackupPorts) {}
 
-  /** Returns the lines of the agent. Throws `NOT_FOUND`. */
+  /** Returns the lines of the export. Throws `NOT_FOUND`. */
   export(): ReadableStream<Uint8Array> {
     return linesStream(this.#lines(this.ports.store.identity()));
   }
 
-  /** Takes a part of a file. Throws `CONFLICT`, and `INVALID_INPUT` for a line that is wrong. */
+  /** Imports a part of a file. Throws `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
   async import(given: ImportPart): Promise<void> {
     const { database, keyValue, store, corpus, wakeup, clock, commit } = this.ports;
     const { from, lines, isLast } = checkPart(given);
     if (store.find() !== undefined || store.tombstone() !== undefined)
-      throw new DramatisError("CONFLICT", "An agent has this id, or had it. Choose another id.");
+      throw new DramatisError("CONFLICT", "An agent has or had this id. Choose another id.");
     if (from === 1) this.#clear();
     const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: clock.now(), identity: null };
     if (begun.next !== from)
       throw new DramatisError(
         "CONFLICT",
-        `The import goes on with line ${begun.next}, not ${from}. Begin it anew.`,
+        `The import continues with line ${begun.next}, not ${from}. Start the import again.`,
       );
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
     const stores: [line: number, store: () => void][] = [];
@@ -83,7 +82,7 @@ export class AgentBackup {
     const total = from + lines.length - 1;
     const { identity } = begun;
     if (isLast && (!isEnd(parsed.at(-1), total) || identity === null))
-      throw new DramatisError("INVALID_INPUT", `Line ${total + 1}: The file is not whole. Export it again.`);
+      throw new DramatisError("INVALID_INPUT", `Line ${total + 1}: The file is incomplete. Export it again.`);
     database.transaction(() => {
       if (from === 1) void wakeup.arm(ABANDONED_MS);
       if (stores.length > 0) corpus.createTables();
@@ -98,7 +97,7 @@ export class AgentBackup {
     });
   }
 
-  /** Removes an import that does not go on. Returns the milliseconds until the next call; `null` where none is open. */
+  /** Removes an import without progress. Returns the milliseconds until the next call, or `null` if no import is open. */
   wake(): number | null {
     const begun = this.ports.keyValue.get<Begun>(IMPORT);
     if (begun === undefined) return null;
@@ -134,7 +133,7 @@ export class AgentBackup {
 async function memoryStore(corpus: Corpus, line: Record<string, unknown>): Promise<() => void> {
   const store = await prepareLine(corpus, line);
   if (store !== undefined) return store;
-  throw new DramatisError("INVALID_INPUT", "An export has no such line.");
+  throw new DramatisError("INVALID_INPUT", "Unknown line. Export the agent again.");
 }
 
 function isEnd(line: Record<string, unknown> | undefined, total: number): boolean {

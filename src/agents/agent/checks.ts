@@ -1,4 +1,4 @@
-/** Checks of the identity that a caller gives an agent. */
+/** Checks the identity that a caller gives an agent. */
 import { z } from "zod";
 import { parseReference } from "../../library/definitions/reference.ts";
 import { checkPrices } from "../../library/registry/prices.ts";
@@ -30,13 +30,12 @@ export const changeSchema = z.strictObject({
   metadata: agentMetadataSchema.nullable().exactOptional(),
 });
 
-/** Resolves what a persona of a tenant names. */
 export interface PersonaPorts {
   resolve(tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
   upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<unknown>;
 }
 
-/** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices that a budget needs. */
+/** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices for its budget. */
 export async function checkedPersona(
   ports: PersonaPorts,
   value: unknown,

@@ -1,4 +1,4 @@
-/** The call that joins memories: its input and its result. Pure. */
+/** The input and the result of a consolidation call. Pure. */
 import { hookInput } from "../../library/hooks/hook-inputs.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
 import { defined } from "../../shared/defined.ts";
@@ -6,7 +6,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 
-/** A call of the task or the workflow that joins memories. */
+/** A call of the task or the workflow that consolidates memories. */
 export interface JoinCall {
   operationId: string;
   /** From 1. */
@@ -14,7 +14,7 @@ export interface JoinCall {
   input: JsonObject;
 }
 
-/** Returns the input of a call. `texts` are those of the memories, in their order. */
+/** Returns the input of a call. `texts` has the texts of the memories, in order. */
 export function joinInput(members: readonly StoredMemory[], texts: readonly string[]): JsonObject {
   const [first] = members;
   return hookInput("consolidation", {
@@ -30,7 +30,7 @@ export function joinInput(members: readonly StoredMemory[], texts: readonly stri
   });
 }
 
-/** Returns the operations of a result: an object with `operations`, or a list. Throws `INVALID_INPUT`. */
+/** Returns the operations in a result: an object with `operations`, or a list. Throws `INVALID_INPUT`. */
 export function operationsOf(result: Json): readonly Json[] {
   const given = isJsonObject(result) ? (result.operations ?? []) : (result ?? []);
   if (Array.isArray(given)) return given;

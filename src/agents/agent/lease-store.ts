@@ -1,4 +1,4 @@
-/** The leases of an agent's budget in its actor's database: one row per conversation that has asked, and the totals. */
+/** Stores the leases of an agent's budget: one row per conversation that has requested a lease, and the totals. */
 import type { Amounts } from "../../model/spending.ts";
 import { subtractAmounts } from "../../model/spending.ts";
 import { type AgentBudget, inUnits } from "../../protocol/budget.ts";
@@ -6,7 +6,7 @@ import type { LeaseAnswer, LeaseRequest } from "../../protocol/budget-lease.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";
 import { applyLease, type Lease, type LeaseTotals, NO_LEASE, NO_TOTALS } from "./leases.ts";
 
-/** The sums; absent where no conversation has asked. */
+/** The totals. Absent before the first request. */
 const TOTALS_KEY = "budget";
 
 const CREATE =
@@ -18,7 +18,7 @@ const WRITE =
 export class LeaseStore {
   constructor(private readonly stores: ActorStores) {}
 
-  /** Applies a request in the current transaction, and returns the answer. */
+  /** Applies a request in the current transaction and returns the answer. */
   apply(conversationId: string, budget: AgentBudget, request: LeaseRequest): LeaseAnswer {
     const { database, keyValue } = this.stores;
     database.run(CREATE);
@@ -33,7 +33,7 @@ export class LeaseStore {
     return answer;
   }
 
-  /** Returns the members of the agent's view; none where no conversation has asked. */
+  /** Returns the budget members of the agent's view. Empty before the first request. */
   view(): { spent?: Required<AgentBudget>; leased?: Required<AgentBudget> } {
     const totals = this.#totals();
     if (totals === undefined) return {};

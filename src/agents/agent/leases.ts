@@ -1,32 +1,29 @@
 /**
- * The ledger of an agent: what its conversations have used up, and what is leased to them. Pure.
+ * The ledger of an agent: usage and leases of its conversations. Pure.
  *
- * LEASE-1  What an agent's conversations have used up and what they are leased never exceed its budget together: a lease is
- *          granted only from what is left. A call may still use more than was estimated, so the budget is overrun by one call
- *          of each active conversation at most.
- * LEASE-2  Of a conversation's requests the newest counts. One that is repeated or overtaken changes nothing, so no amount is
- *          lost or counted twice.
- * LEASE-3  A conversation is granted what its next call needs, and at most half of what is then left beyond that. So one
- *          conversation does not take all of a budget that others need.
- * LEASE-4  A request that does not fit leaves the conversation what it holds, and names the limit.
- * LEASE-10  What other conversations hold and have not used up comes back when their turns end. A request that only that stands
- *           in the way of waits for it, `LEASE_WAIT_MS` at most, if a call waits for the answer.
+ * LEASE-1  Usage and leases together never exceed the agent's budget: a lease is granted only from the remainder. A call may use more than
+ *          its estimate, so each active conversation can exceed the budget by at most one call.
+ * LEASE-2  The newest request of a conversation counts. A repeated or overtaken request is a no-op, so no amount is lost or counted twice.
+ * LEASE-3  A conversation gets the amount for its next call, plus at most half of the remainder. So one conversation cannot take all of a
+ *          shared budget.
+ * LEASE-4  If a request does not fit, the conversation keeps its lease, and the answer names the limit.
+ * LEASE-10  Unused leases of other conversations return when their turns end. If a request needs them and a call waits for the answer, the
+ *           request waits up to `LEASE_WAIT_MS`.
  */
 import { type Amounts, addAmounts, largestAmounts, NOTHING, subtractAmounts } from "../../model/spending.ts";
 import { type AgentBudget, AMOUNT, amountOf, type BudgetExcess, inUnits } from "../../protocol/budget.ts";
 import type { LeaseAnswer, LeaseRequest } from "../../protocol/budget-lease.ts";
 
-/** The lease of one conversation. Amounts are sums since it began. */
+/** The lease of one conversation. Amounts are totals since its start. */
 export interface Lease {
   readonly seq: number;
   readonly spent: Amounts;
   readonly granted: Amounts;
 }
 
-/** The sums over all leases of an agent. */
 export interface LeaseTotals {
   readonly spent: Amounts;
-  /** Used up, or leased. */
+  /** Used or leased. */
   readonly held: Amounts;
 }
 
@@ -35,7 +32,7 @@ export const NO_TOTALS: LeaseTotals = { spent: NOTHING, held: NOTHING };
 
 const LIMITS = ["modelCalls", "tokens", "usd"] as const satisfies (keyof AgentBudget)[];
 
-/** Applies a request of a conversation. Without a budget every request is granted. */
+/** Applies a request of a conversation. Without a budget, grants every request. */
 export function applyLease(
   budget: AgentBudget,
   totals: LeaseTotals,
@@ -58,10 +55,10 @@ export function applyLease(
   };
 }
 
-/** Time for which a request waits for what other conversations hold, in milliseconds (LEASE-10). */
+/** Longest wait for leases of other conversations, in milliseconds (LEASE-10). */
 export const LEASE_WAIT_MS = 20_000;
 
-/** Reports whether a limit would fit without what other conversations hold. */
+/** Reports whether the request would fit without the leases of other conversations. */
 export function mayFitLater({ allowed, used, needed, leased = 0 }: BudgetExcess): boolean {
   return used - leased + needed <= allowed;
 }
@@ -70,7 +67,7 @@ function heldBy({ spent, granted }: Lease): Amounts {
   return largestAmounts(spent, granted);
 }
 
-/** Returns the first limit that a request would exceed; `null` if it fits. */
+/** Returns the first limit that a request would exceed, or `null` if it fits. */
 function excessOf(
   budget: AgentBudget,
   { others, idle }: { others: Amounts; idle: Amounts },
@@ -93,7 +90,7 @@ function excessOf(
   return null;
 }
 
-/** Returns what a request that fits is granted (LEASE-3). */
+/** Returns the granted amounts of a request that fits (LEASE-3). */
 function grantOf(budget: AgentBudget, others: Amounts, { needs, wants }: LeaseRequest): Amounts {
   const granted = { ...wants };
   for (const limit of LIMITS) {

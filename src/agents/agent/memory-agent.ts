@@ -1,4 +1,4 @@
-/** The part of the `Agent` actor that serves the agent's memory: its RPC, and the envelopes of conversations. */
+/** The memory part of the `Agent` actor: its RPC, and the envelopes of conversations. */
 import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
 import { IndexPool } from "../../memory/corpus/index/pool.ts";
@@ -29,10 +29,9 @@ import type { JoinCall } from "./join-call.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 
-/** The indexes of an isolate's agents, unless a deployment sets another bound. */
+/** The default pool of indexes of an isolate. */
 export const indexes = new IndexPool();
 
-/** The identity of the agent whose memory it is. */
 export interface MemoryOwner {
   id: string;
   tenant: string;
@@ -101,40 +100,37 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     return null;
   }
 
-  /** The agent's memories, for its export and import. */
   protected get corpus() {
     return this.#memory.corpus;
   }
 
-  /** Returns the agent. Throws `NOT_FOUND` if it was never created. */
+  /** Returns the agent that owns the memory. Throws `NOT_FOUND` if it was never created. */
   protected abstract memoryOwner(): MemoryOwner;
 
-  /** Reports whether the agent was deleted. */
   protected abstract get isDeleted(): boolean;
 
-  /** Takes a deleted conversation out of the agent's index, in the current transaction. */
+  /** Removes a deleted conversation from the agent's index, in the current transaction. */
   protected abstract conversationDeleted(id: string): void;
 
-  /** Returns the upkeep that the agent's current persona asks for. */
+  /** Returns the upkeep of the agent's current persona. */
   protected abstract memoryUpkeep(): Promise<Upkeep>;
 
-  /** Runs a consolidation. Resolves with `undefined` while it goes on. */
+  /** Runs a consolidation. Resolves to `undefined` while it runs. */
   protected abstract joinMemories(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
 
-  /** Looks anew at what the persona asks for, in the transaction that changes it. Resolves when the wake-up is armed. */
+  /** Reschedules the upkeep in the transaction that changes the persona. Resolves when the wake-up is armed. */
   protected personaChanged(): Promise<void> {
     return this.#memory.upkeep.personaChanged();
   }
 
-  /** Returns the stores that have copies of the memories. */
+  /** Returns the stores with copies of the memories. */
   protected abstract memoryStores(): MemoryStores;
 
   protected abstract memoryEmbedders(): MemoryEmbedders;
 
-  /** Returns the store of vectors; `null` where there is none. */
+  /** Returns the vector store, or `null` if the deployment has no vector store. */
   protected abstract memoryVectors(): VectorIndex | null;
 
-  /** Bounds the memory of the isolate's indexes. */
   protected abstract memoryPool(): IndexPool;
 
   /** As `AgentMemory.keepVectors`. */
@@ -185,14 +181,14 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     });
   }
 
-  /** Begins to bring the copies up to date. Resolves when their wake-up is armed. */
+  /** Starts to bring the copies up to date. Resolves when their wake-up is armed. */
   #committed(armed: Promise<void>): Promise<void> {
     this.#memory.publish();
     return armed;
   }
 }
 
-/** Throws `INVALID_INPUT` unless the conversation itself sends. */
+/** Throws `INVALID_INPUT` unless the conversation itself is the sender. */
 function checkConversation({ envelope: { from } }: Delivery, conversationId: string): void {
   if (from.kind === "conversation" && from.id === conversationId) return;
   throw new DramatisError("INVALID_INPUT", "Only the conversation itself can send this envelope.");

@@ -1,4 +1,4 @@
-/** The embedders that a Worker has for memories: word vectors from its static files, or a model. */
+/** The embedders of a Worker for memories: word vectors from its static files, or a model. */
 import type { Embedder } from "../../memory/embedders/embedder.ts";
 import { staticEmbedder } from "../../memory/embedders/loaded-embedder.ts";
 import { type EmbeddingModel, ModelEmbedder } from "../../memory/embedders/model-embedder.ts";
@@ -7,28 +7,27 @@ import type { EmbeddingGateway } from "../../model/embedding.ts";
 import { systemClock } from "../../ports/system.ts";
 import { staticFile } from "../../ports/workers/static-files.ts";
 
-/** `static`: word vectors in the Worker. `none`: searches go by words alone. Otherwise a model. */
+/** `static`: word vectors in the Worker. `none`: searches use words only. Otherwise a model. */
 export type MemoryEmbedding = "static" | "none" | EmbeddingModel;
 
-/** The embedders of an agent's memory. */
 export interface MemoryEmbedders {
-  /** Returns the one that new vectors are made by; `null` for none. */
+  /** Returns the embedder of new vectors, or `null`. */
   embedder(): Promise<Embedder | null>;
-  /** Returns the one of an older index, by its id; `null` where it is no longer there. */
+  /** Returns the embedder of an older index, by its id, or `null` if it no longer exists. */
   formerEmbedder(id: string): Promise<Embedder | null>;
 }
 
-/** All actors of an isolate share the table. */
+/** Shared by all actors of an isolate. */
 let shared: (() => Promise<Embedder | null>) | undefined;
 
-/** Returns the word vectors of the static files; `null` without the binding or the file. */
+/** Returns the word vectors from the static files. `null` without the binding or the file. */
 function wordVectors(assets: Fetcher | undefined): Promise<Embedder | null> {
   if (assets === undefined) return Promise.resolve(null);
   shared ??= staticEmbedder(() => staticFile(assets, WORD_TABLE_FILE), systemClock);
   return shared();
 }
 
-/** Returns the embedders that a Worker's options choose, for an agent of a tenant. */
+/** Returns the embedders for an agent of a tenant, from a Worker's options. */
 export function memoryEmbedders(
   { ASSETS }: { ASSETS?: Fetcher },
   embedding: MemoryEmbedding,

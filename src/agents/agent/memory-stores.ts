@@ -1,11 +1,11 @@
-/** The stores of copies of memories that the bindings of a Worker give. */
+/** The stores of memory copies, from the bindings of a Worker. */
 import { objectsInTime } from "../../attachments/objects-in-time.ts";
 import { D1Memories } from "../../d1/memories.ts";
 import { systemClock } from "../../ports/system.ts";
 import { R2ObjectStore } from "../../ports/workers/r2-object-store.ts";
 import type { MemoryStores } from "./memory.ts";
 
-/** Returns the stores of a Worker with these bindings. Each answers, or fails, in time. */
+/** Returns the stores of a Worker with these bindings. Each request has a timeout. */
 export function memoryStores({ BUCKET, DB }: { BUCKET?: R2Bucket; DB?: D1Database }): MemoryStores {
   return {
     objects: () =>

@@ -1,7 +1,7 @@
 /**
- * The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both.
+ * The memory of an agent in its actor: the corpus, its copies, its upkeep, and their wake-ups.
  *
- * MEMSTATE-1  Before the first memory the state names the embedder that searches will use.
+ * MEMSTATE-1  Before the first memory, the state names the embedder that searches will use.
  */
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
@@ -27,18 +27,16 @@ import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { MemoryUpkeep, type UpkeepPorts } from "./upkeep.ts";
 
-/** The stores of an application that have copies of memories; `null` where it has none. */
+/** The stores of an application with copies of memories, or `null`. */
 export interface MemoryStores {
   objects(): ObjectStore | null;
   records(): MemoryRecords | null;
 }
 
-/** The ports of searches. */
 export interface MemorySearch extends Pick<MemoryEmbedders, "embedder"> {
-  /** The pool of the isolate. */
   pool: IndexPool;
   formerEmbedder?: MemoryEmbedders["formerEmbedder"];
-  /** The store of vectors of the deployment; `null` where it has none. */
+  /** The vector store, or `null` if the deployment has no vector store. */
   vectors(): VectorIndex | null;
 }
 
@@ -51,7 +49,7 @@ export interface AgentMemoryPorts {
   stores: MemoryStores;
   wakeup: Wakeup;
   upkeep: Omit<UpkeepPorts, "corpus" | "clock">;
-  /** The agent. Throws `NOT_FOUND` if it was never created. */
+  /** Throws `NOT_FOUND` if the agent was never created. */
   agent(): { id: string; tenant: string };
 }
 
@@ -103,12 +101,12 @@ export class AgentMemory {
     });
   }
 
-  /** Starts what is due. Returns the milliseconds until the next call; `null` if the copies are up to date. */
+  /** Starts pending work. Returns the milliseconds until the next call, or `null` if the copies are up to date. */
   wake(): number | null {
     return this.#projection.wake();
   }
 
-  /** Begins to bring the copies up to date. */
+  /** Starts to bring the copies up to date. */
   publish(): void {
     void this.#projection.publish();
   }
@@ -134,15 +132,15 @@ export class AgentMemory {
     };
   }
 
-  /** Keeps, for a deletion of the agent, the numbers of the vectors that the store of vectors may have of it. Returns where they are. */
+  /** Keeps the numbers of the vectors in the vector store, for a deletion of the agent. Returns their spaces. */
   keepVectors(): PublishedVectors | undefined {
     return this.corpus.exists ? this.#index.keepForRemoval() : undefined;
   }
 
-  /** Brings the copies up to date. Returns the milliseconds until there is more to do. Rejects with an error for the log. */
+  /** Brings the copies up to date. Returns the milliseconds until the next step, if any. Rejects with an error for the log. */
   async #put(): Promise<number | undefined> {
     try {
-      // Other requests come between two commits.
+      // Other requests run between two commits.
       while (await eraseMore(this.corpus)) await this.#clock.sleep(0);
       await this.#copies.bringUpToDate();
       return this.corpus.exists ? this.#index.waitMs : undefined;
@@ -151,7 +149,7 @@ export class AgentMemory {
     }
   }
 
-  /** Begins work that no change has brought. */
+  /** Starts work that a deployment caused. */
   #awaken(): void {
     try {
       this.#projection.note().catch((error: unknown) => console.error(error));
@@ -161,7 +159,7 @@ export class AgentMemory {
     }
   }
 
-  /** Returns the embedder of the first memories; `null` for none, and where it cannot be had now. */
+  /** Returns the embedder of the first memories. `null` if there is no embedder, or if it is unavailable now. */
   async #configured(): Promise<MemoryStatus["embedder"]> {
     try {
       const embedder = await this.#search.embedder();
@@ -171,7 +169,7 @@ export class AgentMemory {
     }
   }
 
-  /** Makes the vectors that are missing. Rejects if that fails; a later call continues. */
+  /** Embeds memories without vectors. Rejects if that fails. A later call continues. */
   async #pump(): Promise<number> {
     while ((await this.#index.pump()) > 0) {
       const { error } = this.#index;

@@ -1,10 +1,10 @@
 /**
- * The deletion of an agent. One commit puts a tombstone in the place of its identity: from then on there is no such agent. The rest is
- * removed by a job: its conversations first, then its rows, its objects and its own database.
+ * Deletes an agent. One commit replaces its identity with a tombstone. From then on the agent does not exist. A job removes the rest: first
+ * its conversations, then its rows, its objects and its database.
  *
  * DELETE-5  Authors and administrators delete agents.
- * DELETE-6  A deletion is durable when it is acknowledged. From then on reads, changes, calls and new conversations get `NOT_FOUND`, and its
- *           id never refers to another agent: a declaration in code does not bring it back.
+ * DELETE-6  A deletion is durable when it is acknowledged. From then on reads, changes, calls and new conversations get `NOT_FOUND`. Its id
+ *           never refers to another agent. A declaration in code does not restore it.
  */
 
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
@@ -18,13 +18,12 @@ import { AGENT_KEYS, type AgentStore } from "./store.ts";
 export interface AgentRemovalPorts
   extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
   store: AgentStore;
-  /** Keeps, in the transaction of the deletion, the numbers of the vectors that the store of vectors may have of the agent's memories. */
+  /** Keeps the numbers of the vectors of the agent's memories in the vector store, in the transaction of the deletion. */
   keepVectors(): ActorTombstone["vectors"];
-  /** Finds the actor of a conversation of the tenant. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "removeAgent">>;
 }
 
-/** Conversations that are read at once. */
+/** Conversations per read. */
 const PAGE = 50;
 
 export class AgentRemoval {
@@ -42,12 +41,11 @@ export class AgentRemoval {
     });
   }
 
-  /** As `ActorRemoval.isDeleted`. */
   get isDeleted(): boolean {
     return this.#removal.isDeleted;
   }
 
-  /** Reports whether the agent is known to be deleted: not where its storage is of a newer release. */
+  /** Reports whether the agent is known to be deleted. `false` if a newer release stored the agent. */
   get isKnownDeleted(): boolean {
     try {
       return this.isDeleted;
@@ -57,7 +55,6 @@ export class AgentRemoval {
     }
   }
 
-  /** As `Removal.wake`. */
   wake(): number | null {
     return this.#removal.wake();
   }
@@ -79,7 +76,7 @@ export class AgentRemoval {
     void this.#removal.run();
   }
 
-  /** Takes the agent out of its conversations, and each of them off the index. */
+  /** Removes the agent from its conversations, and each conversation from the index. */
   async #leaveConversations({ tenant, id: agentId }: ActorTombstone): Promise<void> {
     const { store, conversation } = this.ports;
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };

@@ -1,8 +1,9 @@
 /**
- * Runs the task or the workflow that joins memories, on behalf of an agent.
+ * Runs the consolidation task or workflow on behalf of an agent.
  *
- * JOINRUN-1  A task runs in the Executor under one operation id, the same in all attempts. It has no tool state, and defers nothing.
- * JOINRUN-2  A workflow has one run for all attempts, which belongs to nobody but the operators of the tenant.
+ * JOINRUN-1  A task runs in the Executor under one operation id, the same in all attempts. It has no tool state and cannot defer its
+ *            result.
+ * JOINRUN-2  A workflow has one run for all attempts. Only the operators of the tenant can read the run.
  */
 import { ToolError } from "../../library/tools/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -26,12 +27,12 @@ export interface JoinPorts {
   agent: { id: string; tenant: string; projectIds: readonly string[] };
 }
 
-/** Milliseconds of one question for the end of a run. */
+/** Longest wait of one query for the end of a run, in milliseconds. */
 const ASK_MS = 20_000;
-/** The node that a task is told of. */
+/** The name of the node in the context of a task. */
 const NODE = "consolidation";
 
-/** Returns the result; `undefined` while the run of a workflow goes on. Throws `ToolError` for a failure, and what a start throws. */
+/** Returns the result, or `undefined` while a workflow runs. Throws `ToolError` if it fails, and the error of a failed start. */
 export function runJoin(ports: JoinPorts, hook: PinnedHook, call: JoinCall): Promise<Json | undefined> {
   return hook.workflow === undefined ? runTask(ports, hook, call) : runWorkflow(ports, hook.workflow, call);
 }
@@ -64,7 +65,7 @@ async function runTask(
     new AbortController().signal,
   );
   await Promise.all([followed, batch.run(executor, clock, clock.now())]);
-  if (ended === undefined || "deferred" in ended) throw new ToolError("The task gave no result.");
+  if (ended === undefined || "deferred" in ended) throw new ToolError("The task returned no result.");
   const { success, result = null, error } = ended.result;
   if (!success) throw new ToolError(error?.message ?? "The task failed.", defined({ code: error?.code }));
   return result;
@@ -76,7 +77,7 @@ async function runWorkflow(
   { operationId, attempt, input }: JoinCall,
 ): Promise<Json | undefined> {
   const id = calledRunId(operationId, attempt, jurisdictionOf(agentId));
-  // The run of a platform's work has no person behind it, and so no role.
+  // A run of the platform has no person as its principal, and so no role.
   const principal: Principal = { subject: `agent:${agentId}`, tenant, roles: [] };
   const run = await coordinator({ kind: "coordinator", tenant, id });
   const { library, id: workflow } = pinned;

@@ -12,7 +12,7 @@ import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/sto
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 
 const IDENTITY_KEY = "identity";
-/** The hash of the newest declaration in code; absent for an agent that code never declared. */
+/** The hash of the newest declaration in code. Absent if code never declared the agent. */
 const DECLARED_KEY = "declared";
 
 const CREATE =
@@ -51,7 +51,7 @@ export class AgentStore {
       const known = this.#identity.get();
       if (known !== undefined) {
         const why = isTombstone(known) ? "was deleted" : "already exists";
-        throw new DramatisError("CONFLICT", `The agent "${identity.id}" ${why}; choose another id.`);
+        throw new DramatisError("CONFLICT", `The agent "${identity.id}" ${why}. Choose another id.`);
       }
       database.run(CREATE);
       this.#identity.put(identity);
@@ -62,7 +62,7 @@ export class AgentStore {
     this.#identity.put(identity);
   }
 
-  /** Stores the identity that a declaration in code made, and the hash of the declaration. */
+  /** Stores a declared identity with the hash of its declaration. */
   declare(identity: AgentIdentity, hash: string): void {
     const { database, keyValue } = this.stores;
     database.transaction(() => {
@@ -72,7 +72,7 @@ export class AgentStore {
     });
   }
 
-  /** Returns the hash of the newest declaration in code; `undefined` if there was none. */
+  /** Returns the hash of the newest declaration in code, if any. */
   declaration(): string | undefined {
     return this.stores.keyValue.get<string>(DECLARED_KEY);
   }
@@ -83,37 +83,37 @@ export class AgentStore {
     return found === undefined || isTombstone(found) ? undefined : found;
   }
 
-  /** Returns what stays of an agent that was deleted; `undefined` for another one. */
+  /** Returns the tombstone of a deleted agent, if any. */
   tombstone(): ActorTombstone | undefined {
     const found = this.#identity.get();
     return found !== undefined && isTombstone(found) ? found : undefined;
   }
 
-  /** Puts a tombstone in the place of the identity: from then on there is no agent. */
+  /** Replaces the identity with a tombstone. From then on the agent does not exist. */
   bury(tombstone: ActorTombstone): void {
     this.#identity.put(tombstone);
   }
 
-  /** Throws `NOT_FOUND` if the agent was never created, or was deleted, `UNAVAILABLE` if a newer release stored it. */
+  /** Throws `NOT_FOUND` if the agent was never created or was deleted, and `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
     const identity = this.find();
     if (identity === undefined) throw new DramatisError("NOT_FOUND", `There is no agent "${this.idOf()}".`);
     return identity;
   }
 
-  /** Adds a conversation once. Throws `INVALID_INPUT` for an id of another shape, and as `identity`. */
+  /** Adds a conversation once. Throws `INVALID_INPUT` for an invalid id, and as `identity`. */
   addConversation(id: string, now: number): void {
     if (!isConversationId(id)) throw new DramatisError("INVALID_INPUT", "Give a conversation id.");
     this.identity();
     this.stores.database.run(ADD, id, now);
   }
 
-  /** Removes a conversation that was deleted from the index. */
+  /** Removes a deleted conversation from the index. */
   removeConversation(id: string): void {
     this.stores.database.run(REMOVE, id);
   }
 
-  /** Returns the first conversations of the index, also of an agent that was deleted. */
+  /** Returns the first conversations of the index, even for a deleted agent. */
   firstConversations(limit: number): string[] {
     const rows = this.stores.database.all<ConversationRow>(LIST.asc, "", limit);
     return rows.map(({ id }) => id);
@@ -129,7 +129,7 @@ export class AgentStore {
   }
 }
 
-/** The prefixes of the keys under which an agent keeps values, without its identity. */
+/** The key prefixes of an agent's stored values, except for its identity. */
 export const AGENT_KEYS = [DECLARED_KEY, "budget", "importing", "memory:"] as const;
 
 function isTombstone(stored: AgentIdentity | ActorTombstone): stored is ActorTombstone {

@@ -1,34 +1,31 @@
 /** The state of the upkeep of an agent's memory. Times are milliseconds since the epoch. */
 import type { Member } from "../../memory/upkeep/joining.ts";
 
-/** A consolidation that has begun. */
 export interface Run {
   operationId: string;
   attempt: number;
   members: Member[];
-  /** The summary that is made again; absent for one of a round. */
+  /** The summary to rederive. Absent in a regular round. */
   whole?: number;
-  /** The earliest time of the attempt. */
+  /** The earliest time of the next attempt. */
   notBefore: number;
 }
 
-/** The groups of one time, one after another. */
+/** The groups of one scheduled upkeep, processed in sequence. */
 interface Round {
   startedAt: number;
-  /** The number of the first memory of the group before. */
+  /** The number of the first memory of the previous group. */
   after: number;
-  /** One of its consolidations was given up. */
+  /** One of its consolidations failed for good. */
   failed?: true;
 }
 
-/** The state of an upkeep, as it is stored. */
 export interface UpkeepState {
-  /** The time of the next upkeep. */
   nextAt?: number;
   round?: Round;
-  /** The round before. */
+  /** The previous round. */
   last?: Pick<Round, "startedAt" | "failed">;
   run?: Run;
-  /** A consolidation of the round that goes on after that one. */
+  /** A consolidation of the round, paused until the current run ends. */
   paused?: Run;
 }

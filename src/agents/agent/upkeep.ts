@@ -1,15 +1,15 @@
 /**
- * The upkeep of an agent's memory: retention, consolidation, and memories that must be derived again. On a durable wake-up.
+ * The upkeep of an agent's memory: retention, consolidation and rederivation. Runs on a durable wake-up.
  *
- * UPKEEP-1  An agent without memories, and one whose persona asks for nothing, has no upkeep. The persona is the agent's current one.
- * UPKEEP-2  At most one consolidation of an agent runs. It is stored before it begins, and applies together with its end, so that a crash neither
- *           loses it nor applies it twice.
- * UPKEEP-3  A consolidation that fails, or that a crash ends, has three attempts, and one where it may not run twice. Then its memories stay as they
- *           are until the next time. A call that is not answered in its time has failed.
- * UPKEEP-4  Consolidations begin `everyHours` after the ones before began. However many times were missed, one follows.
- * UPKEEP-5  Nothing is kept of the texts that a task gets, so erasing a memory leaves none behind. The run of a workflow keeps its input.
- * UPKEEP-6  What was erased waits for no other upkeep: memories that lost a source come first, and those that were made of no others need no persona.
- *           A summary is made again before another consolidation goes on, and is given up where the persona does not resolve.
+ * UPKEEP-1  Upkeep runs only if the agent has memories and its current persona asks for upkeep.
+ * UPKEEP-2  An agent runs at most one consolidation at a time. It is stored before it begins and applied in the commit that ends it, so a
+ *           crash neither loses it nor applies it twice.
+ * UPKEEP-3  A consolidation that fails or crashes gets three attempts, or one attempt if it may not run twice. Then its memories stay
+ *           unchanged until the next upkeep. A call that exceeds its timeout has failed.
+ * UPKEEP-4  Consolidations start `everyHours` after the start of the previous consolidations. Missed times are made up once.
+ * UPKEEP-5  The texts for a task are never stored, so erasing a memory erases all of its texts. The run of a workflow stores its input.
+ * UPKEEP-6  Rederivation does not wait for the next upkeep: memories that lost a source come first. Memories without parts need no persona.
+ *           A summary is consolidated again before other consolidations continue. If the persona does not resolve, the summary is erased.
  */
 import type { Upkeep } from "../../library/registry/upkeep.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
@@ -36,9 +36,9 @@ import type { Run, UpkeepState } from "./upkeep-state.ts";
 
 export interface UpkeepPorts {
   corpus: Corpus;
-  /** Returns the upkeep that the agent's current persona asks for. Rejects where it does not resolve. */
+  /** Returns the upkeep of the agent's current persona. Rejects if the persona does not resolve. */
   upkeep(): Promise<Upkeep>;
-  /** Returns what the task or the workflow gives; `undefined` while its run goes on. Rejects if it fails. */
+  /** Returns the result of the task or the workflow, or `undefined` while a run continues. Rejects if it fails. */
   run(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
   newOperationId(): string;
   clock: Pick<Clock, "timer">;
@@ -50,39 +50,39 @@ const STATE_KEY = "memory:upkeep";
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** The longest time without a look at the persona, which a deployment may have changed. */
+/** Longest time between two checks of the persona, because a deployment may change it. */
 const DAY_MS = 24 * HOUR_MS;
-/** Milliseconds in which nothing has changed a memory that is joined. */
+/** A memory is consolidated only if it has not changed for this many milliseconds. */
 const SETTLED_MS = HOUR_MS;
-/** Memories of one consolidation at most, and their characters together. */
+/** Most memories of one consolidation, and most characters in total. */
 const MAX_MEMBERS = 100;
 const MAX_CHARACTERS = 40_000;
 const MAX_ATTEMPTS = 3;
-/** Milliseconds in which the persona resolves. */
+/** Timeout for resolving the persona, in milliseconds. */
 const PERSONA_MS = 30_000;
-/** Milliseconds of a call beyond the time of its task, and those of a call of a workflow. */
+/** Milliseconds that a call may take beyond its task's time, and timeout of a workflow call. */
 const CALL_MS = 60_000;
-/** Milliseconds before the second and the third attempt. */
+/** Pauses before the second and the third attempt, in milliseconds. */
 const BACKOFF_MS = [MINUTE_MS, 10 * MINUTE_MS];
 
 export class MemoryUpkeep {
   readonly #rows: UpkeepRows;
   #running: Promise<void> | null = null;
   #deriving: Promise<void> | null = null;
-  /** The persona asked for nothing; not looked at again until then in this life. */
+  /** The persona asked for no upkeep. This instance checks again after this time. */
   #idleUntil = 0;
 
   constructor(private readonly ports: UpkeepPorts) {
     this.#rows = new UpkeepRows(ports.corpus.ports.database);
   }
 
-  /** Arms the wake-up after a change of the memory, in its transaction. Resolves when that is done. */
+  /** Arms the wake-up after a change of the memory, in its transaction. Resolves when the wake-up is armed. */
   noted(): Promise<void> {
     if (this.#rows.hasMarked()) return this.ports.wakeup.arm(SECOND_MS);
     return this.#now < this.#idleUntil ? Promise.resolve() : this.ports.wakeup.arm(HOUR_MS);
   }
 
-  /** Looks at the persona anew, which has changed. Call it in the transaction. Resolves when the wake-up is armed. */
+  /** Reschedules the upkeep for a changed persona. Call it in the transaction. Resolves when the wake-up is armed. */
   personaChanged(): Promise<void> {
     if (!this.ports.corpus.exists) return Promise.resolve();
     this.#idleUntil = 0;
@@ -91,7 +91,7 @@ export class MemoryUpkeep {
     return this.ports.wakeup.arm(MINUTE_MS);
   }
 
-  /** Starts what is due. Returns the milliseconds until the next call; `null` where there is nothing to do. */
+  /** Starts pending work. Returns the milliseconds until the next call, or `null`. */
   wake(): number | null {
     if (!this.ports.corpus.exists) return null;
     const isMarked = this.#rows.hasMarked();
@@ -106,7 +106,7 @@ export class MemoryUpkeep {
     return MINUTE_MS;
   }
 
-  /** Does what is due, and resolves when that is done. Never rejects. */
+  /** Performs pending work. Never rejects. */
   settle(): Promise<void> {
     this.#running ??= this.#work().finally(() => {
       this.#running = null;
@@ -140,7 +140,7 @@ export class MemoryUpkeep {
     }
   }
 
-  /** Returns what the persona asks for. Gives up the summaries that wait for it where it does not resolve, and rejects. */
+  /** Returns the persona's upkeep. If the persona does not resolve, erases the summaries that wait for it, and rejects. */
   async #persona(): Promise<Upkeep> {
     try {
       return await withDeadline(this.ports.clock, PERSONA_MS, () => this.ports.upkeep(), {
@@ -150,7 +150,7 @@ export class MemoryUpkeep {
       for (const whole of this.#rows.marked()) {
         const { run } = this.#state;
         const parts = this.#partsOf(whole);
-        // One that is to be made of no others waits for its text.
+        // A memory without parts waits until its text can be read.
         if (parts.length === 0) continue;
         if (run?.whole !== undefined) this.#end();
         await this.#giveUpWhole(
@@ -162,7 +162,7 @@ export class MemoryUpkeep {
     }
   }
 
-  /** Derives those marked memories again that need no call. One whose text cannot be read waits. Never rejects. */
+  /** Rederives the marked memories that need no call. Skips a memory if its text cannot be read. Never rejects. */
   #deriveAlone(): Promise<void> {
     this.#deriving ??= this.#derive().finally(() => {
       this.#deriving = null;
@@ -185,20 +185,20 @@ export class MemoryUpkeep {
         });
       } catch (error) {
         console.error(
-          "A memory that lost a source could not be derived again; it will be retried:",
+          "A memory that lost a source could not be rederived. It will be retried:",
           placeOf(error),
         );
       }
     }
   }
 
-  /** Returns the memories that a memory is to be made of again. */
+  /** Returns the remaining parts of a memory. */
   #partsOf(n: number): StoredMemory[] {
     const memory = this.ports.corpus.rows.memories.find(n);
     return memory === undefined ? [] : partsLeft(this.ports.corpus, memory).filter(({ hidden }) => !hidden);
   }
 
-  /** Does one thing. Returns the milliseconds until the next one, 0 for at once; `null` where there is none. */
+  /** Performs one step. Returns the milliseconds until the next step (0 for at once), or `null`. */
   async #step(upkeep: Upkeep): Promise<number | null> {
     const { corpus } = this.ports;
     const { run } = this.#state;
@@ -217,7 +217,7 @@ export class MemoryUpkeep {
     return wait === 0 ? 0 : within(Math.min(wait, expiry, DAY_MS));
   }
 
-  /** Begins the consolidation of the next group. Returns the milliseconds until the next round; 0 where one has begun. */
+  /** Begins the consolidation of the next group and returns 0. If no group is left, returns the milliseconds until the next round. */
   #beginNext(scope: Upkeep["scope"], plan: NonNullable<Upkeep["consolidation"]>): number {
     const { last, round: open, ...state } = this.#state;
     const now = this.#now;
@@ -227,7 +227,7 @@ export class MemoryUpkeep {
     const query = {
       ...{ scope, types: plan.types, minimum: plan.minimum, after: round.after },
       until: round.startedAt - SETTLED_MS,
-      // What a round has seen without joining it is not sent to the model again, unless it was not sent at all.
+      // Skip groups that a round has already sent to the model unchanged. If that round failed, include them.
       changedSince: last === undefined || last.failed ? -1 : last.startedAt - SETTLED_MS,
     };
     const group = this.#rows.nextGroup(query);
@@ -262,7 +262,7 @@ export class MemoryUpkeep {
     return { operationId, attempt: 1, members, notBefore: 0, ...defined({ whole }) };
   }
 
-  /** Begins to make a summary again. A consolidation that has begun goes on after it. */
+  /** Begins to rederive a summary. A consolidation that has begun continues after it. */
   #rederive(n: number): 0 {
     const members = this.#partsOf(n).map((part): Member => [part.n, part.version]);
     const { run: paused, ...state } = this.#state;
@@ -270,7 +270,7 @@ export class MemoryUpkeep {
     return 0;
   }
 
-  /** Goes on with a consolidation that has begun. */
+  /** Continues a consolidation. */
   async #continue({ hook }: Upkeep, run: Run): Promise<number> {
     const wait = run.notBefore - this.#now;
     if (wait > 0) return wait;
@@ -280,7 +280,7 @@ export class MemoryUpkeep {
       members.some((memory, index) => memory.hidden || memory.version !== run.members[index]?.[1]);
     const [first] = members;
     if (isChanged || first === undefined) return this.#drop();
-    // A crash while the call runs has used up the attempt.
+    // A crash during the call uses up the attempt.
     this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1 } });
     if (run.attempt > (hook.effect === "once" ? 1 : MAX_ATTEMPTS)) return this.#giveUp(run);
     try {
@@ -305,7 +305,7 @@ export class MemoryUpkeep {
     }
   }
 
-  /** Applies the result of a consolidation, and ends it, in one commit. */
+  /** Applies the result of a consolidation and ends it, in one commit. */
   async #apply(run: Run, userId: string | null, operations: readonly Json[]): Promise<0> {
     const { corpus } = this.ports;
     const prepared = await prepareJoin(corpus, userId, operations);
@@ -318,7 +318,7 @@ export class MemoryUpkeep {
       const isCurrent = this.#found(run).every(({ n, version }) =>
         run.members.some((one) => one[0] === n && one[1] === version),
       );
-      // What has changed meanwhile is begun anew: the mark is still there.
+      // A part has changed since. The mark is still set, so the rederivation starts again.
       if (memory !== undefined && (!isCurrent || this.#found(run).length < run.members.length)) return [];
       this.#rows.unmark(whole);
       if (memory?.hidden) rederiveWhole(corpus, memory, run.members, prepared, texts);
@@ -327,7 +327,7 @@ export class MemoryUpkeep {
     return 0;
   }
 
-  /** Ends a consolidation that has used up its attempts. A summary that cannot be made again is erased. */
+  /** Ends a consolidation after its last attempt. Erases a summary that cannot be rederived. */
   async #giveUp(run: Run): Promise<0> {
     const { corpus } = this.ports;
     const { whole } = run;
@@ -341,7 +341,7 @@ export class MemoryUpkeep {
     return 0;
   }
 
-  /** Erases a summary that cannot be made again, and ends its mark. */
+  /** Erases a summary that cannot be rederived, and removes its mark. */
   async #giveUpWhole(whole: number, parts: readonly number[], end: () => void = () => undefined) {
     const { corpus } = this.ports;
     const found = () => parts.flatMap((n) => corpus.rows.memories.find(n) ?? []);
@@ -354,7 +354,7 @@ export class MemoryUpkeep {
     });
   }
 
-  /** Ends a consolidation whose memories have changed: they are grouped anew. */
+  /** Ends a consolidation after a change of its memories. They are grouped again. */
   #drop(): 0 {
     this.#end();
     return 0;

@@ -1,4 +1,4 @@
-/** The calls that an executor accepts. An invalid call gets its own error result and does not stop the others. */
+/** Validates the calls of a batch. An invalid call gets its own error result and does not stop the others. */
 import { z } from "zod";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_TIMEOUT_MS } from "../../library/tools/tool-schema.ts";
@@ -13,20 +13,22 @@ import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 
-/** The part of a call that its result needs. An operation occurs once: two calls of it would share one idempotency key. */
+/**
+ * The part of a call that its result needs. An operation occurs only once in a batch, because two calls would share one idempotency key.
+ */
 const batchSchema = z
   .array(z.looseObject({ operationId: identifier, toolCallId: z.string() }))
   .max(1_000)
   .refine(
     (calls) => new Set(calls.map(({ operationId }) => operationId)).size === calls.length,
-    "An operation occurs once in a batch.",
+    "An operation must occur only once in a batch.",
   );
 
 const amount = z.number().min(0);
 
 const absent = z.exactOptional(z.never());
 
-/** A call comes from one actor: its result must not reach another. */
+/** A call comes from exactly one actor, so its result cannot reach another actor. */
 const contextSchema: z.ZodType<CallContext> = z.intersection(
   z.object({
     tenant: identifier,
@@ -68,12 +70,12 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   memory: calledMemorySchema.exactOptional(),
 });
 
-/** The caller's actor has checked what it pinned. Other callers of the Executor may send anything. */
+/** The caller's actor has checked its pinned task. Other callers of the Executor may send anything. */
 function isPinnedTask(value: unknown): boolean {
   return isJsonObject(value) && isJsonObject(value.inputSchema) && Array.isArray(value.steps);
 }
 
-/** Splits a batch into valid calls and reports on the others. Throws `INVALID_INPUT` if it is not a batch of calls. */
+/** Splits a batch into valid calls and error reports for the others. Throws `INVALID_INPUT` if it is not a batch of calls. */
 export function readCalls(batch: unknown): { calls: ToolInvocation[]; refused: ExecutorReport[] } {
   const calls: ToolInvocation[] = [];
   const refused: ExecutorReport[] = [];

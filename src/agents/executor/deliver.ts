@@ -1,18 +1,18 @@
-/** Delivers a result to the caller's actor by name, when the caller of the batch is lost. */
+/** Delivers a result to the caller's actor by name, after the caller of the batch is lost. */
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { TaskResult, TaskResultApi } from "../../protocol/executor-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 
-/** Milliseconds before the second attempt, the third, …: together less than the caller's actor waits for the result. */
+/** Pauses between attempts, in milliseconds. In total less than the caller's actor waits for the result. */
 const BACKOFF_MS = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/** Milliseconds in which the caller's actor must answer an attempt. */
+/** Timeout of one attempt, in milliseconds. */
 const ATTEMPT_MS = 3_000;
 
 /**
- * Sends the result until the caller's actor has taken or refused it, or the attempts are used up. Each attempt calls `connect`
- * for the actor's stub. Never rejects.
+ * Sends the result until the caller's actor accepts or refuses it, or no attempts are left. Each attempt calls `connect` for the actor's
+ * stub. Never rejects.
  */
 export async function deliverResult(
   clock: Pick<Clock, "sleep" | "timer">,
@@ -28,7 +28,7 @@ export async function deliverResult(
       return;
     } catch (error) {
       const isRefused = error instanceof DramatisError && !error.retriable;
-      // The operation may be gone: a crash forgets a reply that was not committed, and what it called.
+      // The operation may be missing: a crash drops an uncommitted reply and its calls.
       if (isRefused && error.code === "NOT_FOUND") return;
       if (isRefused || backoff === null) return console.error(error);
       await clock.sleep(backoff);

@@ -1,6 +1,6 @@
 /**
- * The `Executor` entrypoint: stateless, reached by RPC. It runs batches of tool calls and reports on each to its caller,
- * whose death it outlives: the results then go to the caller's actor by name.
+ * The `Executor` entrypoint: stateless, reached by RPC. It runs batches of tool calls and reports results to the caller. If the caller
+ * stops, the results go to the caller's actor by name.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
@@ -21,20 +21,19 @@ import type { ActionPorts } from "./steps/run-action.ts";
 import { storedResults } from "./stored-results.ts";
 import { callerToolState } from "./tool-state.ts";
 
-/** The parts that an application provides to its Executor. */
 export interface ExecutorPorts<Env> {
   tools: ToolCodes;
   clock: Clock;
-  /** The address of the Worker; `undefined` where it is not known. */
+  /** The address of the Worker, if it is known. */
   baseUrl(env: Env): string | undefined;
-  /** Returns the store of attachments; `null` if attachments are not stored. */
+  /** Returns the store of attachments, or `null` if attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
   maxAttachmentBytes: number;
-  /** Returns what actions of tasks need from outside. */
+  /** Returns the external dependencies of task actions. */
   actions(env: Env): Pick<ActionPorts, "mayReach" | "models" | "vectors">;
 }
 
-/** Returns the class `Executor` of an application, for the tools that are deployed with it. */
+/** Returns the class `Executor` of an application with its deployed tools. */
 export function createExecutorClass<Env>({
   tools,
   clock,
@@ -87,7 +86,7 @@ export function createExecutorClass<Env>({
         readCalls(calls),
         caller,
       );
-      // The platform cancels a call whose caller is gone, but not this work.
+      // The platform cancels a call if its caller stops, but not this work.
       this.ctx.waitUntil(work);
       await work;
     }

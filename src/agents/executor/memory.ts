@@ -1,9 +1,9 @@
 /**
- * The memory of a call's agent, by RPC to the agent's actor.
+ * Accesses the memory of a call's agent by RPC to the agent's actor.
  *
- * MEMTOOL-5  A call of an agent without memory reaches none, and neither does a call that no agent makes.
- * MEMTOOL-6  After a call has read a tainted memory or a marked turn, its writes are tainted. The end of the call reports it: then the later
- *            writes of its run are tainted, also those of runs above and below, and so is what its hook returns.
+ * MEMTOOL-5  A call has memory only if an agent with memory makes it.
+ * MEMTOOL-6  After a call reads a tainted memory or a tainted turn, its writes are tainted. The end of the call reports the taint. Then
+ *            later writes of its run are tainted, including runs above and below, and so is the result of its hook.
  */
 import { ToolError } from "../../library/tools/tool-error.ts";
 import type { MemoryApi, MemoryReader, MemoryWriter } from "../../protocol/memory.ts";
@@ -13,11 +13,9 @@ import { type Result, unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 
 const NO_MEMORY = "The agent of this call has no memory. Set `memory.scope` in its persona.";
-const NO_AGENT =
-  "This run belongs to no agent with memory: only the call of a tool or a hook of such an agent gives a run its memory. Start it by one.";
-const NO_TURNS = "A run reads no past turns. Give it what it needs as its input.";
+const NO_AGENT = "This run has no memory. Start it by a tool or a hook of an agent with memory.";
+const NO_TURNS = "A run cannot read past turns. Pass the data as its input.";
 
-/** The actors of a call. */
 export interface MemoryPorts {
   /** Finds the actor of an agent. */
   agent(tenant: string, id: string): Promise<MemoryApi>;
@@ -25,27 +23,29 @@ export interface MemoryPorts {
   pastTurns(context: CallContext, request: PastTurnsRequest): Promise<Result<PastTurns>>;
 }
 
-/** A call, as far as its rights in its agent's memory go. */
+/** The parts of a call that determine its rights in its agent's memory. */
 export interface MemoryCall {
   context: CallContext;
-  /** Absent where the agent has no memory. */
+  /** Absent if the agent has no memory. */
   memory?: CalledMemory;
 }
 
-/** Returns the memory that a call may use. All ids come from the call's context. `onTainted` is called when the call has read untrusted content. */
+/**
+ * Returns the memory that a call may use. All ids come from the call's context. Calls `onTainted` after the call reads untrusted content.
+ */
 export function memoryFor(
   ports: MemoryPorts,
   { context, memory }: MemoryCall,
   onTainted: () => void = () => undefined,
 ): ToolMemory {
   let isTainted = memory?.tainted === true;
-  /** Notes what the call has read (MEMTOOL-6). */
+  /** Records a read of tainted content (MEMTOOL-6). */
   const noted = <Value>(value: Value, isMarked: boolean): Value => {
     if (isMarked) onTainted();
     isTainted ||= isMarked;
     return value;
   };
-  /** Returns the agent, and the rights of the call. Throws `ToolError` where there are none (MEMTOOL-5). */
+  /** Returns the agent and the rights of the call. Throws `ToolError` if the call has no memory (MEMTOOL-5). */
   const rights = async () => {
     const turn = context.runId === undefined ? context : memory?.turn;
     if (turn === undefined) throw new ToolError(NO_AGENT, { code: "INVALID_INPUT" });

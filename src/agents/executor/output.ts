@@ -1,9 +1,10 @@
 /**
- * The output of tools: JSON within a limit.
+ * Validates the output of tools: JSON within a limit.
  *
- * OUT-1  Output is plain JSON and shares nothing with the tool's own objects.
- * OUT-2  A value that JSON would empty, drop or round is an error (EXACT-1). The error says that the tool ran, and such a call is not repeated.
- * OUT-3  Output nests no deeper than its receiver takes.
+ * OUT-1  Output is plain JSON and shares no objects with the tool.
+ * OUT-2  A value that JSON would empty, drop or round is an error (EXACT-1). The error says that the tool ran, and such a call is not
+ *        repeated.
+ * OUT-3  Output nests at most as deep as its receiver accepts.
  */
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_OUTPUT_DEPTH } from "../../protocol/executor-api.ts";
@@ -15,16 +16,18 @@ import { utf8Length } from "../../shared/utf8.ts";
 /** Maximum size of a progress report, in bytes of JSON. */
 export const MAX_PROGRESS_BYTES = 16_384;
 
-/** As `parseOutput`, for a value. Throws `ToolError` also if the value is not JSON (OUT-2). */
+/** Validates a value like `parseOutput`. Throws `ToolError` also if the value is not JSON (OUT-2). */
 export function toJson(value: unknown, what: string, maxBytes: number): Json {
   return parseOutput(textOf(value, what), what, maxBytes);
 }
 
-/** Parses JSON text of `textOf`. Throws `ToolError` if it is too large or nests too deep (OUT-3). `what` begins the error's message. */
+/**
+ * Parses the JSON text from `textOf`. Throws `ToolError` if it is too large or nests too deep (OUT-3). `what` begins the error's message.
+ */
 export function parseOutput(text: string, what: string, maxBytes: number): Json {
   const bytes = utf8Length(text);
   if (bytes > maxBytes) {
-    throw new ToolError(`${what} has ${bytes} bytes of JSON; the limit is ${maxBytes}. Return less.`);
+    throw new ToolError(`${what} has ${bytes} bytes of JSON. The limit is ${maxBytes}. Return less.`);
   }
   const problem = shapeProblem(text, MAX_OUTPUT_DEPTH);
   if (problem !== null) throw new ToolError(`${what} ${problem.what}. Return less.`);

@@ -1,22 +1,21 @@
 /**
- * The reports of a batch on their way to its caller. Every call of `send` is a subrequest, so reports travel together.
+ * Queues the reports of a batch to its caller. Every `send` is a subrequest, so reports are combined.
  *
- * REPORT-1  Reports arrive in order, and no `send` begins before the one before it has ended.
- * REPORT-2  A result leaves at once, with the results that arrive in the same moment. Progress leaves at most every 100 ms,
- *           and less often the longer the batch runs: a few hundred times in 15 minutes. Of each operation, only its newest
- *           progress waits.
- * REPORT-3  One `send` carries at most about 4 MiB, or 8 reports: far below the platform's limit for one message.
+ * REPORT-1  Reports arrive in order, and a `send` starts only after the previous `send` has ended.
+ * REPORT-2  A result is sent at once, with the results that arrive in the same moment. Progress is sent at most every 100 ms, and less
+ *           often the longer the batch runs: a few hundred times in 15 minutes. Only the newest progress of each operation waits.
+ * REPORT-3  One `send` carries at most about 4 MiB, or 8 reports, far below the platform's limit for one message.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { ExecutorReport } from "../../protocol/executor-api.ts";
 
-/** Milliseconds between two sendings of progress, at least. */
+/** Shortest pause between two progress reports, in milliseconds. */
 const MIN_PAUSE_MS = 100;
-/** The part of the batch's age that passes between two sendings of progress. */
+/** The pause between two progress reports, as a share of the batch's age. */
 const PAUSE_SHARE = 1 / 50;
-/** Reports that are sent together without being measured: each has at most about 1 MiB. */
+/** Reports that are sent together without measuring. Each has at most about 1 MiB. */
 const MAX_UNMEASURED = 8;
-/** Length of the reports of one sending, as JSON, where there are more. */
+/** Maximum JSON length of one `send` with more reports. */
 const MAX_LENGTH = 4 * 1024 * 1024;
 
 export class ReportQueue {
@@ -24,7 +23,7 @@ export class ReportQueue {
   readonly #startedAt: number;
   #lastSentAt = Number.NEGATIVE_INFINITY;
   #sending: Promise<void> | null = null;
-  /** The next sending, if it is planned. */
+  /** The next `send`, if it is planned. */
   #planned: { due: number; cancel: () => void } | null = null;
 
   /** `send` must not reject. */
@@ -42,7 +41,7 @@ export class ReportQueue {
     this.#plan();
   }
 
-  /** Sends what is left now. Resolves when it was sent. */
+  /** Sends the rest now. Resolves when it was sent. */
   async end(): Promise<void> {
     while (this.#queue.length > 0 || this.#sending !== null) await (this.#sending ?? this.#sendNext());
   }

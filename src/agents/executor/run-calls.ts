@@ -1,13 +1,13 @@
 /**
- * Runs a batch of calls at once and reports on each to the batch's caller.
+ * Runs a batch of calls concurrently and reports on each to the batch's caller.
  *
  * BATCH-1  Every call gives exactly one result, and no progress after it.
- * BATCH-2  No call waits for another.
- * BATCH-3  A call that its caller cancels ends within a second; the others go on. If its tool succeeds all the same, within
- *          the call's time limit, the result goes to `deliver`.
- * BATCH-4  A caller that is lost stops no call: one that fails a report twice, or takes none for 10 seconds. From then on
- *          each result goes to `deliver`, and progress is dropped. One that cannot store a result is not lost: that
- *          result goes to `deliver`.
+ * BATCH-2  Calls never wait for each other.
+ * BATCH-3  A call that its caller cancels ends within a second. The others continue. If its tool still succeeds within the call's time
+ *          limit, the result goes to `deliver`.
+ * BATCH-4  Losing the caller stops no call. A caller is lost if it fails a report twice, or accepts no report for 10 seconds. From then on
+ *          each result goes to `deliver`, and progress is dropped. If a caller cannot store a result, it is not lost: only that result goes
+ *          to `deliver`.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
@@ -22,21 +22,21 @@ import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
 export interface BatchPorts extends ToolPorts {
-  /** Sends a result to the caller's actor by name: when the caller is lost, or has cancelled the call. Never rejects. */
+  /** Sends a result to the caller's actor by name, if the caller is lost or has cancelled the call. Never rejects. */
   deliver(call: ToolInvocation, result: AttemptEnd): Promise<void>;
   /** Keeps the executor alive for work beyond the batch. */
   waitUntil(work: Promise<unknown>): void;
 }
 
-/** Milliseconds before a batch asks for cancellations: most are over by then, and save the request. */
+/** Milliseconds before a batch asks for cancellations. Most batches end earlier and save the request. */
 const ASK_AFTER_MS = 250;
 
-/** Milliseconds in which a caller must take a report. */
+/** Timeout of a report, in milliseconds. */
 const REPORT_MS = 10_000;
-/** Milliseconds before a report that failed is sent again. A caller that is alive ignores results that it took before. */
+/** Pause before a failed report is repeated, in milliseconds. A live caller ignores repeated results. */
 const REPEAT_MS = 250;
 
-/** Runs `calls`; `refused` are reports on other calls of the batch. Resolves when every result was taken or delivered. */
+/** Runs `calls`. `refused` has the reports on other calls of the batch. Resolves when every result was accepted or delivered. */
 export async function runCalls(
   ports: BatchPorts,
   { calls, refused = [] }: { calls: readonly ToolInvocation[]; refused?: readonly ExecutorReport[] },
@@ -64,7 +64,7 @@ export async function runCalls(
       } catch (error) {
         isCallerLost = true;
         console.warn(
-          `A batch of tools has lost its caller. Its results go to the caller's actor by name. ${error}`,
+          `The caller of a batch of tools is lost. Its results go to the caller's actor by name. ${error}`,
         );
       }
     }
@@ -73,7 +73,7 @@ export async function runCalls(
   for (const report of refused) queue.add(report);
   const stopAsking = askForCancellations(ports.clock, caller, (id) => running.get(id)?.abort());
   let pauses = Promise.resolve();
-  /** Waits for the pauses before, and for one more. */
+  /** Waits for all earlier pauses, then for one more. */
   const pause = () => {
     pauses = pauses.then(() => new Promise((resolve) => void ports.clock.timer(0, resolve)));
     return pauses;
@@ -81,7 +81,7 @@ export async function runCalls(
   await Promise.all(
     calls.map(async (call, index) => {
       const { operationId } = call;
-      // Each task may compute for long at once: others come between.
+      // Each task may compute for long without a break, so let others run between.
       if (call.task !== undefined && index > 0) await pause();
       const { signal } = running.get(operationId) ?? new AbortController();
       const ended = await runTool(ports, call, signal, {
@@ -96,7 +96,7 @@ export async function runCalls(
   await Promise.all(deliveries);
 }
 
-/** Delivers the success of a tool that goes on after its cancellation. Never rejects. */
+/** Delivers the success of a tool that continued after its cancellation. Never rejects. */
 async function deliverLate(
   ports: BatchPorts,
   call: ToolInvocation,
@@ -107,8 +107,8 @@ async function deliverLate(
 }
 
 /**
- * Sends reports, a second time if the first fails or its results cannot be stored. Returns the operations whose results the
- * caller still cannot store; rejects if the second fails, too.
+ * Sends reports, and retries once if the request fails or results cannot be stored. Returns the operations with results that the caller
+ * still cannot store. Rejects if the retry fails, too.
  */
 async function report(
   clock: Pick<Clock, "sleep">,
@@ -122,7 +122,7 @@ async function report(
   return caller.report(reports);
 }
 
-/** Calls `cancel` with each operation that the caller cancels, until the returned function is called. */
+/** Calls `cancel` for each operation that the caller cancels, until the returned function is called. */
 function askForCancellations(
   clock: Pick<Clock, "timer">,
   caller: BatchCaller,
@@ -136,7 +136,7 @@ function askForCancellations(
       for (const operationId of cancelled) cancel(operationId);
     }
   };
-  // A caller that is lost cancels nothing. Reports notice that it is.
+  // Ignore errors here. Reports notice a lost caller.
   const stop = clock.timer(ASK_AFTER_MS, () => void ask().catch(() => undefined));
   return () => {
     isOver = true;

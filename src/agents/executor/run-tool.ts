@@ -2,10 +2,10 @@
  * Runs one tool call to exactly one result, and never throws.
  *
  * TASK-1  Input that does not match the tool's schema never reaches its code.
- * TASK-2  A call ends when its time is up or it is cancelled, even if the tool continues. Later results and progress are
- *         dropped, but for the result of a tool that goes on after a cancellation (TASK-5).
+ * TASK-2  A call ends on timeout or cancellation, even if the tool continues. Later results and progress are dropped, except for the result
+ *         of a tool that continues after a cancellation (TASK-5).
  * TASK-3  An error carries the tool's message and code, never a stack.
- * TASK-4  Whatever a tool throws becomes a valid error: an unknown code is `EXECUTION_FAILED`, the message is text.
+ * TASK-4  Any value that a tool throws becomes a valid error: an unknown code is `EXECUTION_FAILED`, and the message is text.
  * TASK-5  `onAbandoned` gets the late result of a tool that ignored its cancellation.
  */
 
@@ -52,25 +52,25 @@ import { toolErrorCode } from "./tool-error-code.ts";
 export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   tools: ToolCodes;
   clock: Clock;
-  /** Returns the tool state of this context's actor. */
+  /** Returns the tool state in this context's actor. */
   state(context: CallContext): ToolState;
-  /** Returns the memory that a call may use. As `memoryFor`. */
+  /** Returns the memory that a call may use, as `memoryFor`. */
   memory(call: ToolInvocation, onTainted: () => void): ToolMemory;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
-  /** Keeps results that are too large for a turn. Absent if results are not kept. */
+  /** Stores results that are too large for a turn. Absent if results are not stored. */
   results?: StoredResults;
-  /** The address of the Worker; `undefined` where it is not known. */
+  /** The address of the Worker, if it is known. */
   baseUrl: string | undefined;
 }
 
 const MAX_MESSAGE_LENGTH = 4_000;
 const NO_MESSAGE = "The tool failed without a message.";
 
-/** Receives the reports of a call while it runs, and afterwards. */
+/** Receives the reports of a call during and after its run. */
 export interface CallListener {
   onProgress(progress: Json): void;
-  /** Gets the success of a tool that goes on although its call was cancelled. Rejects if there is none. */
+  /** Gets the success of a tool that continued after the cancellation of its call. Rejects if the tool fails. */
   onAbandoned(result: Promise<ToolResult>): void;
 }
 
@@ -87,7 +87,7 @@ export async function runTool(
   let tainted: true | undefined;
   const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;
-  /** Returns what the call has done beside its result. */
+  /** Returns the effects of the call in addition to its result. */
   const did = () => defined({ task: record?.summary, tainted });
   const succeeded = async (value: unknown): Promise<ToolResult> => {
     const result = await outputOf(ports, call, value);
@@ -152,13 +152,13 @@ async function outputOf(
   return viewOfResult(excerptOf(text), kept ?? { lost: "this executor stores no results." });
 }
 
-/** Returns the result of an attempt that failed with `error`. A defect of the tool's code may pass, too. */
+/** Returns the result of an attempt that failed with `error`. A defect of the tool's code may be transient. */
 function failedAttempt(toolCallId: string, error: unknown): AttemptResult {
   const result = failedResult(toolCallId, error);
   return isDefect(error) || result.error?.retriable ? { result, transient: true } : { result };
 }
 
-/** Reports whether a tool, or a step of its task, failed with anything but an error of ours. Never throws, as `errorOf`. */
+/** Reports whether a tool, or a step of its task, failed with an error that is not a platform error. Never throws, as `errorOf`. */
 function isDefect(thrown: unknown): boolean {
   try {
     if (thrown instanceof StepError) return thrown.mayPass;
@@ -173,7 +173,7 @@ export function failedResult(toolCallId: string, error: unknown): ToolResult {
   return { tool_call_id: toolCallId, success: false, error: errorOf(error) };
 }
 
-/** Never throws: to read a value that somebody else threw can fail, and its members can be anything. */
+/** Never throws. Reading a foreign error can fail, and its members can have any type. */
 function errorOf(thrown: unknown): NonNullable<ToolResult["error"]> {
   try {
     const { code, message, retriable } = describe(thrown);
@@ -188,7 +188,7 @@ function knownCode(code: unknown): ToolErrorCode {
   return TOOL_ERROR_CODES.find((known) => known === code) ?? "EXECUTION_FAILED";
 }
 
-/** Returns what a call runs: the steps of its task, or deployed code. */
+/** Returns the code of a call: the steps of its task, or deployed code. */
 function codeOf(
   ports: ToolPorts,
   call: ToolInvocation,
@@ -223,7 +223,7 @@ function describe(error: unknown): { code: unknown; message: unknown; retriable:
   if (error instanceof DramatisError) {
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
-  // Log where unexpected errors come from, for the tool's author. The message is in the result: it may quote the input.
+  // Log the place of unexpected errors for the tool's author. The message is only in the result, because it may quote the input.
   console.error("A tool failed:", placeOf(error));
   const message =
     error instanceof Error

@@ -1,4 +1,4 @@
-/** The results of tools that are too large for their turns, in the attachments of the conversation (LARGE-2, LARGE-3). */
+/** Stores tool results that are too large for their turns, as attachments of the conversation (LARGE-2, LARGE-3). */
 import type { Owner } from "../../attachments/attachment-store.ts";
 import { type KeptResult, type PageRequest, RESULT_TYPE } from "../../attachments/large-result.ts";
 import { ResultKeeper, type ResultKeeperPorts } from "../../attachments/result-keeper.ts";
@@ -10,7 +10,6 @@ import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { wholeLength } from "../../shared/text.ts";
 
-/** Keeps large results, and reads them. */
 export interface StoredResults {
   /** Stores the JSON of a call's result. Never rejects. */
   keep(call: ToolInvocation, text: string): Promise<KeptResult>;
@@ -23,7 +22,7 @@ export interface StoredResultsPorts extends ResultKeeperPorts {
   isDeleted(call: ToolInvocation): Promise<boolean>;
 }
 
-/** Bytes that are read for each token of a page. */
+/** Bytes to read per token of a page. */
 const BYTES_PER_TOKEN = 4;
 
 export function storedResults({ isDeleted, ...ports }: StoredResultsPorts): StoredResults {
@@ -72,7 +71,7 @@ export function storedResults({ isDeleted, ...ports }: StoredResultsPorts): Stor
   };
 }
 
-/** Returns the whole characters of a part that fit into a budget of tokens, and their offset. */
+/** Returns the whole characters of a part that fit into a token budget, and their offset. */
 function pageOf(bytes: Uint8Array, tokens: number): { start: number; text: string } {
   const isInside = (at: number) => ((bytes[at] ?? 0) & 0xc0) === 0x80;
   let start = 0;

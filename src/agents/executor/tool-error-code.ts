@@ -1,8 +1,7 @@
-/** The codes of tool errors for errors of the platform. */
+/** Maps errors of the platform to codes of tool errors. */
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import type { DramatisError } from "../../shared/errors.ts";
 
-/** Returns the code that a tool's result has for an error of the platform. */
 export function toolErrorCode({ code }: DramatisError): ToolErrorCode {
   switch (code) {
     case "NOT_FOUND":

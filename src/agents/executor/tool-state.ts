@@ -1,4 +1,4 @@
-/** Tool state, which the caller's actor keeps. */
+/** Accesses the tool state in the caller's actor. */
 
 import type { ToolState, ToolStateApi } from "../../protocol/executor-api.ts";
 import { checkStateEntry } from "../../protocol/tool-state.ts";

@@ -1,8 +1,7 @@
 /**
- * A trigger at work: notes the times that come, attempts their starts, and keeps what came of them. Runs unchanged in a Durable Object
- * and in Node.
+ * Runs a trigger: commits due times, attempts their starts, and stores the outcomes. Runs unchanged in a Durable Object and in Node.
  *
- * FIRE-8  A commit arms the wake-up that its state calls for, in the same transaction. A start begins after the commit that notes it.
+ * FIRE-8  A commit arms the wake-up for its state in the same transaction. A start begins after the commit that marks it as due.
  * FIRE-9  A time that comes during an attempt waits for the end of the attempt. Until then the wake-up fires at most once a second.
  */
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
@@ -19,16 +18,16 @@ import { TriggerStore } from "./store/trigger-store.ts";
 export interface TriggerPorts extends WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
-  /** As `Projection.note`: publishes a change that somebody made. Called in the transaction that makes it. */
+  /** Publishes a change, as `Projection.note`. Called in the transaction of the change. */
   note(): Promise<void>;
-  /** Starts a run or a turn, once for each key. Throws what refuses it. */
+  /** Starts a run or a turn, once per key. Rethrows a refusal. */
   start(firing: Firing): Promise<TriggerStarted>;
 }
 
 export class TriggerRuntime {
   readonly store: TriggerStore;
   readonly #wakeup: ArmedWakeup;
-  /** The key of the scheduled start that this life attempts. */
+  /** The key of the scheduled start that this instance attempts. */
   #attempted: string | null = null;
 
   constructor(private readonly ports: TriggerPorts) {
@@ -36,14 +35,13 @@ export class TriggerRuntime {
     this.#wakeup = new ArmedWakeup(ports, () => this.dueIn);
   }
 
-  /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
+  /** Milliseconds until the next call of `reconcile`, or `null`. */
   get dueIn(): number | null {
     const record = this.store.find();
     const due = record === undefined ? null : dueIn(record, this.ports.clock.now());
     return due === null || this.#attempted === null ? due : Math.max(MIN_PAUSE_MS, due);
   }
 
-  /** Resolves when the wake-up of the trigger is armed. */
   whenArmed(): Promise<void> {
     return this.#wakeup.whenArmed();
   }
@@ -56,7 +54,7 @@ export class TriggerRuntime {
     }, true);
   }
 
-  /** Makes a change that somebody asked for, and that lists show. Throws `NOT_FOUND`. Resolves when its wake-ups are armed. */
+  /** Commits a requested change that lists show. Throws `NOT_FOUND`. Resolves when its wake-ups are armed. */
   update(change: (record: TriggerRecord, now: number) => TriggerRecord): Promise<TriggerRecord> {
     return this.#change(change, true);
   }
@@ -76,20 +74,20 @@ export class TriggerRuntime {
     return record;
   }
 
-  /** Attempts again what an earlier life left. Call it once, when the actor wakes. */
+  /** Retries attempts of an earlier instance. Call it once, when the actor wakes. */
   wake(): void {
     this.#begin({ isLost: true });
     this.#wakeup.doubt();
   }
 
-  /** Notes what is due, and attempts it. */
+  /** Commits and attempts due starts. */
   reconcile(): void {
     this.#begin();
   }
 
   /**
-   * Starts what a delivery calls for. Repeating the delivery returns the same. Throws `IDEMPOTENCY_CONFLICT` for another body under its
-   * id, and what refuses the start: then the id is free.
+   * Starts the run or the turn of a delivery. A repeated delivery returns the same result. Throws `IDEMPOTENCY_CONFLICT` if the body
+   * differs. If the start is refused, rethrows the refusal, and the id can be used again.
    */
   async deliver(delivery: { id: string; hash: string }, firing: Firing): Promise<TriggerStarted> {
     const { id, hash } = delivery;
@@ -99,7 +97,7 @@ export class TriggerRuntime {
       if (before.hash === hash) return before.started;
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
-        `The delivery "${id}" has come with another body. Give each delivery an id of its own.`,
+        `The delivery "${id}" was received with another body. Use a new id for each delivery.`,
       );
     }
     try {
@@ -139,17 +137,17 @@ export class TriggerRuntime {
       },
     );
     this.#attempted = null;
-    // Where this cannot be written, the attempt counts as lost and is repeated.
+    // If this write fails, the attempt counts as lost and is repeated.
     if (this.store.find() !== undefined) await this.#change(outcome);
     this.#begin();
   }
 
   #start(firing: Firing): Promise<TriggerStarted> {
-    const reason = unanswered("What the trigger starts", ATTEMPT_MS);
+    const reason = unanswered("The start of the trigger", ATTEMPT_MS);
     return withDeadline(this.ports.clock, ATTEMPT_MS, () => this.ports.start(firing), { reason });
   }
 
-  /** Commits what `body` writes, with the wake-up. Throws if either cannot be written; resolves when the wake-up is armed. */
+  /** Commits the writes of `body` with the wake-up. Throws if either write fails. Resolves when the wake-up is armed. */
   async #commit(body: () => TriggerRecord, isListed = false): Promise<void> {
     const { database, clock } = this.ports;
     const { armed, noted } = database.transaction(() => {

@@ -40,26 +40,24 @@ import {
 } from "./inbound/requests.ts";
 import { TriggerRuntime } from "./runtime.ts";
 
-/** Everything that an application provides to its triggers. */
 export interface TriggerClassPorts<Env> {
   actors(env: Env): ActorLookup;
   deadLetters(env: Env): DeadLetterWriter | null;
-  /** `null` where there is no directory. */
+  /** `null` if the deployment has no directory. */
   directory(env: Env): TriggerWriter | null;
   /** Resolves a workflow of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT`. */
   workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
-  /** Checks an input of the workflow, which is at a path of the request. Throws `INVALID_INPUT`. */
+  /** Checks an input of the workflow at a path of the request. Throws `INVALID_INPUT`. */
   checkedInput(workflow: PinnedWorkflow, input: JsonObject, path: string): JsonObject;
-  /** Reports whether a subject may still act in its tenant. Asked before each start. */
+  /** Reports whether a subject may still act in its tenant. Called before each start. */
   mayAct(env: Env, principal: Principal): boolean | Promise<boolean>;
-  /** Where the triggers of a tenant may live. */
+  /** Where the platform may place the triggers of a tenant. */
   location(tenant: string): LocationPolicy;
 }
 
-/** Milliseconds in which the SDK ends an actor that was destroyed. */
+/** Milliseconds until the SDK stops a destroyed actor. */
 const DESTROYED_WITHIN_MS = 1_000;
 
-/** Returns the class `Trigger` of an application. */
 export function createTriggerClass<Env extends Cloudflare.Env>(
   ports: TriggerClassPorts<Env>,
 ): new (
@@ -174,7 +172,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         const record = await this.#checked(this.#runtime.store.get(), (before, now) => {
           checkChanger(before, principal);
           if (!isHook(before.when))
-            throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a time.");
+            throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a schedule.");
           return { ...before, secret, actsAs: principal.subject, updatedAt: updateTime(before, now) };
         });
         return { ...triggerView(record), secret };
@@ -185,7 +183,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       return asDone(async () => {
         const { tenant, id } = this.#runtime.store.get();
         checkChanger(this.#runtime.store.get(), principal, true);
-        // A put that runs would bring the row back.
+        // A running put would restore the row.
         await this.#listing.publish();
         await ports.directory(this.env)?.remove(tenant, id);
         await this.#destroy();
@@ -220,7 +218,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       return record;
     }
 
-    /** Makes a change after a check of what it would start. Throws `CONFLICT` if somebody else changed the trigger meanwhile (TRIGGER-4). */
+    /** Makes a change after a check of its start. Throws `CONFLICT` if another request changed the trigger since (TRIGGER-4). */
     async #checked(
       before: TriggerRecord,
       apply: (record: TriggerRecord, now: number) => TriggerRecord,
@@ -230,13 +228,13 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         if (record.updatedAt !== before.updatedAt)
           throw new DramatisError(
             "CONFLICT",
-            "The trigger was changed meanwhile. Read it, and make your change again.",
+            "The trigger has changed since. Read it and repeat your change.",
           );
         return apply(record, now);
       });
     }
 
-    /** Throws unless the trigger can start what it should, as the subject that it acts as (TRIGGER-4). */
+    /** Throws unless the trigger may start its run or turn as its subject (TRIGGER-4). */
     async #checkStarts(record: TriggerRecord): Promise<void> {
       const { starts, tenant, when } = record;
       if ("conversationId" in starts) {
@@ -250,14 +248,14 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
     }
 
     /**
-     * Removes the storage of the actor. No other request runs meanwhile. Anyone may name a trigger in the address of a webhook, so an
-     * actor without a trigger leaves nothing behind.
+     * Removes the storage of the actor. No other request runs during the removal. Any caller can name a trigger in a webhook address, so an
+     * actor without a trigger must leave no storage.
      */
     async #destroy(mayGo: () => boolean = () => true): Promise<void> {
       await this.ctx.blockConcurrencyWhile(async () => {
         if (!mayGo()) return;
         await this.destroy();
-        // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
+        // The SDK stops the actor in a moment. An earlier answer would let the caller reach an actor without tables.
         await scheduler.wait(DESTROYED_WITHIN_MS);
       });
     }

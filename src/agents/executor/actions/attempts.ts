@@ -1,4 +1,4 @@
-/** The attempts of an action's requests to a model, and what they use up. */
+/** Retries an action's requests to a model, and prices their tokens. */
 import { classified, nextStep } from "../../../adapters/resilience/next-step.ts";
 import { completeResilience } from "../../../adapters/resilience/profile.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
@@ -13,8 +13,8 @@ import type { ModelRun, RequestUsage } from "./ports.ts";
 const RETRIES = completeResilience({ maxAttempts: 3, baseBackoffMs: 500, jitterFactorRange: [1, 1] });
 
 /**
- * Waits before the next attempt: 500 ms, then 1 000, or longer if the provider asks for it. Throws `ToolError` after the last attempt,
- * or where no further one is allowed, and the signal's reason after an abort.
+ * Waits before the next attempt: 500 ms, then 1,000 ms, or longer if the provider asks for it. Throws `ToolError` after the last attempt,
+ * or if the error or the budget allows no retry. Throws the signal's reason after an abort.
  */
 export async function pauseAfter(
   error: ModelError,

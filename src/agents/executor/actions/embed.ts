@@ -1,11 +1,11 @@
 /**
  * The action `llm.embed`.
  *
- * EMBEDACT-1  The result has one vector for each text, in their order, all of one length. Without a profile it is a hash of the
- *             words, and its name says so.
- * EMBEDACT-3  The characters of a hash, and the numbers of all vectors, are taken from the budget of the task. Others run before each
- *             batch of a hash.
- * EMBEDACT-2  Texts are sent in batches, one after another. A failure that may pass gets up to three attempts for each batch.
+ * EMBEDACT-1  The result has one vector per text, in order, all with the same length. Without a profile, each vector is a hash of the
+ *             words, and the model's name says this.
+ * EMBEDACT-3  The characters of a hash and the components of all vectors are charged to the task's budget. Other work can run before each
+ *             batch of hashes.
+ * EMBEDACT-2  Texts are sent in sequential batches. Each batch gets up to three attempts if its failure is transient.
  */
 import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../../adapters/default-profile.ts";
@@ -25,13 +25,13 @@ import { inputIssues, issuesText } from "../../../shared/validation.ts";
 import { pauseAfter, usageOf } from "./attempts.ts";
 import type { ModelRun, RequestUsage } from "./ports.ts";
 
-/** UTF-16 units of all texts of one action. */
+/** Most UTF-16 units of all texts of one action. */
 export const MAX_EMBEDDED_LENGTH = 400_000;
-/** UTF-16 units of all texts of one action that makes hashes. */
+/** Most UTF-16 units of all texts of one action that computes hashes. */
 export const MAX_HASHED_LENGTH = 100_000;
-/** Numbers of vectors that one step of the budget copies. */
+/** Vector components that are copied per step of the budget. */
 const NUMBERS_OF_STEP = 8;
-/** Digits of a number, as many as a number of 32 bits has. */
+/** Significant digits of a component, as in a 32-bit float. */
 const DIGITS = 8;
 
 const inputSchema = z.strictObject({
@@ -45,7 +45,6 @@ const inputSchema = z.strictObject({
     ),
 });
 
-/** The result of an `llm.embed` action. */
 export interface EmbedResult {
   vectors: number[][];
   model: string;
@@ -53,8 +52,8 @@ export interface EmbedResult {
 }
 
 /**
- * Runs an `llm.embed` action with the step's input. Throws `ToolError`, `Spent` if the steps of a hash are not left, and the signal's
- * reason after an abort.
+ * Runs an `llm.embed` action with the step's input. Throws `ToolError`, `Spent` if the budget has too few steps for a hash, and the
+ * signal's reason after an abort.
  */
 export async function runEmbed(
   action: EmbedAction<ModelProfile>,
@@ -77,7 +76,7 @@ export async function runEmbed(
   }
   const dimensions = vectors[0]?.length ?? 0;
   if (vectors.some((vector) => vector.length !== dimensions))
-    throw new ToolError("The embedding model gave vectors of several lengths.");
+    throw new ToolError("The embedding model returned vectors of different lengths. Use another model.");
   return { vectors, model, dimensions };
 }
 
@@ -93,20 +92,20 @@ function textsOf(input: Json): string[] {
   });
 }
 
-/** Returns the texts as they are hashed. Some characters stand for many others, so that is the length that counts. */
+/** Returns the texts in the form that is hashed. Some characters expand to many, so the limit applies to this form. */
 function hashedTexts(texts: readonly string[], meter: Meter): string[] {
   const plain = texts.map(compatible);
   const length = plain.reduce((sum, text) => sum + text.length, 0);
   if (length > MAX_HASHED_LENGTH)
     throw new ToolError(
-      `Its texts have ${length} characters together. Without a model they have at most ${MAX_HASHED_LENGTH}: give fewer, or name a \`profile\`.`,
+      `Its texts have ${length} characters together. Without a model the limit is ${MAX_HASHED_LENGTH}. Give fewer, or name a \`profile\`.`,
       { code: "INVALID_INPUT" },
     );
   meter.spend(length);
   return plain;
 }
 
-/** Takes the steps of copying vectors. */
+/** Charges the copying of vectors. */
 function spendOn(vectors: number[][], meter: Meter): void {
   const numbers = vectors.reduce((sum, { length }) => sum + length, 0);
   try {
@@ -127,7 +126,7 @@ async function embedBatch(
   const { models, context, signal, requests } = run;
   const most = usageOf({ inputTokens: estimateTokens(JSON.stringify(texts)) }, profile);
   for (let failed = 1; ; failed++) {
-    // A hash asks no model.
+    // A hash calls no model.
     const end = profile.provider === "offline" ? () => undefined : requests.begin(most);
     const outcome = await models.embeddings.embed({ profile, texts, context }, signal);
     end(usageOf(countedOf(outcome, most), profile));
@@ -136,7 +135,7 @@ async function embedBatch(
   }
 }
 
-/** Returns the tokens of a request: estimated where the provider has not counted them. It charges nothing for one that it refuses. */
+/** Returns the tokens of a request, estimated if the provider did not count them. A refused request costs 0. */
 function countedOf(outcome: EmbeddingOutcome, { inputTokens }: RequestUsage): TokenUsage {
   if (outcome.ok) return outcome.embeddings.usage ?? { inputTokens };
   const { category } = outcome.error;

@@ -1,13 +1,14 @@
 /**
  * The action `http.request`.
  *
- * HTTP-1  Every address is checked against the action's hosts before it is asked: the first one, and that of each redirect. A request that
- *         is redirected to another origin keeps only headers that say how to answer, and one with a body is not redirected there.
- * HTTP-2  A response has at most `MAX_HTTP_RESPONSE_BYTES`; a larger one is an error, without reading on.
- * HTTP-4  A request of an `idempotent` action carries the idempotency key of its step, the same in all attempts, unless its input gives one.
- * HTTP-3  No answer, 408, 429 and 5xx are errors that may pass. Any other status is a result, whose body is a text where it is no JSON
- *         that a result may hold.
- * HTTP-5  A request that HTTP cannot carry is refused before it is sent, and no further attempt is made.
+ * HTTP-1  Every address, including each redirect, is checked against the action's hosts before the request. A redirect to another origin
+ *         keeps only the headers that describe the wanted response. A request with a body never follows such a redirect.
+ * HTTP-2  A response has at most `MAX_HTTP_RESPONSE_BYTES`. Reading stops with an error at the limit.
+ * HTTP-4  A request of an `idempotent` action carries the idempotency key of its step, the same in all attempts, unless its input gives a
+ *         key.
+ * HTTP-3  No answer, 408, 429 and 5xx are transient errors. Any other status is a result. Its body is text unless it is JSON within the
+ *         limits of a result.
+ * HTTP-5  A request that HTTP cannot express is refused without a retry.
  */
 import { z } from "zod";
 import { addressProblem } from "../../../library/tasks/host-rules.ts";
@@ -19,13 +20,13 @@ import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "
 import { inputIssues, issuesText } from "../../../shared/validation.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
-/** Methods that change nothing and send no body. */
+/** Methods without effects and without a body. */
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
-/** Headers that hold no secret of an origin. */
+/** Headers without secrets of an origin. */
 const PLAIN_HEADERS = new Set(["accept", "accept-language", "user-agent"]);
-/** Headers of a response that are no result. */
+/** Headers that are dropped from a response. */
 const DROPPED_HEADERS = new Set(["set-cookie", "set-cookie2"]);
-/** Statuses of redirects that ask the new address with `GET`, unless the request was `HEAD`. */
+/** Redirect statuses that change the method to `GET`, except for `HEAD`. */
 const TO_GET = new Set([301, 302, 303]);
 const REDIRECTS = new Set([...TO_GET, 307, 308]);
 const MAY_PASS = new Set([408, 429]);
@@ -53,7 +54,7 @@ export async function requestHttp(
   let sent = requestOf(input);
   if (effect === "idempotent" && !sent.headers.has("idempotency-key"))
     carried(
-      "Its idempotency key has characters that HTTP does not allow. Use letters, digits and marks of ASCII.",
+      "Its idempotency key has characters that HTTP does not allow. Use ASCII letters, digits and punctuation.",
       () => sent.headers.set("idempotency-key", idempotencyKey),
     );
   for (let redirects = 0; ; redirects++) {
@@ -77,7 +78,7 @@ function requestOf(input: Json): Sent {
     });
   const { url: address, method, headers: given, body } = parsed.data;
   const url = URL.parse(address);
-  if (url === null) throw new ToolError("Its `url` is no address.", { code: "INVALID_INPUT" });
+  if (url === null) throw new ToolError("Its `url` is not a valid address.", { code: "INVALID_INPUT" });
   const headers = carried(
     "A header has a name or a value that HTTP does not allow.",
     () => new Headers(given),
@@ -95,7 +96,7 @@ function requestOf(input: Json): Sent {
   return { url, method, headers, body: typeof body === "string" ? body : JSON.stringify(body) };
 }
 
-/** Returns what is made of parts of a request. Throws `INVALID_INPUT` with the message where HTTP cannot carry them. */
+/** Returns the result of `make`. Throws `INVALID_INPUT` with the message if HTTP cannot express the parts. */
 function carried<Made>(message: string, make: () => Made): Made {
   try {
     return make();
@@ -113,7 +114,7 @@ async function answerTo({ url, method, headers, body }: Sent, signal: AbortSigna
   }
 }
 
-/** Returns the request to the address of a redirect; `null` where there is none. */
+/** Returns the request to the address of a redirect, or `null`. */
 function redirectOf(
   { url, method, headers, body }: Sent,
   { status, headers: answered }: Response,
@@ -121,7 +122,7 @@ function redirectOf(
   const location = answered.get("location");
   if (!REDIRECTS.has(status) || location === null) return null;
   const next = URL.parse(location, url);
-  if (next === null) throw new ToolError("It was redirected to what is no address.");
+  if (next === null) throw new ToolError("It was redirected to an invalid address.");
   const isElsewhere = next.origin !== url.origin;
   const kept = new Headers([...headers].filter(([name]) => !isElsewhere || PLAIN_HEADERS.has(name)));
   if (TO_GET.has(status) && !READS.has(method)) {
@@ -130,7 +131,7 @@ function redirectOf(
   }
   if (isElsewhere && !READS.has(method))
     throw new ToolError(
-      `It was redirected to "${next.host}", which gets no \`${method}\`. Name that address.`,
+      `It was redirected to "${next.host}", which a \`${method}\` must not reach. Use that address as the \`url\`.`,
     );
   return { url: next, method, headers: kept, ...defined({ body }) };
 }
@@ -145,7 +146,7 @@ async function resultOf(response: Response): Promise<JsonObject> {
   const isJson = /[/+]json\b/i.test(headers.get("content-type") ?? "");
   const parsed = isJson ? parseJson(text) : undefined;
   const shown = [...headers].filter(([name]) => !DROPPED_HEADERS.has(name));
-  // The body is a level below the result.
+  // The body is one level below the result.
   const body = isJsonWithin(parsed, MAX_DEPTH - 1) ? parsed : text;
   return { status, headers: Object.fromEntries(shown), body };
 }

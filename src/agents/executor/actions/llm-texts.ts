@@ -1,4 +1,4 @@
-/** Makes the request of an `llm` action from its texts. Pure. */
+/** Builds the request of an `llm` action from its texts. Pure. */
 import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
@@ -10,10 +10,9 @@ import { type Meter, Spent } from "../../../shared/json-schema/meter.ts";
 import { violations } from "../../../shared/json-schema/violations.ts";
 import { render } from "../../../shared/templates/template.ts";
 
-/** A pinned action. */
 export type PinnedLlmAction = LlmAction<PromptDefinition, ModelProfile>;
 
-/** Returns the schema of an action's answer; `undefined` for text. */
+/** Returns the schema of an action's answer. `undefined` means text. */
 export function schemaOf({ outputSchema, prompt }: PinnedLlmAction): JsonObject | undefined {
   return outputSchema ?? prompt?.produces;
 }
@@ -23,7 +22,8 @@ export function contextOf(action: PinnedLlmAction, input: Json, meter: Meter): M
   const values = valuesOf(action, input);
   const { prompt } = action;
   const template = action.template ?? prompt?.template;
-  if (template === undefined) throw new ToolError("It has neither a template nor a prompt. Add one of them.");
+  if (template === undefined)
+    throw new ToolError("It has no template and no prompt. Add a template or a prompt.");
   const system = action.systemPrompt ?? prompt?.systemPrompt;
   const schema = schemaOf(action);
   const instructions = system === undefined ? "" : rendered("system prompt", system, values, meter);
@@ -61,8 +61,11 @@ function rendered(what: string, template: string, values: JsonObject, meter: Met
   } catch (cause) {
     if (cause instanceof ExpressionError) throw new ToolError(`Its ${what}: ${cause.message}`, { cause });
     if (!(cause instanceof Spent)) throw cause;
-    throw new ToolError(`Its ${what} takes too many steps with this input. Give less, or loop over less.`, {
-      cause,
-    });
+    throw new ToolError(
+      `Its ${what} takes too many steps with this input. Give a smaller input, or shorten its loops.`,
+      {
+        cause,
+      },
+    );
   }
 }

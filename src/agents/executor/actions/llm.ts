@@ -1,15 +1,15 @@
 /**
  * The action `llm`: one call of a model, without tools.
  *
- * LLM-1  The action's own texts win over its prompt's. The input is checked against the prompt's `requires` first, and gives
- *        values only: nothing of it is read as a template.
- * LLM-2  With a schema, the response is data that fits it; otherwise text. An answer that is missing, cut off, refused or does
- *        not fit is an error, never a result.
- * LLM-3  A failure that may pass gets up to three attempts, 500 and 1 000 ms apart, or later if the provider asks for it. No further
- *        one is made that the budget has no room for.
- * LLM-4  Each attempt is counted, also one that fails. Tokens that a provider does not count are estimated.
- * LLM-5  Texts longer than `maxInputTokens` are not sent. Where a budget applies, no request is sent that could use up more than the call
- *        has left of what it reserved (LEDGER-6).
+ * LLM-1  The action's own texts take precedence over its prompt's. The input must fit the prompt's `requires`. It provides values only and
+ *        is never parsed as a template.
+ * LLM-2  With a schema, the response is data that fits it. Otherwise it is text. A missing, truncated, refused or invalid answer is an
+ *        error.
+ * LLM-3  A transient failure gets up to three attempts, 500 and 1,000 ms apart, or later if the provider asks for it. A retry also needs
+ *        room in the budget.
+ * LLM-4  Each attempt is counted, including failed attempts. Tokens that a provider does not count are estimated.
+ * LLM-5  Texts longer than `maxInputTokens` are not sent. With a budget, a request is sent only if the rest of the call's reservation
+ *        covers its maximum (LEDGER-6).
  */
 import { modelError, thrownError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
@@ -43,7 +43,7 @@ export async function runLlm(
   const inputTokens = estimateTokens(textOf(context)) + schemaTokens(schemaOf(action));
   if (inputTokens > maxInputTokens)
     throw new ToolError(
-      `Its texts have about ${inputTokens} tokens, and may have ${maxInputTokens}. Give it less, or raise maxInputTokens.`,
+      `Its texts have about ${inputTokens} tokens. The limit is ${maxInputTokens}. Give a smaller input, or raise maxInputTokens.`,
       { code: "INVALID_INPUT" },
     );
   const profile = profileOf(action, run.models.defaultProfile);
@@ -102,7 +102,7 @@ async function attemptCall(
     }
     return accumulator.outcome();
   };
-  /** Estimates the tokens of a call that the provider has not counted. It charges nothing for a request that it refuses. */
+  /** Estimates the tokens of a call that the provider did not count. A refused request costs 0. */
   const usage = (isCharged: boolean): TokenUsage => {
     if (counted !== undefined || !isCharged || !isSent) return counted ?? {};
     return { inputTokens: estimateTokens(textOf(context)), outputTokens: estimateTokens(received) };
@@ -128,17 +128,14 @@ function errorOf(error: unknown, provider: ProviderId, signal: AbortSignal): Mod
   return thrownError(error, provider, signal);
 }
 
-/** Returns the response of an answer. Throws for an answer that is none (LLM-2). */
+/** Returns the response of a reply. Throws if it is no valid answer (LLM-2). */
 function responseOf(reply: ModelReply, action: PinnedLlmAction): Json {
   const { text, finishReason, toolCalls } = reply;
   const problem = (message: string, retriable = true) => new ToolError(message, { retriable });
   if (finishReason === "length")
-    throw problem(
-      "The model's answer was cut off before it was complete: raise maxOutputTokens, or ask for less.",
-      false,
-    );
+    throw problem("The model's answer is truncated. Raise maxOutputTokens, or ask for less.", false);
   if (finishReason === "content_filter") throw problem("The model refused to answer.", false);
-  if (toolCalls.length > 0) throw problem("The model called a tool, although it has none.");
+  if (toolCalls.length > 0) throw problem("The model called a tool, although the call has no tools.");
   if (finishReason === "paused") throw problem("The model paused before its answer was complete.");
   const schema = schemaOf(action);
   if (schema === undefined) {

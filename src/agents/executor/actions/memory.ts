@@ -1,9 +1,9 @@
 /**
  * The actions on memory.
  *
- * MEMACT-1  An action reaches the memory of the agent of its execution context only, as far as the scope of its conversation sees it. An
- *           agent that its input names is ignored.
- * MEMACT-2  `memory.write` writes once under its operation id, however often it runs. To delete what is gone changes nothing.
+ * MEMACT-1  An action reaches only the memory of the agent in its execution context, within the scope of its conversation. An agent in the
+ *           input is ignored.
+ * MEMACT-2  `memory.write` writes once per operation id, even if it runs several times. Deleting a missing memory is a no-op.
  */
 import { z } from "zod";
 import type { ToolContext } from "../../../library/define/define.ts";
@@ -15,7 +15,6 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import { validate } from "../../../shared/validation.ts";
 import { toolErrorCode } from "../tool-error-code.ts";
 
-/** The members of its context that an action uses. */
 type MemoryContext = Pick<ToolContext, "memory" | "operationId">;
 
 const address = z.looseObject({ id: z.string().min(1).max(200) });
@@ -62,19 +61,19 @@ export async function runMemory(
   }
 }
 
-/** Returns the members of an input but those that name an agent (MEMACT-1). */
+/** Returns the input without members that name an agent (MEMACT-1). */
 function withoutAgent(given: Json): JsonObject {
   if (!isJsonObject(given)) throw new ToolError("Its input must be an object.", { code: "INVALID_INPUT" });
   const { agentId: _, agent_id: __, ...input } = given;
   return input;
 }
 
-/** Returns a memory to write, with a key by which a repetition finds it (MEMACT-2). */
+/** Returns a memory to write, with an idempotency key (MEMACT-2). */
 function once(given: JsonObject, operationId: string, index: number): MemoryInput {
   return asGiven({ idempotencyKey: `${operationId}/${index}`, ...withoutAgent(given) });
 }
 
-/** Erases a memory. Reports whether it was there. */
+/** Erases a memory. Reports whether it existed. */
 async function deleted(memory: ToolContext["memory"], id: string): Promise<boolean> {
   try {
     await memory.delete(id);
@@ -85,8 +84,8 @@ async function deleted(memory: ToolContext["memory"], id: string): Promise<boole
   }
 }
 
-/** Returns an input in the form that a method takes. */
+/** Casts an input to the parameter of a method. */
 function asGiven<Value extends object>(input: object): Value {
-  // SAFETY: the agent checks all of it, and refuses what does not fit. Nothing here reads it.
+  // SAFETY: the agent validates the input. This code does not read it.
   return input as Value;
 }

@@ -8,12 +8,12 @@ import { Draw } from "../../../shared/json-schema/draw.ts";
 import { makeValue, NoValue } from "../../../shared/json-schema/make-value.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 
-/** Added to the seed of the pause, which is another draw than those of the value. */
+/** Added to the seed of the pause, so it differs from the draws of the value. */
 const PAUSE = 0x70617573;
 
 /**
- * Returns a value of the action's schema after the action's pause. Throws `ToolError`, `Spent` if the steps are used up, and the
- * signal's reason after an abort.
+ * Returns a value of the action's schema after the action's pause. Throws `ToolError`, `Spent` if the budget is used up, and the signal's
+ * reason after an abort.
  */
 export async function runMock(
   action: MockAction,

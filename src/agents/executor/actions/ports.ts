@@ -1,4 +1,4 @@
-/** The ports of actions, and what an action is given when it runs. */
+/** The ports of actions, and the context of one run. */
 import type { EmbeddingGateway } from "../../../model/embedding.ts";
 import type { AdapterLookup } from "../../../model/format-adapter.ts";
 import type { ModelGateway } from "../../../model/gateway.ts";
@@ -8,24 +8,22 @@ import type { TaskModelUsage } from "../../../protocol/task-summary.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 
-/** Calls models for actions. */
 export interface ActionModels {
-  /** Makes the attempts. The same gateway as that of conversations, so that limits and breakers of hosts hold for both. */
+  /** Shared with conversations, so limits and breakers of hosts apply to both. */
   gateway: ModelGateway;
   adapters: AdapterLookup;
   embeddings: EmbeddingGateway;
-  /** The model of `llm` actions that name none. */
+  /** The default model of `llm` actions. */
   defaultProfile: ModelProfile;
 }
 
-/** Where an action of a model runs. */
 export interface ModelRun {
   models: ActionModels;
   context: CallContext;
-  /** Aborts when the task is cancelled or its time is over. */
+  /** Aborts on cancellation or timeout of the task. */
   signal: AbortSignal;
   clock: Pick<Clock, "now" | "timer">;
-  /** The steps of the task: of rendering texts, and of vectors. */
+  /** The step budget of the task for texts and vectors. */
   meter: Meter;
   requests: ModelRequests;
 }
@@ -33,13 +31,13 @@ export interface ModelRun {
 /** The tokens and the price of one request. */
 export type RequestUsage = Omit<TaskModelUsage, "calls">;
 
-/** Counts the requests of a task, within what it may use up. */
+/** Counts the requests of a task within its budget. */
 export interface ModelRequests {
-  /** Reports whether another request that uses up `most` is allowed. */
+  /** Reports whether the budget covers another request with a usage of `most`. */
   hasRoom(most: RequestUsage): boolean;
   /**
-   * Begins a request with what it may use up, which counts until the returned function is called with what it has used up. Throws
-   * `ToolError` with `BUDGET_EXCEEDED` where it is not allowed.
+   * Reserves `most` for a request until the returned function is called with the actual usage. Throws `ToolError` with `BUDGET_EXCEEDED` if
+   * the budget is too small.
    */
   begin(most: RequestUsage): (used: RequestUsage) => void;
 }

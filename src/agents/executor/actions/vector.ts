@@ -1,8 +1,8 @@
 /**
  * The action `vector`.
  *
- * VECTORACT-1  An action reaches the indexes that the deployment gives by name, and of those the vectors of its own tenant.
- * VECTORACT-2  Input beyond the limits of Vectorize is refused before the index is asked.
+ * VECTORACT-1  An action reaches only the indexes that the deployment provides by name, and only the vectors of its own tenant.
+ * VECTORACT-2  Input beyond the limits of Vectorize is refused before the request.
  */
 import { z } from "zod";
 import { ToolError } from "../../../library/tools/tool-error.ts";
@@ -20,31 +20,28 @@ import type { Json } from "../../../shared/json.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { inputIssues, issuesText } from "../../../shared/validation.ts";
 
-/** The indexes of a deployment, by name. */
 export type VectorIndexes = ReadonlyMap<string, VectorIndex>;
 
-/** Where a `vector` action runs. */
 export interface VectorRun {
   indexes: VectorIndexes;
-  /** The tenant, whose vectors the action reaches. */
+  /** The tenant of the vectors. */
   tenant: string;
   signal: AbortSignal;
   clock: Pick<Clock, "timer">;
 }
 
-/** Limits of Vectorize: numbers of a vector, and bytes of metadata beside the id. */
+/** Limits of Vectorize: dimensions of a vector, and bytes of metadata in addition to the id. */
 const [MAX_DIMENSIONS, MAX_METADATA_BYTES] = [1_536, 10 * 1024 - 700];
 const DEFAULT_MATCHES = 5;
 const MAX_FILTERS = 10;
-/** Characters of an id. */
 const MAX_ID = 200;
-/** Milliseconds in which the index must answer. */
+/** Timeout of the index, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
 const vector = z.array(z.number()).min(1).max(MAX_DIMENSIONS);
 const name = z
   .string()
-  .regex(/^[^.$"_][^."]{0,99}$/, 'Must not begin with "$" or "_", and have no dots and quotation marks.');
+  .regex(/^[^.$"_][^."]{0,99}$/, 'Must not begin with "$" or "_", or contain dots or quotation marks.');
 
 const querySchema = z.strictObject({
   vector,
@@ -86,8 +83,8 @@ export async function runVector(
   const index = indexes.get(called);
   if (index === undefined) {
     const known = [...indexes.keys()].map((one) => `"${one}"`).join(", ");
-    const advice = known === "" ? "This deployment has none." : `There is: ${known}.`;
-    throw new ToolError(`There is no index "${called}". ${advice}`, { code: "NOT_FOUND" });
+    const advice = known === "" ? "This deployment has no indexes." : `There is: ${known}.`;
+    throw new ToolError(`Unknown index "${called}". ${advice}`, { code: "NOT_FOUND" });
   }
   switch (operation) {
     case "query": {
@@ -115,7 +112,7 @@ function parsed<Schema extends z.ZodType>(schema: Schema, input: Json): z.output
 function checkIds(vectors: readonly StoredVector[]): void {
   const ids = new Set<string>();
   for (const { id } of vectors) {
-    if (ids.has(id)) throw invalid(`/vectors: The id "${id}" stands there twice.`);
+    if (ids.has(id)) throw invalid(`/vectors: The id "${id}" occurs twice.`);
     ids.add(id);
   }
 }

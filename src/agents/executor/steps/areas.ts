@@ -1,8 +1,8 @@
 /**
- * The areas of a running task: its input, which does not change, and the state and the output, which its steps write. Pure.
+ * The areas of a running task: its constant input, and the state and the output that its steps write. Pure.
  *
- * AREAS-2  What the steps of a task write to state and output has at most `MAX_TASK_CONTEXT_LENGTH` units as JSON in all.
- * AREAS-3  A write costs only its path and its value. A write that fails is rolled back.
+ * AREAS-2  The steps of a task write at most `MAX_TASK_CONTEXT_LENGTH` units of JSON to state and output in total.
+ * AREAS-3  A write costs only its path and its value. A failed write is rolled back.
  */
 
 import { ERRORS, LAST_OUTPUT } from "../../../library/tasks/paths.ts";
@@ -15,7 +15,7 @@ import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 
-/** An error of a step that the task goes on after. */
+/** An error of a step with `continue`. */
 export interface NotedError {
   step: string;
   code: string;
@@ -26,14 +26,12 @@ export class TaskAreas {
   readonly #state: JsonObject = {};
   readonly #output: JsonObject = {};
   readonly #errors: NotedError[] = [];
-  /** Units that were written. */
+  /** Units written so far. */
   #written = 0;
-  /** A step has written to the output. */
   hasOutput = false;
 
   constructor(readonly input: Json) {}
 
-  /** The variables of expressions. */
   get variables(): { input: Json; state: JsonObject; output: JsonObject } {
     return { input: this.input, state: this.#state, output: this.#output };
   }
@@ -42,7 +40,7 @@ export class TaskAreas {
     return this.#output;
   }
 
-  /** Writes values by their paths, all or none. Throws `ExpressionError`. */
+  /** Writes values by their paths, all or not at all. Throws `ExpressionError`. */
   write(values: JsonObject): void {
     this.#take(Object.values(values));
     const areas: JsonObject = { state: this.#state, output: this.#output };
@@ -56,18 +54,18 @@ export class TaskAreas {
     if (Object.keys(values).some((path) => path.startsWith("output."))) this.hasOutput = true;
   }
 
-  /** Keeps the result of a step that maps nothing. */
+  /** Stores the result of a step without mappings. */
   writeLast(result: Json): void {
     this.#take([result]);
     this.#state[LAST_OUTPUT] = result;
   }
 
-  /** The result of the last step that mapped nothing; `null` where there was none. */
+  /** The result of the last step without mappings, or `null`. */
   get last(): Json {
     return this.#state[LAST_OUTPUT] ?? null;
   }
 
-  /** Notes a failure that the task goes on after. The oldest gives way, and a long message is cut, so there is always room. */
+  /** Records a failure that the task continues after. Drops the oldest error and cuts a long message, so there is always room. */
   noteError({ step, code, message }: NotedError): void {
     this.#errors.push({ step, code, message: cut(message, MAX_NOTED_MESSAGE) });
     if (this.#errors.length > MAX_NOTED_ERRORS) this.#errors.shift();
@@ -79,13 +77,13 @@ export class TaskAreas {
     if (this.#written + length > MAX_TASK_CONTEXT_LENGTH)
       throw new ExpressionError(
         "Range",
-        `The steps of a task may write ${MAX_TASK_CONTEXT_LENGTH} characters of JSON to state and output in all. They would have written ${this.#written + length}.`,
+        `The steps of a task may write ${MAX_TASK_CONTEXT_LENGTH} characters of JSON to state and output in total. They would have written ${this.#written + length}.`,
       );
     this.#written += length;
   }
 }
 
-/** Sets a member, and makes the objects on the way. `undo` gets what takes it back. */
+/** Sets a member, and creates the objects on its path. Adds the reverse change to `undo`. */
 function setMember(
   object: JsonObject,
   [name = "", ...rest]: readonly string[],
@@ -95,7 +93,10 @@ function setMember(
   const before = Object.hasOwn(object, name) ? object[name] : undefined;
   if (rest.length > 0 && before !== undefined) {
     if (!isJsonObject(before))
-      throw new ExpressionError("Type", `"${name}" is no object, so it has no member "${rest[0]}".`);
+      throw new ExpressionError(
+        "Type",
+        `"${name}" is not an object, so it cannot have a member "${rest[0]}".`,
+      );
     setMember(before, rest, value, undo);
     return;
   }

@@ -19,35 +19,32 @@ import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
 
-/** Milliseconds in which the memory of an agent must answer. */
+/** Timeout of an agent's memory, in milliseconds. */
 const MEMORY_TIMEOUT_MS = 30_000;
 
-/** The ports of actions. */
 export interface ActionPorts {
   tools: Pick<ToolCodes, "actionCode">;
   clock: Pick<Clock, "timer" | "now">;
-  /** Reports whether requests of tasks that authors wrote may go to a host, as an action names it. */
+  /** Reports whether authored tasks may send requests to a host, given as an action names it. */
   mayReach(host: string): boolean;
-  /** Calls models for actions; absent where none may be called. */
+  /** Absent if actions must not call models. */
   models?: ActionModels;
-  /** The indexes of vectors, by name. */
   vectors: VectorIndexes;
 }
 
-/** Where an action runs. */
 export interface ActionRun {
   input: Json;
   areas: TaskAreas;
   context: ToolContext;
   ports: ActionPorts;
-  /** The steps of all expressions and texts of the task. */
+  /** The step budget of all expressions and texts of the task. */
   meter: Meter;
   record: TaskRecord;
   /** An author of the tenant wrote the task. */
   isAuthored: boolean;
 }
 
-/** Returns what an action gives. Throws what it throws. */
+/** Returns the result of an action. Rethrows its errors. */
 export async function runAction(action: PinnedAction, run: ActionRun): Promise<unknown> {
   const { input, areas, context, ports, meter, record } = run;
   switch (action.kind) {
@@ -57,7 +54,7 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
         throw new ToolError(`The action "${action.library}/${action.id}" is not deployed.`, {
           code: "NOT_FOUND",
         });
-      // What an attempt changes in its input must not reach the next one.
+      // Copy the input, so an attempt cannot change the input of its retry.
       return inTime(action.timeoutMs, run, (signal) => code(structuredClone(input), { ...context, signal }));
     }
     case "update_context":
@@ -94,7 +91,7 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "human.input":
     case "human.approve":
     case "human.review":
-      throw new ToolError("It asks a person, so its task runs as a node of a workflow only.");
+      throw new ToolError("It asks a person. Its task can run only as a node of a workflow.");
     default:
       return unknownKind(action);
   }
@@ -103,12 +100,12 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
 /** Fails for a kind that a newer deployment has pinned. */
 function unknownKind(action: never): never {
   const { kind } = action as { kind: unknown };
-  throw new ToolError(`This deployment has no actions of the kind "${String(kind)}".`);
+  throw new ToolError(`This deployment does not support actions of the kind "${String(kind)}".`);
 }
 
 function modelRun({ context, ports, meter, record }: ActionRun): ModelRun {
   const { models, clock } = ports;
-  if (models === undefined) throw new ToolError("This Executor calls no models.");
+  if (models === undefined) throw new ToolError("This Executor cannot call models.");
   return { models, context: context.context, signal: context.signal, clock, meter, requests: record };
 }
 

@@ -1,15 +1,15 @@
 /**
- * Runs the steps of a task, one after another, in the Executor.
+ * Runs the steps of a task in sequence, in the Executor.
  *
- * STEP-3  Steps run in their order. A condition decides before its step: the action runs, the step is left out, or the task ends with
- *         success or failure, whatever `onFailure` says. A condition that is no boolean fails its step.
- * STEP-4  A step that fails with `abort` or `retry` ends the task; with `retry` its error may pass, so whoever runs the task tries it again
- *         from its first step, with a fresh state. With `continue` the error is in `state._errors`, and the next step runs.
- * STEP-5  Each action gets an operation id of its own, the same in all attempts of the task, and ends when its own time is over.
- *         `idempotencyKey` gives another one in its place, which holds within its tenant, task and step.
- * STEP-6  The result of a task is its output, or where no step writes that, the result of its last step that maps nothing.
- * STEP-7  With `retry` an action is run again, under the same operation id and with the same input, while its error may pass. As for a
- *         tool, an exception may pass; an error that the action reports may if it says so.
+ * STEP-3  Steps run in order. A condition decides before its step: the action runs, the step is skipped, or the task ends with success or
+ *         failure, regardless of `onFailure`. If a condition is not a boolean, its step fails.
+ * STEP-4  A failed step with `abort` or `retry` ends the task. With `retry` its error is transient, so the caller retries the task from its
+ *         first step with a fresh state. With `continue` the error is in `state._errors`, and the next step runs.
+ * STEP-5  Each action gets its own operation id, the same in all attempts of the task, and ends at its own timeout. `idempotencyKey`
+ *         replaces the id. It is unique within its tenant, task and step.
+ * STEP-6  The result of a task is its output. If no step writes the output, it is the result of the last step without mappings.
+ * STEP-7  With `retry` an action is repeated with the same operation id and input while its error is transient. As for a tool, an exception
+ *         is transient. An error that the action reports is transient if it is marked as such.
  */
 
 import type { ToolContext } from "../../../library/define/define.ts";
@@ -32,19 +32,18 @@ import { type ActionPorts, runAction } from "./run-action.ts";
 import { describe, stepError } from "./step-error.ts";
 import type { TaskRecord } from "./task-record.ts";
 
-/** UTF-16 units of a result as JSON that one step copies: a response of 512 KiB takes a thirtieth of the budget. */
+/** UTF-16 units of JSON that are copied per step. A response of 512 KiB takes a thirtieth of the budget. */
 const UNITS_OF_RESULT_STEP = 64;
 
-/** Where the steps of a task run. */
 export interface StepsRun {
   context: ToolContext;
   ports: ActionPorts;
-  /** The steps of all expressions and texts of the task. */
+  /** The step budget of all expressions and texts of the task. */
   meter: Meter;
   record: TaskRecord;
 }
 
-/** Returns the result of a task's steps. Throws `ToolError`, whose message names the step. */
+/** Returns the result of a task's steps. Throws `ToolError` with the name of the step. */
 export async function runSteps(task: PinnedTask, input: Json, run: StepsRun): Promise<Json> {
   const { context, meter, record } = run;
   const areas = new TaskAreas(input);
@@ -78,15 +77,15 @@ export async function runSteps(task: PinnedTask, input: Json, run: StepsRun): Pr
   return areas.hasOutput ? areas.output : areas.last;
 }
 
-/** Lets other work of the isolate go on, where the expressions since the last time took long. */
+/** Yields to other work of the isolate if the expressions since the last yield took long. */
 async function breathe(pace: { at: number }, { meter, ports }: StepsRun, isCode: boolean): Promise<void> {
-  // The input of code is copied, which the meter does not count.
+  // The input of code is copied, and the meter does not count this.
   if (!isCode && meter.spent - pace.at < STEPS_WITHOUT_BREAK) return;
   pace.at = meter.spent;
   await new Promise<void>((resolve) => void ports.clock.timer(0, resolve));
 }
 
-/** Steps of the meter that run without a break: about 1 ms. */
+/** Steps of the meter without a break: about 1 ms. */
 const STEPS_WITHOUT_BREAK = 20_000;
 
 const ENDED = { skip: "skipped", succeed: "succeeded" } as const;
@@ -96,7 +95,7 @@ function outcomeOf({ condition }: PinnedStep, areas: TaskAreas, meter: Meter): S
   const { if: source, then = "continue", else: otherwise = "skip" } = condition;
   const holds = evaluated(source, areas, meter);
   if (typeof holds !== "boolean")
-    throw new ToolError(`Its condition is a ${typeOf(holds)}, and must be true or false.`, {
+    throw new ToolError(`Its condition is a ${typeOf(holds)}. It must be true or false.`, {
       code: "INVALID_INPUT",
     });
   return holds ? then : otherwise;
@@ -135,7 +134,7 @@ async function runStep(
   else areas.write(mapped(outputMapping, { ...areas.variables, result }, meter));
 }
 
-/** Runs an action again while its error may pass and attempts are left. */
+/** Repeats an action while its error is transient and attempts are left. */
 async function withAttempts(
   run: () => Promise<unknown>,
   { maxAttempts, backoffMs }: RetryPolicy = { maxAttempts: 1, backoffMs: 0 },
@@ -164,7 +163,7 @@ async function contextOf(
   const key = idempotencyKey === undefined ? undefined : evaluated(idempotencyKey, areas, meter);
   if (idempotencyKey !== undefined && (typeof key !== "string" || key === ""))
     throw new ToolError(
-      `Its idempotency key is ${key === "" ? "empty" : `a ${typeOf(key)}`}, and must be a text.`,
+      `Its idempotency key is ${key === "" ? "empty" : `a ${typeOf(key)}`}. It must be a text.`,
       {
         code: "INVALID_INPUT",
       },
@@ -173,14 +172,14 @@ async function contextOf(
     ...context,
     operationId:
       typeof key === "string"
-        ? // A hash tells the service that is asked nothing of the tenant and its tasks.
+        ? // A hash hides the tenant and its tasks from the called service.
           await sha256Hex(`${context.context.tenant}:${task.library}/${task.id}/${ref}:${key}`)
         : `${context.operationId}/${ref}`,
     defer: () => Promise.reject(new ToolError("A step of a task cannot defer its result. Return it.")),
   };
 }
 
-/** Returns a copy of what an action returned. Takes the steps of copying it from the budget. */
+/** Returns a copy of an action's result. Charges the copying to the budget. */
 function jsonOf(value: unknown, meter: Meter): Json {
   const text = textOf(value, "Its action ran, but its result");
   meter.spend(text.length / UNITS_OF_RESULT_STEP);

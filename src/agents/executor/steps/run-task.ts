@@ -1,8 +1,7 @@
 /**
- * Runs a pinned task of steps, behind the checks of its input and its result.
+ * Runs a pinned task of steps, and validates its input and its result.
  *
- * TASKRUN-1  A task gets only input that its schema accepts, with the schema's defaults filled in, and only a result that its schema
- *            accepts is used.
+ * TASKRUN-1  A task receives only input that its schema accepts, with the schema's defaults filled in. Its result must fit its schema, too.
  */
 import type { ToolContext } from "../../../library/define/define.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";

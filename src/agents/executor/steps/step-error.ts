@@ -5,19 +5,18 @@ import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { Spent } from "../../../shared/json-schema/meter.ts";
 
-/** The failure of a step, which names it. */
+/** The failure of a step, with the step's name. */
 export class StepError extends ToolError {
   constructor(
     message: string,
     options: ConstructorParameters<typeof ToolError>[1],
-    /** Another attempt may succeed: its code broke, or it said so. */
+    /** A retry may succeed: its code threw an exception, or it marked the error as transient. */
     readonly mayPass: boolean,
   ) {
     super(message, options);
   }
 }
 
-/** Returns the error of a step, with its name. */
 export function stepError({ ref, onFailure }: PinnedStep, thrown: unknown): StepError {
   const { code, message, retriable, mayPass } = describe(thrown);
   const again = onFailure === "retry";
@@ -25,7 +24,7 @@ export function stepError({ ref, onFailure }: PinnedStep, thrown: unknown): Step
   return new StepError(`Step "${ref}": ${message}`, options, mayPass || again);
 }
 
-/** Describes what an action, or an expression of its step, threw. */
+/** Describes an error of an action or of an expression of its step. */
 export function describe(
   thrown: unknown,
 ): Pick<ToolError, "code" | "message" | "retriable"> & { mayPass: boolean } {

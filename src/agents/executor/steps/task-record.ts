@@ -1,8 +1,8 @@
 /**
- * The record of a running task: its steps, events, measurements and use of models.
+ * Records a running task: its steps, events, measurements and model usage.
  *
- * TASKLOG-1  A summary is bounded: it has the steps that a task may have, `MAX_TASK_EVENTS` events and as many measurements, and their
- *            values have `MAX_RECORDED_LENGTH` characters together. What would exceed that fails its step.
+ * TASKLOG-1  A summary is bounded by the maximum number of steps, `MAX_TASK_EVENTS` events and as many measurements. Their values have
+ *            `MAX_RECORDED_LENGTH` characters in total. A step that exceeds this fails.
  */
 import {
   MAX_NOTED_MESSAGE,
@@ -27,7 +27,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import { cut } from "../../../shared/text.ts";
 import type { ModelRequests, RequestUsage } from "../actions/ports.ts";
 
-/** Adds the use of a request. One without a price adds nothing to the cost. */
+/** Adds the usage of a request. A request without a price does not change the cost. */
 function added(
   before: TaskModelUsage | undefined,
   { inputTokens, outputTokens, costUsd }: RequestUsage,
@@ -56,7 +56,7 @@ export class TaskRecord implements ModelRequests {
   readonly #metrics: TaskMetric[] = [];
   readonly #startedAt: number;
   #models: TaskModelUsage | undefined;
-  /** The most that requests under way may use up. */
+  /** The most that open requests may use. */
   readonly #open = new Set<RequestUsage>();
   #running: { ref: string; startedAt: number } | undefined;
   #length = 0;
@@ -89,18 +89,17 @@ export class TaskRecord implements ModelRequests {
     };
   }
 
-  /** Records an event. Throws `ToolError` beyond the limits. */
   addEvent(name: string, payload: Json): JsonObject {
     this.#take(this.#events.length, payload);
     this.#events.push({ name, payload });
     return {};
   }
 
-  /** Records a measurement: `{value, attributes?}`. Throws `ToolError` for another input, and beyond the limits. */
+  /** Records a measurement: `{value, attributes?}`. Throws `ToolError` for invalid input, and beyond the limits. */
   addMetric({ name, unit }: { name: string; unit?: string }, input: Json): JsonObject {
     const { value, attributes } = isJsonObject(input) ? input : {};
     if (typeof value !== "number")
-      throw new ToolError("Its input must have a `value`, a number.", { code: "INVALID_INPUT" });
+      throw new ToolError("Its input must have a numeric `value`.", { code: "INVALID_INPUT" });
     if (attributes !== undefined && !isJsonObject(attributes))
       throw new ToolError("The `attributes` of its input must be an object.", { code: "INVALID_INPUT" });
     this.#take(this.#metrics.length, attributes ?? null);
@@ -116,7 +115,7 @@ export class TaskRecord implements ModelRequests {
   begin(most: RequestUsage): (used: RequestUsage) => void {
     if (!this.hasRoom(most))
       throw new ToolError(
-        `Its request needs up to ${most.inputTokens} tokens for its texts and ${most.outputTokens} for the answer, which is more than the budget has left for this call. Give its texts less, or set maxInputTokens to what they need.`,
+        `Its request needs up to ${most.inputTokens} tokens for its texts and ${most.outputTokens} for the answer. This exceeds the budget left for this call. Give shorter texts, or set maxInputTokens to the tokens that they need.`,
         { code: "BUDGET_EXCEEDED" },
       );
     this.#open.add(most);
@@ -126,7 +125,7 @@ export class TaskRecord implements ModelRequests {
     };
   }
 
-  /** The record so far. A step and a request that are under way count as they may end. */
+  /** The record so far. Open steps and requests count with their maximum. */
   get summary(): TaskSummary {
     const { library = "", id, version } = this.task;
     const models = [...this.#open].reduce<TaskModelUsage | undefined>(added, this.#models);
@@ -142,7 +141,7 @@ export class TaskRecord implements ModelRequests {
     };
   }
 
-  /** Returns the step that has not ended: the task's time was over, or it was cancelled. */
+  /** Returns the step that has not ended, after a timeout or a cancellation. */
   #unfinished(): StepSummary[] {
     if (this.#running === undefined) return [];
     const { ref, startedAt } = this.#running;
@@ -151,12 +150,12 @@ export class TaskRecord implements ModelRequests {
     return [{ ref, status: "failed", startedAfterMs, durationMs: this.#since(startedAt), error }];
   }
 
-  /** Returns the milliseconds in between; 0 where the clock was set back. */
+  /** Returns the milliseconds between both times, or 0 if the clock was set back. */
   #since(from: number, to = this.clock.now()): number {
     return Math.max(0, to - from);
   }
 
-  /** Cuts the message of a failure: all messages of a task are bounded together. */
+  /** Cuts the message of a failure, because the total length of a task's messages is bounded. */
   #bounded({ code, message }: { code: string; message: string }): { code: string; message: string } {
     const kept = cut(message, Math.min(MAX_NOTED_MESSAGE, MAX_RECORDED_MESSAGES - this.#messages));
     this.#messages += kept.length;

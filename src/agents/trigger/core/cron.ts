@@ -1,20 +1,20 @@
 /**
- * Cron expressions in zones of the IANA database. `croner` reads them and knows the changes of the clock.
+ * Cron expressions in zones of the IANA database. `croner` parses them and handles clock changes.
  *
- * CRON-1  An expression has five fields: minute, hour, day of the month, month, day of the week. Where neither of the two days is `*`,
- *         one of them suffices. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are accepted, too.
- * CRON-2  The expression names times of the zone's clock. A time of day that occurs twice fires once, the first time, and one that does not
- *         exist fires when the clock goes on. What fires every some minutes or hours goes on firing through the hour that occurs twice.
- * CRON-3  An expression without a date in the next ten years is refused.
+ * CRON-1  An expression has five fields: minute, hour, day of the month, month, day of the week. If both days are restricted, a match of
+ *         either day suffices. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are accepted, too.
+ * CRON-2  The expression uses the zone's local time. If a time of day occurs twice, it fires only the first time. If it does not exist, it
+ *         fires when the clock jumps. Expressions with a step of minutes or hours also fire in a repeated hour.
+ * CRON-3  An expression must have a date in the next ten years.
  */
 import { Cron } from "croner";
 import { invalidAt } from "../../../shared/validation.ts";
 
 const WORDS = ["@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually", "@midnight"];
 
-/** Reads the expression. Throws `INVALID_INPUT` with the place in the request. */
+/** Parses the expression. Throws `INVALID_INPUT` with the place in the request. */
 export function parseCron(text: string, timeZone = "UTC"): Cron {
-  // `croner` would take a date, and fields of seconds and years.
+  // `croner` would accept a date, and fields for seconds and years.
   const fields = text.trim().split(/\s+/).length;
   if (fields !== 5 && !text.startsWith("@"))
     throw invalidAt(
@@ -22,7 +22,7 @@ export function parseCron(text: string, timeZone = "UTC"): Cron {
       `"${text}" has ${fields} fields. Give five: minute, hour, day of the month, month, day of the week.`,
     );
   if (text.startsWith("@") && !WORDS.includes(text.trim().toLowerCase()))
-    throw invalidAt("/when/cron", `There is no "${text}". Give five fields, or one of ${WORDS.join(", ")}.`);
+    throw invalidAt("/when/cron", `Unknown word "${text}". Give five fields, or one of ${WORDS.join(", ")}.`);
   checkZone(timeZone);
   try {
     return new Cron(text, { timezone: timeZone, mode: text.startsWith("@") ? "auto" : "5-part" });
@@ -32,21 +32,21 @@ export function parseCron(text: string, timeZone = "UTC"): Cron {
   }
 }
 
-/** Returns the first time after `after`, in milliseconds; `undefined` if there is none. */
+/** Returns the first time after `after` in milliseconds, if any. */
 export function nextTime(cron: Cron, after: number): number | undefined {
   return cron.nextRun(new Date(after))?.getTime();
 }
 
 function checkZone(name: string): void {
   try {
-    // A fixed offset is no name of a zone.
+    // A fixed offset is not the name of a zone.
     if (!/^[A-Za-z]/.test(name)) throw new RangeError(name);
     new Intl.DateTimeFormat("en-US", { timeZone: name });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw invalidAt(
       "/when/timeZone",
-      `There is no time zone "${name}". Give a name of the IANA database, such as Europe/Berlin.`,
+      `Unknown time zone "${name}". Give a name of the IANA database, such as Europe/Berlin.`,
     );
   }
 }

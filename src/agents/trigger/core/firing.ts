@@ -1,12 +1,12 @@
 /**
- * The times of a trigger: which comes next, what is due, and how a start that failed is repeated. Pure.
+ * Schedules a trigger: its next time, its due start, and the retries of a failed start. Pure.
  *
- * FIRE-1  A time is noted as due before its start is attempted, and stays due until the start succeeds or fails for good.
- * FIRE-2  All attempts of one time make the same request under the same key, so they start one run or one turn.
- * FIRE-3  After an outage, or a start that took long, the times that were missed fire once, together.
- * FIRE-4  A start that fails for a passing reason is repeated, after 1 s at first and at most 5 min, for a day. Any other failure is
- *         kept as `lastError`, and the trigger goes on with its next time.
- * FIRE-5  A trigger that is not enabled fires nothing. Enabled again, it goes on with the next time from then.
+ * FIRE-1  A time is committed as due before the first attempt of its start. It stays due until the start succeeds or fails for good.
+ * FIRE-2  All attempts for one time make the same request with the same key, so they start one run or one turn.
+ * FIRE-3  After an outage or a long start, all missed times fire together, once.
+ * FIRE-4  A start with a transient error is retried for a day, after pauses of 1 s up to 5 min. Any other error is stored as `lastError`,
+ *         and the trigger continues with its next time.
+ * FIRE-5  A disabled trigger never fires. After it is enabled, it continues with the next time from then.
  */
 import type { TriggerStarted, TriggerWhen } from "../../../protocol/trigger-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -15,7 +15,7 @@ import { nextTime, parseCron } from "./cron.ts";
 import type { Due, Firing, TriggerRecord } from "./record.ts";
 import { GIVE_UP_MS, LOST_ATTEMPT_MS, MAX_PAUSE_MS, MIN_PAUSE_MS } from "./trigger-limits.ts";
 
-/** Codes of errors that pass, whether or not they are marked as retriable. */
+/** Codes of transient errors, even if they are not marked as retriable. */
 const PASSING = new Set([
   "UNAVAILABLE",
   "RATE_LIMITED",
@@ -24,7 +24,7 @@ const PASSING = new Set([
   "INTERNAL_ERROR",
 ]);
 
-/** Returns the first time after `after`; `undefined` if there is none. Throws `INVALID_INPUT`. */
+/** Returns the first time after `after`, if any. Throws `INVALID_INPUT`. */
 export function timeAfter(when: TriggerWhen, after: number): number | undefined {
   if ("webhook" in when) return undefined;
   if ("cron" in when) return nextTime(parseCron(when.cron, when.timeZone), after);
@@ -32,20 +32,20 @@ export function timeAfter(when: TriggerWhen, after: number): number | undefined 
   return at > after ? at : undefined;
 }
 
-/** Returns the trigger with the next time from `now`, as a new or a changed one has it. Throws `INVALID_INPUT`. */
+/** Returns a new or changed trigger with its next time from `now`. Throws `INVALID_INPUT`. */
 export function scheduled({ nextAt: _, ...record }: TriggerRecord, now: number): TriggerRecord {
   const next = record.enabled ? timeAfter(record.when, now) : undefined;
   return { ...record, ...(next === undefined ? {} : { nextAt: next }) };
 }
 
-/** Returns the trigger disabled, without anything that is due. */
+/** Returns the trigger as disabled, without a due start. */
 export function disabled({ nextAt: _, due: __, ...record }: TriggerRecord): TriggerRecord {
   return { ...record, enabled: false };
 }
 
 /**
- * Returns what is to be started now, and the trigger with a note of it; `null` if nothing is. `isLost`: no attempt of an earlier life
- * can report any more.
+ * Takes the start that is due. Returns it with the changed trigger, or `null`. `isLost` means that attempts of earlier instances can no
+ * longer report.
  */
 export function takeDue(
   record: TriggerRecord,
@@ -72,7 +72,7 @@ function attempted(record: TriggerRecord, due: Due, now: number): { record: Trig
   };
 }
 
-/** Returns the trigger after a start that succeeded. */
+/** Returns the trigger after a successful start. */
 export function started(
   record: TriggerRecord,
   key: string,
@@ -83,7 +83,7 @@ export function started(
   return { ...rest, lastFiredAt: now, lastStarted };
 }
 
-/** Returns the trigger after an attempt that failed. */
+/** Returns the trigger after a failed attempt. */
 export function failed(record: TriggerRecord, key: string, error: ErrorData, now: number): TriggerRecord {
   const { code, message } = error;
   const noted = { ...record, lastError: { code, message, at: now } };
@@ -95,7 +95,7 @@ export function failed(record: TriggerRecord, key: string, error: ErrorData, now
   return { ...noted, due: { ...due, retryAt } };
 }
 
-/** Returns in how many milliseconds something is to be done; `null` if nothing is. */
+/** Returns the milliseconds until the next action, or `null`. */
 export function dueIn({ due, nextAt }: TriggerRecord, now: number): number | null {
   const time = due?.retryAt ?? nextAt;
   return time === undefined ? null : Math.max(0, time - now);

@@ -12,9 +12,9 @@ export interface TriggerRecord {
   readonly actsAs: string;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Of a webhook. No view contains it. */
+  /** The secret of a webhook. Views never contain it. */
   readonly secret?: string;
-  /** The next time; absent where there is none, and while the trigger is not enabled. */
+  /** The next time. Absent if there is no next time, or if the trigger is disabled. */
   readonly nextAt?: number;
   readonly due?: Due;
   readonly lastFiredAt?: number;
@@ -22,16 +22,16 @@ export interface TriggerRecord {
   readonly lastError?: { readonly code: string; readonly message: string; readonly at: number };
 }
 
-/** A time that has come and whose start is not known to have succeeded. */
+/** A time that has come, without a confirmed start. */
 export interface Due {
   readonly scheduledAt: number;
-  /** The time at which it was noted. */
+  /** When it was committed as due. */
   readonly since: number;
-  /** As the trigger had it then: every attempt makes the same request. */
+  /** The trigger's `starts` at that time, so every attempt makes the same request. */
   readonly starts: TriggerStarts;
   readonly actsAs: string;
   readonly attempts: number;
-  /** The time of the next attempt, if the present one reports nothing. */
+  /** The time of the next attempt, if the current attempt does not report. */
   readonly retryAt: number;
 }
 
@@ -41,6 +41,6 @@ export interface Firing extends Pick<CallTrail, "traceparent"> {
   readonly tenant: string;
   readonly starts: TriggerStarts;
   readonly actsAs: string;
-  /** Identifies it among all starts of the trigger: the scheduled time, or the id of the delivery. */
+  /** Identifies the start within the trigger: the scheduled time, or the id of the delivery. */
   readonly key: string;
 }

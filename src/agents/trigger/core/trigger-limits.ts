@@ -1,19 +1,19 @@
 /** The limits of triggers. */
 
-/** Milliseconds that an attempt to start may take. */
+/** Timeout of an attempt, in milliseconds. */
 export const ATTEMPT_MS = 30_000;
-/** Milliseconds after which an attempt that reports nothing is lost: its actor died. */
+/** An attempt that does not report within this many milliseconds is lost, because its actor stopped. */
 export const LOST_ATTEMPT_MS = 2 * ATTEMPT_MS;
-/** Milliseconds before the second attempt; each further pause is twice as long. */
+/** Pause before the second attempt, in milliseconds. Each further pause doubles. */
 export const MIN_PAUSE_MS = 1_000;
 export const MAX_PAUSE_MS = 5 * 60_000;
-/** Milliseconds for which a start is tried. */
+/** A start is retried for this many milliseconds. */
 export const GIVE_UP_MS = 24 * 3_600_000;
-/** A cron expression needs a date within ten years. Milliseconds. */
+/** A cron expression needs a date within ten years. In milliseconds. */
 export const MAX_FIRST_WAIT_MS = 3_653 * 24 * 3_600_000;
-/** The largest `starts`, in characters of JSON. */
+/** Maximum length of `starts` as JSON, in characters. */
 export const MAX_STARTS_LENGTH = 256 * 1024;
-/** Milliseconds by which the time of a delivery may differ from the actor's clock. */
+/** Largest difference between the time of a delivery and the actor's clock, in milliseconds. */
 export const TOLERANCE_MS = 5 * 60_000;
-/** Milliseconds for which the id of a delivery is kept. */
+/** Time for which the id of a delivery is stored, in milliseconds. */
 export const DELIVERY_KEPT_MS = 14 * 24 * 3_600_000;

@@ -1,10 +1,10 @@
 /**
- * Starts what a trigger starts.
+ * Starts the run or the turn of a trigger.
  *
- * FIRE-6  The id of a run, and the key of a turn, depend on the trigger and the key of the start alone: a start that is repeated finds
- *         the run or the turn that it made before.
- * FIRE-7  A trigger acts as the subject who changed it last, without roles. It may do what that subject may do without any, so a role
- *         that the subject loses never lives on in a trigger. `triggers.mayAct` of the application is asked before each start.
+ * FIRE-6  The id of a run and the key of a turn depend only on the trigger and the key of the start. So a repeated start finds the earlier
+ *         run or turn.
+ * FIRE-7  A trigger acts as the subject that changed it last, without roles. It has only the rights of that subject without roles, so a
+ *         lost role never survives in a trigger. Before each start it calls `triggers.mayAct` of the application.
  */
 
 import type { ActorLookup } from "../../../protocol/actor-lookup.ts";
@@ -26,19 +26,19 @@ export interface StartPorts {
   mayAct(principal: Principal): boolean | Promise<boolean>;
 }
 
-/** Returns the principal as which a trigger acts. */
+/** Returns the principal of a trigger. */
 export function actorOf({ actsAs, tenant }: Pick<TriggerRecord, "actsAs" | "tenant">): Principal {
   return { subject: actsAs, tenant, roles: [] };
 }
 
-/** Starts the run or the turn, or finds the one that was started before. Throws what refuses it. */
+/** Starts the run or the turn, or finds the earlier run or turn. Rethrows a refusal. */
 export async function start(ports: StartPorts, firing: Firing): Promise<TriggerStarted> {
   const { id, tenant, starts, key, traceparent } = firing;
   const principal = actorOf(firing);
   if (!(await ports.mayAct(principal)))
     throw new DramatisError(
       "FORBIDDEN",
-      `"${firing.actsAs}" may not act any more. Let somebody who may change the trigger, or delete it.`,
+      `"${firing.actsAs}" may no longer act. Let an authorised subject change the trigger, or delete it.`,
     );
   const idempotencyKey = `${id}:${key}`;
   if ("conversationId" in starts) {

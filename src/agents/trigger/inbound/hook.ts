@@ -1,14 +1,14 @@
 /**
- * The webhook of a trigger: its secret, the check of a delivery, and what the body becomes.
+ * The webhook of a trigger: its secret, the signature check of a delivery, and the mapping of its body.
  *
- * WEBHOOK-1  A delivery is accepted only if it is signed with the secret of this trigger, within 5 minutes of its time. Any other, and one
- *            to a trigger that does not exist, gets the same answer.
- * WEBHOOK-2  The secret is shown when it is made, and never again. It is in no entry, view or log.
- * WEBHOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
- *            refused is free.
- * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
- *            The signature vouches for the sender, not for the body: the content is untrusted (RECALL-8).
- * WEBHOOK-5  A webhook is refused where no body makes its input fit: all members but `body` are checked when it is created or changed.
+ * WEBHOOK-1  A delivery needs a signature with the secret of this trigger, within 5 minutes of its time. Any other delivery gets the same
+ *            answer as a delivery to an unknown trigger.
+ * WEBHOOK-2  The secret is shown only when it is created. It is in no entry, view or log.
+ * WEBHOOK-3  The id of a delivery is stored for 14 days with a hash of its body. A repeated delivery starts no second run. The id of a
+ *            refused delivery can be used again.
+ * WEBHOOK-4  The body is data: `input.body` of the run, in addition to the trigger's own input, or a text after the trigger's own content.
+ *            The signature authenticates the sender, not the body, so the content is untrusted (RECALL-8).
+ * WEBHOOK-5  A webhook is refused if no body can make its input valid: all members except `body` are checked when it is created or changed.
  */
 
 import { toBase64Url } from "../../../protocol/operation-handle.ts";
@@ -24,7 +24,7 @@ import { TOLERANCE_MS } from "../core/trigger-limits.ts";
 const SECRET_BYTES = 32;
 const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
 
-/** Returns a new secret. The key of the signature is this text in UTF-8. */
+/** Returns a new secret. Its UTF-8 text is the key of the signature. */
 export function newSecret(): string {
   return `whsec_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`;
 }
@@ -48,7 +48,7 @@ export async function checkSigned(
   if (!isSigned || !isInTime) throw unknownHook();
 }
 
-/** Returns what a delivery starts (WEBHOOK-4). Throws `INVALID_JSON`, `INVALID_INPUT` or `TOO_LARGE`. */
+/** Returns the start of a delivery (WEBHOOK-4). Throws `INVALID_JSON`, `INVALID_INPUT` or `TOO_LARGE`. */
 export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerStarts {
   const body = bytes.length === 0 ? undefined : parsed(bytes);
   if ("workflow" in starts)
@@ -58,7 +58,7 @@ export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerSta
   return { ...starts, content, ...(text === "" ? {} : { untrusted: true }) };
 }
 
-/** Returns the workflow with the schema of an input whose `body` is not there yet (WEBHOOK-5). */
+/** Returns the workflow with an input schema that does not require `body` (WEBHOOK-5). */
 export function beforeBody(workflow: PinnedWorkflow): PinnedWorkflow {
   const { definition } = workflow;
   const { required, properties } = definition.inputSchema;

@@ -1,12 +1,12 @@
 /**
- * The door of a trigger: its requests, and who may make them.
+ * The inbound requests of a trigger, and who may make them.
  *
- * TRIGGER-1  A trigger is visible to the subject that it acts as, and to operators and administrators of its tenant. To others it does
- *            not exist.
- * TRIGGER-2  Authors and administrators create and change triggers. The subject that a trigger acts as may disable and delete it without
- *            a role.
- * TRIGGER-3  Whoever changes a trigger or its secret takes it over: it acts as that subject from then on. Only disabling it does not.
- * TRIGGER-4  What the trigger starts is checked, as the subject that it will act as, before the trigger is stored.
+ * TRIGGER-1  A trigger is visible to the subject that it acts as, and to operators and administrators of its tenant. For others it does not
+ *            exist.
+ * TRIGGER-2  Authors and administrators create and change triggers. The subject that a trigger acts as may disable and delete it without a
+ *            role.
+ * TRIGGER-3  Changing a trigger or its secret takes it over: it acts as that subject from then on. Disabling it does not.
+ * TRIGGER-4  The trigger's start is checked for the subject that it will act as, before the trigger is stored.
  */
 import { z } from "zod";
 import {
@@ -38,7 +38,7 @@ const changeSchema = z
   .strictObject(triggerChanges)
   .refine((change) => Object.keys(change).length > 0, "Give `when`, `starts` or `enabled`.");
 
-/** Returns a new trigger as its request describes it, without a secret. Throws `INVALID_INPUT`, and `FORBIDDEN` (TRIGGER-2). */
+/** Returns a new trigger from its request, without a secret. Throws `INVALID_INPUT`, and `FORBIDDEN` (TRIGGER-2). */
 export function parseCreate(
   { subject, tenant, roles }: Principal,
   input: CreateTrigger,
@@ -51,12 +51,10 @@ export function parseCreate(
   return scheduled({ ...record, createdBy: subject, actsAs: subject, createdAt: now, updatedAt: now }, now);
 }
 
-/** Returns a change, checked. Throws `INVALID_INPUT`. */
 export function parseChange(change: ChangeTrigger): ChangeTrigger {
   return validate(changeSchema, change);
 }
 
-/** Reports whether a change only disables the trigger. */
 export function isStop(change: ChangeTrigger): boolean {
   return change.enabled === false && change.when === undefined && change.starts === undefined;
 }
@@ -72,7 +70,7 @@ export function changed(
   if (isStop(change)) return disabled({ ...before, updatedAt });
   const { when = before.when, starts = before.starts, enabled = before.enabled } = change;
   if (isHook(when) !== isHook(before.when))
-    throw invalidAt("/when", "A webhook cannot become a time, nor a time a webhook. Create another trigger.");
+    throw invalidAt("/when", "A webhook and a time cannot replace each other. Create another trigger.");
   if (change.when !== undefined) checkTime(when, now);
   const next = {
     ...before,
@@ -123,7 +121,6 @@ export function triggerView(record: TriggerRecord): TriggerView {
   };
 }
 
-/** Returns a trigger as a list shows it. */
 export function triggerSummary(record: TriggerRecord): TriggerSummary {
   const { id, jurisdiction, when, starts, enabled, createdBy, actsAs, createdAt, updatedAt } =
     triggerView(record);
@@ -133,7 +130,7 @@ export function triggerSummary(record: TriggerRecord): TriggerSummary {
   return { ...facts, ...defined({ jurisdiction }) };
 }
 
-/** Returns the time of a change: updates ascend even if the clock does not. */
+/** Returns the time of a change. Times ascend even if the clock does not. */
 export function updateTime({ updatedAt }: TriggerRecord, now: number): number {
   return Math.max(now, updatedAt + 1);
 }

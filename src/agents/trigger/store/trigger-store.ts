@@ -16,7 +16,7 @@ const FIND = "SELECT hash, started FROM trigger_deliveries WHERE id = ? AND at >
 const FORGET =
   "DELETE FROM trigger_deliveries WHERE id IN (SELECT id FROM trigger_deliveries WHERE at <= ? ORDER BY at LIMIT 100)";
 
-/** A delivery that has started something. */
+/** A delivery with its start. */
 export interface StoredDelivery {
   /** The SHA-256 of its body. */
   readonly hash: string;
@@ -61,24 +61,24 @@ export class TriggerStore {
     this.#record.put(record);
   }
 
-  /** Returns a delivery that came after `since`. */
+  /** Returns a delivery received after `since`. */
   delivery(id: string, since: number): StoredDelivery | undefined {
     const [row] = this.stores.database.all<{ hash: string; started: string }>(FIND, id, since);
     // SAFETY: only `addDelivery` writes this column.
     return row && { hash: row.hash, started: JSON.parse(row.started) as TriggerStarted };
   }
 
-  /** Adds a delivery, and forgets some that came before `since`. */
+  /** Adds a delivery, and deletes some deliveries from before `since`. */
   addDelivery(id: string, { hash, started }: StoredDelivery, now: number, since: number): void {
     this.stores.database.run(FORGET, since);
     this.stores.database.run(ADD, id, now, hash, JSON.stringify(started));
   }
 }
 
-/** The refusal for a trigger that does not exist, and for one that the caller may not see. */
+/** The error for a trigger that does not exist or that the caller may not see. */
 export function unknownTrigger(): DramatisError {
   return new DramatisError(
     "NOT_FOUND",
-    "There is no such trigger. What belongs to others is answered as not found.",
+    "Trigger not found. A trigger of another subject is reported as not found.",
   );
 }
