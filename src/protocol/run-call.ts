@@ -6,13 +6,12 @@
  *            envelope that arrives again starts no other run.
  */
 import { z } from "zod";
-import type { Amounts } from "../model/spending.ts";
 import type { CallTrail } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
-import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { amountsSchema } from "./budget.ts";
-import { type ResultExcerpt, resultExcerptSchema } from "./large-result.ts";
+import { type CallAddress, callAddressSchema } from "./call-address.ts";
+import { resultExcerptSchema } from "./large-result.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { RunError } from "./workflow-run.ts";
@@ -38,28 +37,29 @@ export const MAX_CHILD_OUTPUT_BYTES = 640 * 1024;
 /** Runs below one first run, over all its depths. */
 export const MAX_TREE_RUNS = 10_000;
 
-/** The operation of a node or of a tool call, and its attempt. */
-export interface RunCallAddress {
-  operationId: string;
-  /** From 1. */
-  attempt: number;
-}
+/** The body of `run.start` and of `part.close`. The coordinator reads the run's data from the caller. */
+export const runStartSchema = callAddressSchema;
 
-/** The body of `run.start`. What the run works with is read from the run that starts it. */
-export type RunStartBody = RunCallAddress;
+/** The amounts that the run has used, with all below it. Absent for nothing. */
+const spent = amountsSchema.exactOptional();
+/** A task of the run, or below it, has read untrusted content of a memory. */
+const tainted = z.literal(true).exactOptional();
+
+export const runEndedSchema = callAddressSchema.extend({
+  outcome: z.union([
+    z.object({ output: z.json() }),
+    z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
+  ]),
+  /** The status of a run that did not complete. Absent from an older release. */
+  status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
+  /** The excerpt of an output that does not fit. The outcome is then an error, for callers that need the whole output. */
+  large: resultExcerptSchema.exactOptional(),
+  spent,
+  tainted,
+});
 
 /** The body of `run.ended`. */
-export interface RunEndedBody extends RunCallAddress {
-  outcome: { output: Json } | { error: RunError };
-  /** The status of a run that did not complete; absent from an older release. */
-  status?: "failed" | "cancelled" | "timed_out";
-  /** The excerpt of an output that does not fit. The outcome is then an error, for callers that need the whole output. */
-  large?: ResultExcerpt;
-  /** The amounts that the run has used, with all below it; absent for nothing. */
-  spent?: Amounts;
-  /** A task of the run, or below it, has read untrusted content of a memory. */
-  tainted?: true;
-}
+export type RunEndedBody = z.infer<typeof runEndedSchema>;
 
 /** The room of a run in its tree: its share of the room of the first run. */
 export interface TreeRoom {
@@ -76,23 +76,27 @@ export const MAX_ACTIVE_TOKENS = 100_000;
 /** The room of a tree, unless the application sets another. */
 export const TREE_ROOM: TreeRoom = { runs: MAX_WORKING_RUNS, tokens: MAX_ACTIVE_TOKENS };
 
+export const runCancelSchema = callAddressSchema.extend({ reason: z.string().max(2_000) });
+
 /** The body of `run.cancel`. */
-export interface RunCancelBody extends RunCallAddress {
-  reason: string;
-}
+export type RunCancelBody = z.infer<typeof runCancelSchema>;
+
+const waitSchema = z.object({
+  /** The work, or some work below it, waits for a person. */
+  isHeld: z.boolean(),
+  /** The run waits only, and holds no room of the run above. Absent for runs that work, and for agents. */
+  isAtRest: z.literal(true).exactOptional(),
+  /** Orders the messages of one sender: the highest number counts. */
+  seq: z.int().min(0),
+});
 
 /** A wait of work below an operation. */
-export interface Wait {
-  /** The work, or some work below it, waits for a person. */
-  isHeld: boolean;
-  /** The run waits only, and holds no room of the run above. Absent for runs that work, and for agents. */
-  isAtRest?: true;
-  /** Orders the messages of one sender: the highest number counts. */
-  seq: number;
-}
+export type Wait = z.infer<typeof waitSchema>;
+
+export const runWaitsSchema = callAddressSchema.extend(waitSchema.shape);
 
 /** The body of `run.waits`. */
-export type RunWaitsBody = RunCallAddress & Wait;
+export type RunWaitsBody = z.infer<typeof runWaitsSchema>;
 
 /** Branches of a part that one transition starts, in their order: one for each item, or so many. */
 export type PartBranches = { transition: string } & ({ items: Json[] } | { count: number });
@@ -131,77 +135,28 @@ export interface PartResult {
   firstArrivalAt?: number;
 }
 
+export const partEndedSchema = callAddressSchema.extend({ spent, tainted });
+
 /** The body of `part.ended`. */
-export interface PartEndedBody extends RunCallAddress {
-  /** As of `run.ended`. */
-  spent?: Amounts;
-  tainted?: true;
-}
+export type PartEndedBody = z.infer<typeof partEndedSchema>;
+
+const count = z.int().min(0);
+
+export const partProgressSchema = callAddressSchema.extend({
+  completed: count,
+  failed: count,
+  /** Milliseconds since the epoch. */
+  firstArrivalAt: count.exactOptional(),
+});
 
 /** The body of `part.progress`. */
-export interface PartProgressBody extends RunCallAddress {
-  completed: number;
-  failed: number;
-  /** Milliseconds since the epoch. */
-  firstArrivalAt?: number;
-}
-
-/** The body of `part.close`. */
-export type PartCloseBody = RunCallAddress;
+export type PartProgressBody = z.infer<typeof partProgressSchema>;
 
 /** The result of `part.close`. */
 export interface PartClosed {
   /** The run has begun, so its end comes. */
   hasBegun: boolean;
 }
-
-const address = {
-  operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
-  attempt: z.int().min(1),
-};
-
-export const runStartSchema: z.ZodType<RunStartBody> = z.object(address);
-
-export const runWaitsSchema: z.ZodType<RunWaitsBody> = z.object({
-  ...address,
-  isHeld: z.boolean(),
-  isAtRest: z.literal(true).exactOptional(),
-  seq: z.int().min(0),
-});
-
-export const runEndedSchema: z.ZodType<RunEndedBody> = z.object({
-  ...address,
-  outcome: z.union([
-    z.object({ output: z.json() }),
-    z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
-  ]),
-  status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
-  large: resultExcerptSchema.exactOptional(),
-  spent: amountsSchema.exactOptional(),
-  tainted: z.literal(true).exactOptional(),
-});
-
-const count = z.int().min(0);
-
-export const partAddressSchema: z.ZodType<RunCallAddress> = z.object(address);
-
-export const partEndedSchema: z.ZodType<PartEndedBody> = z.object({
-  ...address,
-  spent: amountsSchema.exactOptional(),
-  tainted: z.literal(true).exactOptional(),
-});
-
-export const partProgressSchema: z.ZodType<PartProgressBody> = z.object({
-  ...address,
-  completed: count,
-  failed: count,
-  firstArrivalAt: count.exactOptional(),
-});
-
-export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({
-  ...address,
-  reason: z.string().max(2_000),
-});
 
 /** The workflow, the input and the origin of a run that a node starts. */
 export interface ChildRun extends CallTrail {
@@ -226,12 +181,12 @@ export interface ChildRun extends CallTrail {
 /** The door of a `Coordinator` for the coordinators of its sub-workflows. Only Workers with a binding reach it. */
 export interface ChildRunApi {
   /** Returns what the run of an attempt works with. `NOT_FOUND` where the attempt waits for no run any more. */
-  childRun(address: RunCallAddress): Promise<Result<ChildRun>>;
+  childRun(address: CallAddress): Promise<Result<ChildRun>>;
   /**
    * Counts a run that is about to start below this first run, whatever the depth. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`. A start that
    * arrives twice may count twice.
    */
   admitRun(): Promise<Result<null>>;
   /** Returns the result of a part. `NOT_FOUND` where the run has no part of that operation, or has not completed it. */
-  partResult(address: RunCallAddress): Promise<Result<PartResult>>;
+  partResult(address: CallAddress): Promise<Result<PartResult>>;
 }

@@ -24,7 +24,7 @@ import {
   agentCallSchema,
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
-import { isCalled } from "../../protocol/call-address.ts";
+import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
 import type { ToolResult } from "../../protocol/executor-api.ts";
 import { resolveId } from "../../protocol/ids.ts";
@@ -32,7 +32,6 @@ import {
   RUN_ENDED,
   RUN_START,
   RUN_WAITS,
-  type RunCallAddress,
   type RunEndedBody,
   runEndedSchema,
   runStartSchema,
@@ -152,7 +151,7 @@ export function takeCallResults(
  */
 function agentEnd(
   runtime: CallRuntime,
-  { operationId, attempt }: RunCallAddress,
+  { operationId, attempt }: CallAddress,
   ended: Pick<AgentEnded, "outcome" | "spent">,
 ): Signal[] {
   const { turn, operation } = operationAt(operationId, runtime.turn);
@@ -177,7 +176,7 @@ function unreached(agentId: string, why: string): AgentOutcome {
 /** Returns the data of the run of an attempt. Throws `NOT_FOUND` if the attempt waits for no run. */
 export function calledRun(
   { record, active }: ConversationState,
-  { operationId, attempt }: RunCallAddress,
+  { operationId, attempt }: CallAddress,
 ): CalledRun {
   const found = resolveId(operationId, "op", (n) => active.get(n) ?? null);
   const operation = found?.turn.operations.find(({ item }) => item === found.item);
@@ -199,7 +198,7 @@ interface EndOfRun {
  */
 function runEnd(
   { state, turn: turnAt, hookRuns }: CallRuntime,
-  { operationId, attempt }: RunCallAddress,
+  { operationId, attempt }: CallAddress,
   { result, spent = NOTHING, tainted }: EndOfRun,
 ): Signal[] {
   const found = resolveId(operationId, "op", turnAt);
@@ -246,14 +245,14 @@ function unknown({ message }: Pick<ErrorData, "message">): ToolResult {
 }
 
 /** Throws `FORBIDDEN` unless the run that an attempt has started has sent an envelope (FLOWCALL-6). */
-function checkRun(address: RunCallAddress, { from, to }: Pick<Envelope, "from" | "to">): void {
+function checkRun(address: CallAddress, { from, to }: Pick<Envelope, "from" | "to">): void {
   if (from.kind === "coordinator" && isCalled(address, to, from)) return;
   throw new DramatisError("FORBIDDEN", "Only the run that a call has started may report its end.");
 }
 
 /** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
 function checkAgent(
-  address: RunCallAddress,
+  address: CallAddress,
   { from, to }: Pick<Envelope, "from" | "to">,
   message: string,
 ): void {

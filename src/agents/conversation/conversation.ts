@@ -14,6 +14,7 @@ import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import { spendingView } from "../../protocol/budget.ts";
+import type { CallAddress } from "../../protocol/call-address.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
   CompletedOperation,
@@ -38,7 +39,6 @@ import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
-import type { RunCallAddress } from "../../protocol/run-call.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import type { PastTurns, PastTurnsApi, PastTurnsRequest } from "../../protocol/tool-memory.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
@@ -338,11 +338,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asDone(() => this.#ends.workflowError(failure));
     }
 
-    async calledRun(address: RunCallAddress): Promise<Result<CalledRun>> {
+    async calledRun(address: CallAddress): Promise<Result<CalledRun>> {
       return asResult(() => calledRun(this.#runtime.state, address));
     }
 
-    async wholeResult(address: RunCallAddress): Promise<Result<Uint8Array>> {
+    async wholeResult(address: CallAddress): Promise<Result<Uint8Array>> {
       return asResult(() => wholeAnswer(this.#runtime.state, this.#runtime.turn(CALL_TURN), address));
     }
 

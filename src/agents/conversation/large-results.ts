@@ -4,12 +4,13 @@
  * LARGE-4  The output of a run and the answer of an agent follow LARGE-1 and LARGE-2, as the result of a tool. If an envelope has only the
  *          excerpt of a result, the conversation reads the whole result from its sender before it takes the envelope.
  */
+
 import { excerptOf, isLarge, viewOfResult } from "../../attachments/large-result.ts";
+import type { CallAddress } from "../../protocol/call-address.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
 import { resolveId, resultAttachmentId } from "../../protocol/ids.ts";
 import type { ResultExcerpt } from "../../protocol/large-result.ts";
-import type { RunCallAddress } from "../../protocol/run-call.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
@@ -23,7 +24,7 @@ export class LargeResults {
   ) {}
 
   /** Returns the view of a result that the turn of its call has no room for; `undefined` if it has, or if no call waits for the result. */
-  async viewOf(address: RunCallAddress, result: Json): Promise<JsonObject | undefined> {
+  async viewOf(address: CallAddress, result: Json): Promise<JsonObject | undefined> {
     const waiting = this.#waiting(address);
     if (waiting === undefined) return undefined;
     const text = JSON.stringify(result);
@@ -33,7 +34,7 @@ export class LargeResults {
 
   /** Returns the view of a result that its sender has; `undefined` if no call waits for the result. Throws `NotNow` if the sender does not answer. */
   async viewOfRemote(
-    address: RunCallAddress,
+    address: CallAddress,
     excerpt: ResultExcerpt,
     from: ActorAddress,
   ): Promise<JsonObject | undefined> {
@@ -51,7 +52,7 @@ export class LargeResults {
   }
 
   /** Returns the call that takes the result of an attempt, also late (OP-6). A hook is no call. */
-  #waiting({ operationId, attempt }: RunCallAddress) {
+  #waiting({ operationId, attempt }: CallAddress) {
     const found = resolveId(operationId, "op", this.runtime.turn);
     const operation = found?.turn.operations.find(({ item }) => item === found.item);
     if (found === null || operation?.attempt !== attempt) return undefined;
@@ -61,7 +62,7 @@ export class LargeResults {
   }
 
   async #store(
-    { operationId, attempt }: RunCallAddress,
+    { operationId, attempt }: CallAddress,
     name: string,
     excerpt: ResultExcerpt,
     read: (sender: LargeResultStores["sender"]) => Uint8Array | Promise<Uint8Array>,

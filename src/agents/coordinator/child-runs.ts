@@ -13,7 +13,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
-import { isCalled } from "../../protocol/call-address.ts";
+import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
@@ -25,14 +25,12 @@ import {
   PART_PROGRESS,
   type PartClosed,
   type PartStart,
-  partAddressSchema,
   partEndedSchema,
   partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
   RUN_START,
   RUN_WAITS,
-  type RunCallAddress,
   type RunPart,
   runCancelSchema,
   runEndedSchema,
@@ -204,7 +202,7 @@ function takeParts(
     stage(runtime.partProgress(progress), afterCommit);
     return null;
   });
-  mailbox.receives(PART_CLOSE, partAddressSchema, (address, { envelope, afterCommit }) => {
+  mailbox.receives(PART_CLOSE, runStartSchema, (address, { envelope, afterCommit }) => {
     checkChild(address, envelope.from, envelope.to);
     const closed: PartClosed = { hasBegun: runtime.exists };
     if (closed.hasBegun) stage([{ type: "part.close" }], afterCommit);
@@ -212,7 +210,7 @@ function takeParts(
     return { ...closed };
   });
   mailbox.outcomes(PART_CLOSE, ({ envelope: { body }, outcome, afterCommit }) => {
-    const address = partAddressSchema.parse(body);
+    const address = runStartSchema.parse(body);
     if (outcome.status !== "delivered")
       stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
     else if (isJsonObject(outcome.result) && outcome.result.hasBegun === false)
@@ -225,7 +223,7 @@ function placeOf({ group, origin, path, counts, first, total }: PartStart): RunP
 }
 
 /** Throws `INVALID_INPUT` unless `child` is the run that an attempt of an operation of `above` starts (RUNCALL-1). */
-function checkChild(address: RunCallAddress, above: ActorAddress, child: ActorAddress): void {
+function checkChild(address: CallAddress, above: ActorAddress, child: ActorAddress): void {
   const isCaller = above.kind === "coordinator" || above.kind === "conversation";
   if (isCaller && child.kind === "coordinator" && isCalled(address, above, child)) return;
   throw new DramatisError(
@@ -236,7 +234,7 @@ function checkChild(address: RunCallAddress, above: ActorAddress, child: ActorAd
 
 /** Throws unless `worker` is the run or the conversation that works for an operation of `above`. */
 function checkWorker(
-  address: RunCallAddress,
+  address: CallAddress,
   above: ActorAddress,
   worker: ActorAddress,
   record: RunRecord,

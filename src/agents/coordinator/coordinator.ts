@@ -9,6 +9,7 @@
  * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
  *            calls and runs that start each other have a bound.
  */
+
 import type { ConnectionContext } from "agents";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
@@ -17,6 +18,7 @@ import { checkAnswerer } from "../../policy/answerers.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
+import type { CallAddress } from "../../protocol/call-address.ts";
 import type {
   CoordinatorApi,
   FollowRun,
@@ -45,7 +47,6 @@ import {
   MAX_TREE_RUNS,
   type PartResult,
   RUN_START,
-  type RunCallAddress,
 } from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
@@ -398,14 +399,14 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     async handleSubworkflowResult({
       output,
       ...address
-    }: RunCallAddress & { output: Json }): Promise<Result<null>> {
+    }: CallAddress & { output: Json }): Promise<Result<null>> {
       return asDone(() => this.#runtime.end(address, { output }));
     }
 
     async handleSubworkflowError({
       error,
       ...address
-    }: RunCallAddress & { error: RunError }): Promise<Result<null>> {
+    }: CallAddress & { error: RunError }): Promise<Result<null>> {
       return asDone(() => this.#runtime.end(address, { error }));
     }
 
@@ -421,7 +422,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asDone(() => this.#runtime.end({ operationId, attempt }, { error: { code, message } }));
     }
 
-    async childRun(address: RunCallAddress): Promise<Result<ChildRun>> {
+    async childRun(address: CallAddress): Promise<Result<ChildRun>> {
       return asResult(() => this.#runtime.childRun(address));
     }
 
@@ -429,11 +430,11 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asDone(() => this.#runtime.admitRun(maxTreeRuns));
     }
 
-    async partResult(address: RunCallAddress): Promise<Result<PartResult>> {
+    async partResult(address: CallAddress): Promise<Result<PartResult>> {
       return asResult(() => this.#runtime.partResult(address));
     }
 
-    async wholeResult(address: RunCallAddress): Promise<Result<Uint8Array>> {
+    async wholeResult(address: CallAddress): Promise<Result<Uint8Array>> {
       return asResult(() => wholeOutput(this.#runtime.state, address));
     }
 

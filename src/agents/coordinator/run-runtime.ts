@@ -1,10 +1,12 @@
 /**
  * A run of a workflow: connects the shell with the run's core, store and effects. Runs unchanged in a Durable Object and in Node.
  */
+
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { AnsweredBy } from "../../protocol/approval.ts";
+import type { CallAddress } from "../../protocol/call-address.ts";
 import type { RetryRun } from "../../protocol/coordinator-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
@@ -13,7 +15,6 @@ import type {
   PartProgressBody,
   PartResult,
   PartStart,
-  RunCallAddress,
   RunWaitsBody,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
@@ -261,7 +262,7 @@ export class RunRuntime {
   }
 
   /** Returns the signals of the end of what a node has started. Throws `NOT_FOUND` for an operation of no token. */
-  endSignals({ operationId, attempt }: RunCallAddress, outcome: NodeOutcome, tainted?: true): RunSignal[] {
+  endSignals({ operationId, attempt }: CallAddress, outcome: NodeOutcome, tainted?: true): RunSignal[] {
     const token = this.#tokenOf(operationId);
     return [{ type: "node.ended", token, attempt, outcome, ...defined({ tainted }) }];
   }
@@ -272,7 +273,7 @@ export class RunRuntime {
   }
 
   /** Returns the signals of the end of a part. Throws as `endSignals` does. */
-  partEnd({ operationId, attempt }: RunCallAddress, result: PartResult, tainted?: true): RunSignal[] {
+  partEnd({ operationId, attempt }: CallAddress, result: PartResult, tainted?: true): RunSignal[] {
     const token = this.#tokenOf(operationId);
     return [{ type: "part.ended", token, attempt, result, ...defined({ tainted }) }];
   }
@@ -283,7 +284,7 @@ export class RunRuntime {
   }
 
   /** Commits the end of what a node has started. Throws as `endSignals` does. */
-  async end(address: RunCallAddress, outcome: NodeOutcome): Promise<void> {
+  async end(address: CallAddress, outcome: NodeOutcome): Promise<void> {
     await this.#shell.commit(this.endSignals(address, outcome));
     await this.#noted;
   }
@@ -292,12 +293,12 @@ export class RunRuntime {
    * Returns what the run of an attempt works with. Throws `NOT_FOUND` where the attempt waits for no run any more, and `TOO_LARGE` for a
    * part whose state has grown too long.
    */
-  childRun({ operationId, attempt }: RunCallAddress): ChildRun {
+  childRun({ operationId, attempt }: CallAddress): ChildRun {
     return childRunOf(this.state, this.#tokenOf(operationId), attempt);
   }
 
   /** Returns the result of the part that this run has for an operation of the run above. Throws `NOT_FOUND`. */
-  partResult(address: RunCallAddress): PartResult {
+  partResult(address: CallAddress): PartResult {
     return partResultOf(this.state, address);
   }
 

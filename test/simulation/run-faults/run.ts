@@ -2,6 +2,7 @@
  * Random runs of workflows in a world that fails. The reference interpreter judges what a run did; beside it, properties that hold whatever
  * fails.
  */
+
 import { z } from "zod";
 import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
 import type { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
@@ -9,10 +10,10 @@ import { defineLibrary } from "../../../src/library/define/define.ts";
 import { defineTask } from "../../../src/library/define/define-task.ts";
 import { ToolError } from "../../../src/library/tools/tool-error.ts";
 import { soundnessIssues } from "../../../src/library/workflows/soundness/check.ts";
+import type { CallAddress } from "../../../src/protocol/call-address.ts";
 import type { NewEnvelope } from "../../../src/protocol/envelope.ts";
 import { operationId } from "../../../src/protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../src/protocol/pinned-workflow.ts";
-import type { RunCallAddress } from "../../../src/protocol/run-call.ts";
 import type { WorkflowDefinition } from "../../../src/protocol/workflow-definition.ts";
 import type { RunEntry } from "../../../src/protocol/workflow-run.ts";
 import { DramatisError } from "../../../src/shared/errors.ts";
@@ -153,7 +154,7 @@ class Simulated {
 
   /** Takes an envelope as the actor that it is for. */
   #deliver({ type, to, body }: NewEnvelope): void {
-    const address = body as unknown as RunCallAddress;
+    const address = body as unknown as CallAddress;
     const known = this.#started.get(to.id);
     if (type.endsWith(".cancel")) {
       this.#started.set(to.id, { isOver: true, isTold: known?.isTold ?? false, isCancelled: true });
@@ -302,7 +303,7 @@ class Simulated {
       ),
     );
     for (const { type, to, body } of this.#world.sent) {
-      const { operationId } = body as unknown as RunCallAddress;
+      const { operationId } = body as unknown as CallAddress;
       if (type.endsWith(".cancel") && known.has(operationId))
         found.push(`${to.id} is cancelled after its end.`);
     }

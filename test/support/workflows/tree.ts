@@ -22,7 +22,6 @@ import {
   PART_ENDED,
   PART_PROGRESS,
   type PartStart,
-  partAddressSchema,
   partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
@@ -30,6 +29,7 @@ import {
   RUN_WAITS,
   type RunPart,
   runEndedSchema,
+  runStartSchema,
   runWaitsSchema,
 } from "../../../src/protocol/run-call.ts";
 import { asResult } from "../../../src/shared/errors.ts";
@@ -187,7 +187,7 @@ export class PlayedTree {
   }
 
   async #deliver(from: string, { to, type, body }: RunEnvelope): Promise<void> {
-    const address = partAddressSchema.parse(body);
+    const address = runStartSchema.parse(body);
     const token = () => tokenOf(this.#member(to.id).state.record, address.operationId) ?? -1;
     const { attempt } = address;
     switch (type) {

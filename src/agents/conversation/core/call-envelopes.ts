@@ -16,6 +16,7 @@
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
  *             later.
  */
+
 import { excerptOf } from "../../../attachments/large-result.ts";
 import { callMessage } from "../../../library/tools/agent-tool.ts";
 import { boundsOf } from "../../../library/tools/sub-agent.ts";
@@ -40,6 +41,7 @@ import {
   shownInput,
 } from "../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
+import type { CallAddress } from "../../../protocol/call-address.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "../../../protocol/executor-api.ts";
 import { calledConversationId, calledRunId, operationId, turnId } from "../../../protocol/ids.ts";
@@ -47,9 +49,7 @@ import {
   RUN_CANCEL,
   RUN_START,
   RUN_WAITS,
-  type RunCallAddress,
   type RunCancelBody,
-  type RunStartBody,
   type RunWaitsBody,
 } from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -263,16 +263,16 @@ function isGivenUp(
 /** Returns the envelope that begins a call. The run of a workflow reads the rest from the conversation. */
 function begin(state: Owing, turn: Turn, operation: Operation): CallEnvelope {
   if (operation.target !== "workflow") return call(state, turn, operation);
-  return toRun<RunStartBody>(state.record, turn, operation, RUN_START, {});
+  return toRun<CallAddress>(state.record, turn, operation, RUN_START, {});
 }
 
 /** Returns an envelope to the run of a call. */
-function toRun<Body extends RunCallAddress>(
+function toRun<Body extends CallAddress>(
   record: ConversationIdentity,
   turn: Turn,
   operation: Operation,
   type: string,
-  body: Omit<Body, keyof RunCallAddress>,
+  body: Omit<Body, keyof CallAddress>,
 ): CallEnvelope {
   const address = { operationId: operationId(turn, operation.item), attempt: operation.attempt };
   return { ...toCalled(record, turn, operation), type, body: jsonOf({ ...address, ...body }) };
@@ -330,7 +330,7 @@ function invitationResult({ tenant }: ConversationIdentity, turn: Turn): CallEnv
 export function resultEnvelope(
   tenant: string,
   origin: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
-  ended: Omit<AgentResultBody, keyof RunCallAddress>,
+  ended: Omit<AgentResultBody, keyof CallAddress>,
 ): CallEnvelope {
   return toCaller(tenant, origin, AGENT_RESULT, ended);
 }
@@ -341,9 +341,9 @@ function toCaller(
   { operationId, attempt, from, caller }: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
   type: typeof AGENT_RESULT | typeof AGENT_ASK | typeof RUN_WAITS,
   content:
-    | Omit<AgentResultBody, keyof RunCallAddress>
-    | Omit<AgentAskBody, keyof RunCallAddress>
-    | Omit<RunWaitsBody, keyof RunCallAddress>,
+    | Omit<AgentResultBody, keyof CallAddress>
+    | Omit<AgentAskBody, keyof CallAddress>
+    | Omit<RunWaitsBody, keyof CallAddress>,
 ): CallEnvelope {
   const to = { kind: "runId" in caller ? "coordinator" : "conversation", tenant, id: from };
   return { to, type, body: jsonOf({ operationId, attempt, ...content }) };

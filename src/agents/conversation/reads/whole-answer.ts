@@ -1,5 +1,5 @@
 /** The answer of a called agent, for the caller that got its excerpt (DELEGATE-10). */
-import type { RunCallAddress } from "../../../protocol/run-call.ts";
+import type { CallAddress } from "../../../protocol/call-address.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { answerOf } from "../core/call-envelopes.ts";
 import type { ConversationState } from "../core/state.ts";
@@ -9,7 +9,7 @@ import type { Turn } from "../core/turn.ts";
 export function wholeAnswer(
   { record: { call } }: Pick<ConversationState, "record">,
   turn: Turn | null,
-  { operationId, attempt }: RunCallAddress,
+  { operationId, attempt }: CallAddress,
 ): Uint8Array {
   const isOf = call?.operationId === operationId && call.attempt === attempt;
   const answer = isOf && turn !== null ? answerOf(turn) : undefined;

@@ -1,5 +1,6 @@
 /** The exchange between a run and the runs that it starts. Pure. */
-import type { ChildRun, PartResult, RunCallAddress } from "../../../protocol/run-call.ts";
+import type { CallAddress } from "../../../protocol/call-address.ts";
+import type { ChildRun, PartResult } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
@@ -56,10 +57,7 @@ function notWanted(): DramatisError {
 }
 
 /** Returns the JSON of the output of a run for an operation of its caller, as UTF-8. Throws `NOT_FOUND`. */
-export function wholeOutput(
-  { record, output }: RunState,
-  { operationId, attempt }: RunCallAddress,
-): Uint8Array {
+export function wholeOutput({ record, output }: RunState, { operationId, attempt }: CallAddress): Uint8Array {
   const caller = runCaller(record);
   if (output === undefined || caller?.operationId !== operationId || caller.attempt !== attempt)
     throw new DramatisError("NOT_FOUND", "The run has no output for this operation.");
@@ -69,7 +67,7 @@ export function wholeOutput(
 /** Returns the result of the part that a run has for an operation of the run above. Throws `NOT_FOUND`. */
 export function partResultOf(
   { record: { part, parent }, output }: RunState,
-  { operationId, attempt }: RunCallAddress,
+  { operationId, attempt }: CallAddress,
 ): PartResult {
   if (
     part === undefined ||

@@ -13,6 +13,7 @@
  * SUBRUN-3  A run reports its end once to its caller: the run above, or the conversation of the call. An output that does not fit into an
  *           envelope is a failure in the run above. A conversation gets its excerpt and reads the whole output.
  */
+
 import { excerptOf } from "../../../attachments/large-result.ts";
 import { callMessage } from "../../../library/tools/agent-tool.ts";
 import {
@@ -23,6 +24,7 @@ import {
   MAX_CALL_BYTES,
   MAX_CALL_LENGTH,
 } from "../../../protocol/agent-call.ts";
+import type { CallAddress } from "../../../protocol/call-address.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { calledConversationId } from "../../../protocol/ids.ts";
 import {
@@ -30,17 +32,14 @@ import {
   PART_CLOSE,
   PART_ENDED,
   PART_PROGRESS,
-  type PartCloseBody,
   type PartEndedBody,
   type PartProgressBody,
   RUN_CANCEL,
   RUN_ENDED,
   RUN_START,
   RUN_WAITS,
-  type RunCallAddress,
   type RunCancelBody,
   type RunEndedBody,
-  type RunStartBody,
   type RunWaitsBody,
   type Wait,
 } from "../../../protocol/run-call.ts";
@@ -119,7 +118,7 @@ function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number
   return [...state.tokens.values()].flatMap((token) => {
     const started = startedBy(state.record, token);
     return started?.kind === "part" && closing.has(token.scope?.fanOut ?? -1)
-      ? [toChild<PartCloseBody>(state.record, started, PART_CLOSE, {})]
+      ? [toChild<CallAddress>(state.record, started, PART_CLOSE, {})]
       : [];
   });
 }
@@ -140,11 +139,11 @@ function waitOf(state: RunState): Omit<Wait, "seq"> {
   return { isHeld: isHeld(state), ...(rests && { isAtRest: true }) };
 }
 
-function toCaller<Body extends RunCallAddress>(
+function toCaller<Body extends CallAddress>(
   { tenant }: RunRecord,
   { kind, id, operationId, attempt }: RunCaller,
   type: string,
-  body: Omit<Body, keyof RunCallAddress>,
+  body: Omit<Body, keyof CallAddress>,
 ): RunEnvelope {
   // SAFETY: the bodies are plain data.
   return {
@@ -196,7 +195,7 @@ function startedBy(record: RunRecord, token: Token | undefined): Started | undef
 }
 
 function start(record: RunRecord, started: Started): RunEnvelope {
-  if (started.kind !== "agent") return toChild<RunStartBody>(record, started, RUN_START, {});
+  if (started.kind !== "agent") return toChild<CallAddress>(record, started, RUN_START, {});
   const { token, work } = started;
   const { agent: agentId = "", timeoutMs = AGENT_NODE_MS } = graphOf(record.workflow.definition).node(
     token.node,
