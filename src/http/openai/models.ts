@@ -1,13 +1,13 @@
 /** `/v1/models`: the tenant's agents as models. */
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { isAgentId } from "../../shared/identifiers.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { type ApiOperation, ok } from "../openapi/operation.ts";
-import { ids } from "../openapi/scalars.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";

@@ -7,7 +7,7 @@ import { taskFields } from "../../library/tasks/task-schema.ts";
 import { withToolForms } from "../../library/tools/tool-forms.ts";
 import { retrySchema, toolDefinitionSchema } from "../../library/tools/tool-schema.ts";
 import { PROVIDERS } from "../../model/profile.ts";
-import { ids, time } from "./scalars.ts";
+import { ids, time } from "../../protocol/scalars.ts";
 import { persona } from "./views.ts";
 
 /** A version number in a path. */

@@ -14,8 +14,8 @@ import {
   type MemorySubject,
   type MemoryWhy,
 } from "../../protocol/memory.ts";
+import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
 import type { JsonObject } from "../../shared/json.ts";
-import { anyJson, count, ids, runId, time } from "./scalars.ts";
 
 const metadata: z.ZodType<JsonObject> = z.record(z.string(), anyJson);
 const fraction = z.number().min(0).max(1);

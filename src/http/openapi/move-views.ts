@@ -1,10 +1,10 @@
 /** Schemas of the steps of turns: tool calls with their results, their agents and their approvals. */
 import { z } from "zod";
 import { approvalRuleSchema } from "../../protocol/approval-schema.ts";
+import { anyJson, ids, runId, time } from "../../protocol/scalars.ts";
 import { taskViewSchema } from "../../protocol/task-summary.ts";
 import type { ApprovalView } from "../../protocol/views.ts";
 import { turnCaller } from "./callers.ts";
-import { anyJson, ids, runId, time } from "./scalars.ts";
 import { spending } from "./usage-views.ts";
 
 export const wireError = z

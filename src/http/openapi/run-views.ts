@@ -11,13 +11,13 @@ import {
   type RunView,
   type RunWorkflow,
 } from "../../protocol/coordinator-api.ts";
+import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
 import { HUMAN_KINDS } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { workflowDefinition } from "./library-views.ts";
 import { answeredBy, wireError } from "./move-views.ts";
-import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { spending } from "./usage-views.ts";
 
 const runError: z.ZodType<RunError> = z.strictObject({ code: z.string(), message: z.string() });

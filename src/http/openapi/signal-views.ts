@@ -1,8 +1,8 @@
 /** The schemas of the answers to signals. */
 import { z } from "zod";
+import { ids } from "../../protocol/scalars.ts";
 import type { AcceptedSignal, SignalResult } from "../../protocol/signals.ts";
 import { wireError } from "./move-views.ts";
-import { ids } from "./scalars.ts";
 
 const correlationId = z
   .string()

@@ -1,7 +1,7 @@
 /** Schemas of traces. */
 import { z } from "zod";
+import { time } from "../../protocol/scalars.ts";
 import type { SpanView, TraceView } from "../../protocol/trace.ts";
-import { time } from "./scalars.ts";
 
 const spanId = z
   .string()

@@ -1,6 +1,7 @@
 /** Schemas of triggers. */
 import { z } from "zod";
 import { startFields } from "../../protocol/coordinator-api.ts";
+import { count, ids, runId, time } from "../../protocol/scalars.ts";
 import {
   type TriggerStarted,
   type TriggerSummary,
@@ -10,8 +11,6 @@ import {
 } from "../../protocol/trigger-api.ts";
 import { TRIGGER_ID } from "../../shared/identifiers.ts";
 import { JURISDICTIONS } from "../../shared/location.ts";
-
-import { count, ids, runId, time } from "./scalars.ts";
 
 export const triggerId = z
   .string()

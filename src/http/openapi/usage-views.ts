@@ -4,9 +4,9 @@ import type { ErrorCategory } from "../../model/error.ts";
 import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import type { SpendingView } from "../../protocol/budget.ts";
+import { anyJson, count, ids, time } from "../../protocol/scalars.ts";
 import type { AgentUsage, CallView, TurnUsage, UsageView } from "../../protocol/views.ts";
 import type { Facts } from "../../shared/json.ts";
-import { anyJson, count, ids, time } from "./scalars.ts";
 
 /** All categories. The compiler reports a missing one. */
 const ERROR_CATEGORIES = Object.keys({

@@ -17,6 +17,7 @@ import type {
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { locationFields } from "../../protocol/location-policy.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
+import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
 import type {
   AttachmentView,
   ConversationSummary,
@@ -33,7 +34,6 @@ import type { Facts } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { startingCaller, turnCaller, turnIssues } from "./callers.ts";
 import { approval, memoryError, move, usedMemories, wireError } from "./move-views.ts";
-import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
 export const persona = personaSchema.meta({

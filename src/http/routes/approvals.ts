@@ -1,5 +1,6 @@
 /** `/api/approvals`: lists the calls of tools and the gates that wait for the caller. */
 import { z } from "zod";
+import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
 import { HUMAN_KINDS } from "../../protocol/task-definition.ts";
 import type { WaitingCall, WaitingGate } from "../../protocol/waiting-approvals.ts";
 import { validate } from "../../shared/validation.ts";
@@ -8,7 +9,6 @@ import { pageSchema } from "../base/query.ts";
 import { page } from "../base/respond.ts";
 import { answeredBy } from "../openapi/move-views.ts";
 import { type ApiOperation, onePage } from "../openapi/operation.ts";
-import { anyJson, count, ids, runId, time } from "../openapi/scalars.ts";
 
 const PATH = "/api/approvals";
 

@@ -10,6 +10,7 @@ import { entryTypesOf } from "../../protocol/journal-names.ts";
 import { checkNew, locationFields, newConversationIdOf } from "../../protocol/location-policy.ts";
 import { type Participant, participantSchema } from "../../protocol/participants.ts";
 import { stopFields, turnOrderSchema } from "../../protocol/requests.ts";
+import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -22,7 +23,6 @@ import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { ids } from "../openapi/scalars.ts";
 import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 

@@ -1,6 +1,7 @@
 /** `/api/dead-letters`: messages between the tenant's actors that could not be delivered. For operators. */
 import { z } from "zod";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
+import { ids } from "../../protocol/scalars.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
@@ -8,7 +9,6 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { type ApiOperation, onePage } from "../openapi/operation.ts";
-import { ids } from "../openapi/scalars.ts";
 import { deadLetter } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";

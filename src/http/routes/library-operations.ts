@@ -6,6 +6,7 @@ import {
   kindName,
   MAX_DEFINITION_BYTES,
 } from "../../library/definitions/definition.ts";
+import { ids } from "../../protocol/scalars.ts";
 import { pageSchema } from "../base/query.ts";
 import {
   actionBody,
@@ -26,7 +27,6 @@ import {
   workflowVersion,
 } from "../openapi/library-views.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { ids } from "../openapi/scalars.ts";
 
 export const LIBRARIES = "/api/libraries";
 export const LIBRARY = `${LIBRARIES}/:library` as const;

@@ -1,5 +1,6 @@
 /** The descriptions of the routes of `memories.ts`. */
 import { z } from "zod";
+import { ids } from "../../protocol/scalars.ts";
 import {
   agentsSearchResult,
   memories,
@@ -10,7 +11,6 @@ import {
   searchResult,
 } from "../openapi/memory-views.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { ids } from "../openapi/scalars.ts";
 import {
   agentsSearchParams,
   changeSchema,

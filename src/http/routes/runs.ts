@@ -6,6 +6,7 @@ import { parseReference } from "../../library/definitions/reference.ts";
 import { type CoordinatorApi, retryFields, startFields } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { ids, runId } from "../../protocol/scalars.ts";
 import { entranceRequest } from "../../protocol/upgrade-request.ts";
 import { RUN_STATUSES } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
@@ -22,7 +23,6 @@ import { pageOptions, pageSchema, pathParams, positionSchema, streamPosition } f
 import { events, json, nothingNamed, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { run, runEntry, runEvent, runSummary, runWorkflow } from "../openapi/run-views.ts";
-import { ids, runId } from "../openapi/scalars.ts";
 import { stopSchema } from "./conversations.ts";
 import { acksSchema } from "./sockets.ts";
 

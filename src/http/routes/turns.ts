@@ -8,6 +8,7 @@ import {
   type ToolOutcome,
   turnFields,
 } from "../../protocol/requests.ts";
+import { ids } from "../../protocol/scalars.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -16,7 +17,6 @@ import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { ids } from "../openapi/scalars.ts";
 import {
   acceptedTurn,
   content,

@@ -1,8 +1,8 @@
 /** Schemas of the values that many answers have in common. */
 import { z } from "zod";
-import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
-import { CONVERSATION_ID, isOperationId, RUN_ID, TURN_ID } from "../../shared/identifiers.ts";
-import type { Json } from "../../shared/json.ts";
+import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
+import { CONVERSATION_ID, isOperationId, RUN_ID, TURN_ID } from "../shared/identifiers.ts";
+import type { Json } from "../shared/json.ts";
 
 /** Ids, by the resource that they identify. */
 export const ids = {
