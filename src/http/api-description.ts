@@ -1,26 +1,27 @@
 /** `/openapi.json`: the description of the API. */
 import { z } from "zod";
-import type { HttpRoutes } from "./base/context.ts";
 import { json } from "./base/respond.ts";
 import { type ApiDocument, apiDocument } from "./openapi/document.ts";
 import { type ApiOperation, ok } from "./openapi/operation.ts";
+import { type Route, route } from "./openapi/route.ts";
 
-export const descriptionOperations: readonly ApiOperation[] = [
-  {
-    id: "getDescription",
-    method: "get",
-    path: "/openapi.json",
-    tag: "runtime",
-    summary: "Read this description",
-    answers: ok("An OpenAPI 3.1 document.", z.looseObject({})),
-  },
-];
-
-/** `operations` are those of the whole application. The document is built by the first request for it. */
-export function descriptionRoutes(app: HttpRoutes, operations: readonly ApiOperation[]): void {
+/** `operations` returns all operations of the application. The first request for the document builds it. */
+export function descriptionRoutes(operations: () => readonly ApiOperation[]): Route[] {
   let document: ApiDocument | undefined;
-  app.get("/openapi.json", () => {
-    document ??= apiDocument(operations);
-    return json(document);
-  });
+  return [
+    route(
+      {
+        id: "getDescription",
+        method: "get",
+        path: "/openapi.json",
+        tag: "runtime",
+        summary: "Read this description",
+        answers: ok("An OpenAPI 3.1 document.", z.looseObject({})),
+      },
+      () => {
+        document ??= apiDocument(operations());
+        return json(document);
+      },
+    ),
+  ];
 }

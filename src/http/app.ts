@@ -21,7 +21,8 @@ import { seeded, untilDone } from "./base/seeding.ts";
 import { senderOf } from "./base/sender.ts";
 import { openAiErrors } from "./openai/errors.ts";
 import { isList } from "./openapi/operation.ts";
-import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
+import { addRoutes } from "./openapi/route.ts";
+import { AUTHENTICATED_ROUTES, OPERATIONS } from "./operations.ts";
 import { deferredRoutes, withoutHandle } from "./routes/deferred.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { hookRoutes } from "./routes/hooks.ts";
@@ -79,7 +80,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
     await next();
   });
   if (ports.cors !== undefined) app.use(allowOrigins(ports.cors));
-  healthRoutes(app);
+  addRoutes(app, healthRoutes);
   const countSender = (request: Request, env: unknown) =>
     // SAFETY: as above.
     limiter.count(senderOf(request), ports.rateLimiter?.(env as Env));
@@ -104,7 +105,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.post("/api/triggers", seeded);
   app.use("/v1/*", seeded);
   refuseUnknownParameters(app);
-  authenticatedRoutes(app);
+  addRoutes(app, AUTHENTICATED_ROUTES);
   refuseOtherMethods(app);
   return app;
 }

@@ -4,7 +4,8 @@
  * QUERY-3  A list or a search refuses unknown query parameters, and names the known parameters. Other routes ignore them.
  */
 import { z } from "zod";
-import type { InputIssue } from "../../shared/errors.ts";
+import { ids } from "../../protocol/scalars.ts";
+import { DramatisError, type InputIssue } from "../../shared/errors.ts";
 import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
 import { issueAt, jsonPointer, validate } from "../../shared/validation.ts";
 import { nothingNamed } from "./respond.ts";
@@ -67,14 +68,17 @@ export function streamPosition(from: string | undefined, lastEventId?: string): 
   return from === undefined ? undefined : validate(positionSchema, from, "/from");
 }
 
-/** Reads the parameters of the request's path. Throws `NOT_FOUND` if one of them cannot exist. */
-export function pathParams<Schema extends z.ZodType>(
+/** Reads the parameters of the request's path. Throws `NOT_FOUND` if a parameter cannot exist. */
+export function pathParams<Schema extends z.ZodObject>(
   schema: Schema,
   request: { param(): Record<string, string> },
 ): z.output<Schema> {
   const parsed = schema.safeParse(request.param());
   if (parsed.success) return parsed.data;
   const name = String(parsed.error.issues[0]?.path[0] ?? "id");
+  const value = request.param()[name] ?? "";
+  if (name === "id" && schema.shape.id === ids.conversation)
+    throw new DramatisError("NOT_FOUND", `There is no conversation "${value}".`);
   const kind = name === "id" ? "resource" : name.replace(/Id$/, "");
-  throw nothingNamed(kind, request.param()[name] ?? "");
+  throw nothingNamed(kind, value);
 }

@@ -1,4 +1,5 @@
 /** `POST /v1/chat/completions`: answers a message with its history, in a conversation of its own. */
+
 import { z } from "zod";
 import { ChatChunkEncoder, chatCompletion } from "../../compat/openai/chat-chunks.ts";
 import {
@@ -8,10 +9,8 @@ import {
   completionSchema,
 } from "../../compat/openai/chat-request.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
 import { json, sse } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { streamedAnswer, wholeAnswer } from "./answers.ts";
 import {
   type AnswerRequest,
@@ -36,41 +35,39 @@ const chunk = z.looseObject({}).meta({
   description: "A `chat.completion.chunk`, or `{error}`, which comes last. The stream ends with `[DONE]`.",
 });
 
-export const completionOperations: readonly ApiOperation[] = [
-  {
-    id: "openAiChatCompletion",
-    method: "post",
-    path: PATH,
-    tag: "openai",
-    summary: "Complete a chat",
-    description:
-      "`model` is the id of an agent. The messages before the last message of the user are history: each request is complete. `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end continue the turn that made the calls. With `stream` the answer is chunks, ended by `[DONE]`.",
-    headers: keyHeader,
-    body: completionSchema,
-    answers: [
-      { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
-    ],
-    errors: [...TURN_ERRORS, "CANCELLED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
-    errorFormat: "openai",
-  },
+export const chatCompletionRoutes: readonly Route[] = [
+  route(
+    {
+      id: "openAiChatCompletion",
+      method: "post",
+      path: PATH,
+      tag: "openai",
+      summary: "Complete a chat",
+      description:
+        "`model` is the id of an agent. The messages before the last message of the user are history: each request is complete. `x-dramatis-conversation` names the conversation. Messages of the role `tool` at the end continue the turn that made the calls. With `stream` the answer is chunks, ended by `[DONE]`.",
+      headers: keyHeader,
+      body: completionSchema,
+      answers: [
+        { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
+      ],
+      errors: [...TURN_ERRORS, "CANCELLED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
+      errorFormat: "openai",
+    },
+    async ({ body }, _, context) => {
+      nameIgnored(context, completionSchema, body);
+      const { stream, stream_options, response_format: format } = body;
+      const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+      const { address, model } = pending;
+      if (stream === true) {
+        const encoder = new ChatChunkEncoder(address, model, stream_options?.include_usage === true);
+        return sse(context, (signal) => payloads(streamedAnswer(pending, encoder, signal)));
+      }
+      const answer = await wholeAnswer(pending);
+      if (answer.error !== undefined) unwrap({ ok: false, error: answer.error });
+      return json(chatCompletion(address, model, answer));
+    },
+  ),
 ];
-
-export function chatCompletionRoutes(app: HttpRoutes): void {
-  app.post(PATH, async (context) => {
-    const body = await readBody(context, completionSchema);
-    nameIgnored(context, completionSchema, body);
-    const { stream, stream_options, response_format: format } = body;
-    const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
-    const { address, model } = pending;
-    if (stream === true) {
-      const encoder = new ChatChunkEncoder(address, model, stream_options?.include_usage === true);
-      return sse(context, (signal) => payloads(streamedAnswer(pending, encoder, signal)));
-    }
-    const answer = await wholeAnswer(pending);
-    if (answer.error !== undefined) unwrap({ ok: false, error: answer.error });
-    return json(chatCompletion(address, model, answer));
-  });
-}
 
 async function start(request: AnswerRequest, body: ChatRequest): Promise<PendingAnswer> {
   const input = chatInput(body);

@@ -1,13 +1,14 @@
 /** `/v1/models`: the tenant's agents as models. */
+
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { isAgentId } from "../../shared/identifiers.ts";
-import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
-import { type ApiOperation, ok } from "../openapi/operation.ts";
+import { ok } from "../openapi/operation.ts";
+import { type Route, rawRoute, route } from "../openapi/route.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";
@@ -25,51 +26,51 @@ const model = z
   })
   .meta({ id: "OpenAiModel" });
 
-export const modelOperations: readonly ApiOperation[] = [
-  {
-    id: "openAiListModels",
-    method: "get",
-    path: PATH,
-    tag: "openai",
-    summary: "List the tenant's agents as models",
-    description: `The first ${MAX_MODELS} by creation.`,
-    answers: ok("The agents.", z.strictObject({ object: z.literal("list"), data: z.array(model) })),
-    errorFormat: "openai",
-  },
-  {
-    id: "openAiGetModel",
-    method: "get",
-    path: ONE,
-    tag: "openai",
-    summary: "Read an agent as a model",
-    params: z.object({ id: ids.agent }),
-    answers: ok("The agent.", model),
-    errors: ["NOT_FOUND"],
-    errorFormat: "openai",
-  },
+export const modelRoutes: readonly Route[] = [
+  route(
+    {
+      id: "openAiListModels",
+      method: "get",
+      path: PATH,
+      tag: "openai",
+      summary: "List the tenant's agents as models",
+      description: `The first ${MAX_MODELS} by creation.`,
+      answers: ok("The agents.", z.strictObject({ object: z.literal("list"), data: z.array(model) })),
+      errorFormat: "openai",
+    },
+    async (_, { principal, directory }) => {
+      const data: z.output<typeof model>[] = [];
+      let cursor: string | undefined;
+      do {
+        const options = { limit: PAGE_SIZE, ...defined({ cursor }) };
+        const { items, nextCursor } = await directory().agents(principal.tenant, options);
+        data.push(...items.map(toModel));
+        cursor = nextCursor;
+      } while (cursor !== undefined && data.length < MAX_MODELS);
+      return json({ object: "list", data });
+    },
+  ),
+  rawRoute(
+    {
+      id: "openAiGetModel",
+      method: "get",
+      path: ONE,
+      tag: "openai",
+      summary: "Read an agent as a model",
+      params: z.object({ id: ids.agent }),
+      answers: ok("The agent.", model),
+      errors: ["NOT_FOUND"],
+      errorFormat: "openai",
+    },
+    async ({ req, var: { principal, actors } }) => {
+      const id = req.param("id") ?? "";
+      if (!isAgentId(id)) throw noSuchModel(id);
+      const identity = await (await actors.agent(principal.tenant, id)).identity();
+      if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
+      return json(toModel(unwrap(identity)));
+    },
+  ),
 ];
-
-export function modelRoutes(app: HttpRoutes): void {
-  app.get(PATH, async ({ var: { principal, directory } }) => {
-    const data: z.output<typeof model>[] = [];
-    let cursor: string | undefined;
-    do {
-      const options = { limit: PAGE_SIZE, ...defined({ cursor }) };
-      const { items, nextCursor } = await directory().agents(principal.tenant, options);
-      data.push(...items.map(toModel));
-      cursor = nextCursor;
-    } while (cursor !== undefined && data.length < MAX_MODELS);
-    return json({ object: "list", data });
-  });
-
-  app.get(ONE, async ({ req, var: { principal, actors } }) => {
-    const id = req.param("id");
-    if (!isAgentId(id)) throw noSuchModel(id);
-    const identity = await (await actors.agent(principal.tenant, id)).identity();
-    if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);
-    return json(toModel(unwrap(identity)));
-  });
-}
 
 function toModel({ id, createdAt, tenant }: AgentIdentity): z.output<typeof model> {
   return { id, object: "model", created: Math.floor(Date.parse(createdAt) / 1000), owned_by: tenant };

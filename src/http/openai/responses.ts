@@ -1,4 +1,5 @@
 /** `/v1/responses`: answers that can be continued and read again. A response is one answer of a turn. */
+
 import type { Context } from "hono";
 import { z } from "zod";
 import { answerCount, answerOf } from "../../compat/answer.ts";
@@ -14,10 +15,9 @@ import {
 } from "../../compat/openai/response-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import type { HttpEnv } from "../base/context.ts";
 import { json, sse } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { streamedAnswer, wholeAnswer } from "./answers.ts";
 import {
@@ -50,81 +50,79 @@ const event = z
 
 const responseParams = z.object({ id: z.string().meta({ description: "Id of a response." }) });
 
-export const responseOperations: readonly ApiOperation[] = [
-  {
-    id: "openAiCreateResponse",
-    method: "post",
-    path: PATH,
-    tag: "openai",
-    summary: "Create a response",
-    description:
-      "`model` is the id of an agent. `previous_response_id` or `conversation` continues a conversation. Items `function_call_output` continue the turn that made the calls. With `stream` the answer is events.",
-    headers: keyHeader,
-    body: responseSchema,
-    answers: [{ status: 200, description: "The response, or its events.", body: response, stream: event }],
-    errors: TURN_ERRORS,
-    errorFormat: "openai",
-  },
-  {
-    id: "openAiGetResponse",
-    method: "get",
-    path: ONE,
-    tag: "openai",
-    summary: "Read a response again",
-    params: responseParams,
-    query: z.object({
-      stream: z
-        .string()
-        .optional()
-        .meta({ description: "Set to `true` to stream the events, from the first." }),
-    }),
-    answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
-    errors: ["NOT_FOUND", "INVALID_INPUT"],
-    errorFormat: "openai",
-  },
-  {
-    id: "openAiCancelResponse",
-    method: "post",
-    path: `${ONE}/cancel`,
-    tag: "openai",
-    summary: "Stop a response",
-    description:
-      "Stops the turn of the response. The response has the status `cancelled` and the text that was shown. Stopping it again answers the same; one that ended by itself is `conflict`.",
-    params: responseParams,
-    answers: [{ status: 200, description: "The response.", body: response }],
-    errors: ["NOT_FOUND", "CONFLICT"],
-    errorFormat: "openai",
-  },
+export const responseRoutes: readonly Route[] = [
+  route(
+    {
+      id: "openAiCreateResponse",
+      method: "post",
+      path: PATH,
+      tag: "openai",
+      summary: "Create a response",
+      description:
+        "`model` is the id of an agent. `previous_response_id` or `conversation` continues a conversation. Items `function_call_output` continue the turn that made the calls. With `stream` the answer is events.",
+      headers: keyHeader,
+      body: responseSchema,
+      answers: [{ status: 200, description: "The response, or its events.", body: response, stream: event }],
+      errors: TURN_ERRORS,
+      errorFormat: "openai",
+    },
+    async ({ body }, _, context) => {
+      nameIgnored(context, responseSchema, body);
+      const format = body.text?.format;
+      const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+      if (body.stream === true) return streamed(context, pending);
+      return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
+    },
+  ),
+  route(
+    {
+      id: "openAiGetResponse",
+      method: "get",
+      path: ONE,
+      tag: "openai",
+      summary: "Read a response again",
+      params: responseParams,
+      query: z.object({
+        stream: z
+          .string()
+          .optional()
+          .meta({ description: "Set to `true` to stream the events, from the first." }),
+      }),
+      answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
+      errors: ["NOT_FOUND", "INVALID_INPUT"],
+      errorFormat: "openai",
+    },
+    async ({ params, query }, ports, context) => {
+      const { address, turn } = await findResponse(ports, params.id);
+      if (context.req.query("starting_after") !== undefined) {
+        throw invalidInput("/starting_after", "Is not supported: the stream begins with the first event.");
+      }
+      if (query.stream === "true") return streamed(context, pendingAnswer(ports, address, turn.agentId));
+      return json(responseObject(address, turn.agentId, answerOf(turn, address)));
+    },
+  ),
+  route(
+    {
+      id: "openAiCancelResponse",
+      method: "post",
+      path: `${ONE}/cancel`,
+      tag: "openai",
+      summary: "Stop a response",
+      description:
+        "Stops the turn of the response. The response has the status `cancelled` and the text that was shown. Stopping it again answers the same; one that ended by itself is `conflict`.",
+      params: responseParams,
+      answers: [{ status: 200, description: "The response.", body: response }],
+      errors: ["NOT_FOUND", "CONFLICT"],
+      errorFormat: "openai",
+    },
+    async ({ params }, ports) => {
+      const { address } = await findResponse(ports, params.id);
+      const conversation = await findConversation(ports, address.conversationId);
+      const turn = unwrap(await conversation.cancelTurn(ports.principal, address.turnId));
+      return json(responseObject(address, turn.agentId, answerOf(turn, address)));
+    },
+  ),
 ];
-
-export function responseRoutes(app: HttpRoutes): void {
-  app.post(PATH, async (context) => {
-    const body = await readBody(context, responseSchema);
-    nameIgnored(context, responseSchema, body);
-    const format = body.text?.format;
-    const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
-    if (body.stream === true) return streamed(context, pending);
-    return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
-  });
-
-  app.get(ONE, async (context) => {
-    const { address, turn } = await findResponse(context.var, context.req.param("id"));
-    if (context.req.query("starting_after") !== undefined) {
-      throw invalidInput("/starting_after", "Is not supported: the stream begins with the first event.");
-    }
-    if (context.req.query("stream") === "true") {
-      return streamed(context, pendingAnswer(context.var, address, turn.agentId));
-    }
-    return json(responseObject(address, turn.agentId, answerOf(turn, address)));
-  });
-
-  app.post(`${ONE}/cancel`, async (context) => {
-    const { address } = await findResponse(context.var, context.req.param("id"));
-    const conversation = await findConversation(context.var, address.conversationId);
-    const turn = unwrap(await conversation.cancelTurn(context.var.principal, address.turnId));
-    return json(responseObject(address, turn.agentId, answerOf(turn, address)));
-  });
-}
 
 function streamed(context: Context<HttpEnv>, pending: PendingAnswer): Promise<Response> {
   const encoder = new ResponseEventEncoder(pending.address, pending.model);

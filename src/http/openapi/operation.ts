@@ -1,5 +1,6 @@
 /** The description of a route. Each file of routes exports its descriptions beside the handlers. */
 import type { z } from "zod";
+import type { HttpEnv } from "../base/context.ts";
 import type { ProblemCode } from "../base/problem.ts";
 import { listOf } from "./views.ts";
 
@@ -34,10 +35,18 @@ export interface ApiOperation {
   params?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
-  /** The schema that validates the body. */
+  /** Describes the body, and validates it unless there is `reads`. */
   body?: z.ZodType;
+  /** The schema that validates the body, if code behind the route checks parts of it that `body` describes. */
+  reads?: z.ZodType;
   /** The body may be absent. */
   optionalBody?: true;
+  /** Maximum size of the body, in bytes, below the configured limit. */
+  maxBytes?: number;
+  /** A query parameter may repeat: its value is then a list. */
+  repeats?: true;
+  /** Throws `FORBIDDEN` if the principal may not request the operation. */
+  permit?(ports: HttpEnv["Variables"], params: Record<string, string>): void;
   answers: readonly ApiResponse[];
   /** Error codes in addition to those of every operation. */
   errors?: readonly ProblemCode[];

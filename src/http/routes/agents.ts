@@ -1,4 +1,5 @@
 /** `/api/agents`: agents of the tenant. Everyone may read them; authors create and change them. */
+
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";
@@ -11,11 +12,10 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
+import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
 import { agent, agentMetadata, agentView, personaSource } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
@@ -56,194 +56,191 @@ const changeSchema = changeMembers.refine(
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
 const params = z.object({ id: ids.agent });
 
-export const agentOperations: readonly ApiOperation[] = [
-  {
-    id: "createAgent",
-    method: "post",
-    path: AGENTS,
-    tag: "agents",
-    summary: "Create an agent",
-    description:
-      "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
-    body: createSchema
-      .extend({
-        persona: personaSource,
-        metadata: agentMetadata
-          .exactOptional()
-          .meta({ description: "Free facts about the agent: at most 16 KiB of JSON." }),
-      })
-      .meta({ example: EXAMPLE }),
-    answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
-    errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
-  },
-  {
-    id: "listAgents",
-    method: "get",
-    path: AGENTS,
-    tag: "agents",
-    summary: "List the tenant's agents",
-    query: pageSchema,
-    answers: onePage("agents", agent),
-    errors: ["INVALID_INPUT"],
-  },
-  {
-    id: "getAgent",
-    method: "get",
-    path: AGENT,
-    tag: "agents",
-    summary: "Read an agent",
-    description: "Only authors, operators and administrators see `spent` and `leased`.",
-    params,
-    answers: ok("The agent, with the state of its budget.", agentView),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "changeAgent",
-    method: "patch",
-    path: AGENT,
-    tag: "agents",
-    summary: "Change an agent's persona, projects, budget or metadata",
-    description:
-      "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
-    params,
-    body: changeMembers
-      .extend({
-        persona: z.exactOptional(personaSource),
-        metadata: agentMetadata
-          .nullable()
-          .exactOptional()
-          .meta({ description: "Free facts in the place of those it has; null removes them." }),
-      })
-      .meta({ example: { persona: "demo/assistant" } }),
-    answers: ok("The agent, with the state of its budget.", agentView),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
-  },
-  {
-    id: "deleteAgent",
-    method: "delete",
-    path: AGENT,
-    tag: "agents",
-    summary: "Delete an agent",
-    description:
-      "For authors and administrators. From then on every request for it is answered with 404, and it takes no call and no new conversation. Its memory is removed by itself, and so are the conversations of which it is the only agent. Conversations that began with it and have others end; it leaves all others. The id is never used again.",
-    params,
-    answers: [{ status: 204, description: "The agent is deleted." }],
-    errors: ["FORBIDDEN", "NOT_FOUND"],
-  },
-  exportOperation({
-    id: "exportAgent",
-    path: `${AGENT}/export`,
-    tag: "agents",
-    summary: "Export an agent",
-    description:
-      "For authors and administrators. Lines of JSON: a header, the identity, the memories with their texts, logs and sources, and their number. It has no secrets. Conversations have exports of their own.",
-    params,
-    errors: ["FORBIDDEN", "NOT_FOUND"],
-  }),
-  importOperation({
-    id: "importAgent",
-    path: `${AGENTS}/import`,
-    tag: "agents",
-    summary: "Import an agent",
-    description:
-      "For authors and administrators. The body is an export, of any length, with lines of at most 16 MiB. The agent has a new id, and otherwise the identity and the memories of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
-    created: agentView,
-    idDescription: "The id of the new agent; generated when absent.",
-    errors: ["FORBIDDEN", "CONFLICT"],
-  }),
-  {
-    id: "getAgentUsage",
-    method: "get",
-    path: `${AGENT}/usage`,
-    tag: "agents",
-    summary: "Read an agent's usage",
-    description:
-      "For authors, operators and administrators. The sum over the agent's conversations, each as of the last time that it had no active turn.",
-    params,
-    answers: ok("Tokens, calls and cost.", agentUsage),
-    errors: ["FORBIDDEN", "NOT_FOUND"],
-  },
+export const agentRoutes: readonly Route[] = [
+  route(
+    {
+      id: "createAgent",
+      method: "post",
+      path: AGENTS,
+      tag: "agents",
+      summary: "Create an agent",
+      description:
+        "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
+      body: createSchema
+        .extend({
+          persona: personaSource,
+          metadata: agentMetadata
+            .exactOptional()
+            .meta({ description: "Free facts about the agent: at most 16 KiB of JSON." }),
+        })
+        .meta({ example: EXAMPLE }),
+      answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
+      errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
+      reads: createSchema,
+      maxBytes: MAX_AGENT_BYTES,
+      permit: ({ principal }) => requireAuthor(principal),
+    },
+    async ({ body: { jurisdiction, ...body } }, { principal, actors, location }) => {
+      const policy = location(principal.tenant);
+      const id = newAgentId(defined({ id: body.id, jurisdiction }), policy, randomId);
+      const { locationHint = policy.locationHint } = body;
+      const persona = parsePersonaSource(body.persona, "/persona");
+      const input = { ...body, id, persona, ...defined({ locationHint }) };
+      checkNew(id, policy, "/id");
+      const agent = await actors.agent(principal.tenant, id, locationHint);
+      const identity = unwrap(await agent.create(principal, input));
+      return json(identity, 201, `${AGENTS}/${id}`);
+    },
+  ),
+  route(
+    {
+      id: "listAgents",
+      method: "get",
+      path: AGENTS,
+      tag: "agents",
+      summary: "List the tenant's agents",
+      query: pageSchema,
+      answers: onePage("agents", agent),
+      errors: ["INVALID_INPUT"],
+    },
+    async ({ query }, { principal, directory }) =>
+      page("agents", await directory().agents(principal.tenant, query)),
+  ),
+  route(
+    {
+      id: "getAgent",
+      method: "get",
+      path: AGENT,
+      tag: "agents",
+      summary: "Read an agent",
+      description: "Only authors, operators and administrators see `spent` and `leased`.",
+      params,
+      answers: ok("The agent, with the state of its budget.", agentView),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params: { id } }, { principal, actors }) => {
+      const agent = await actors.agent(principal.tenant, id);
+      const { spent, leased, ...identity } = unwrap(await agent.identity());
+      const usage = mayReadUsage(principal) ? defined({ spent, leased }) : {};
+      return json({ ...identity, ...usage, ...defined(await offerOf(agent, identity)) });
+    },
+  ),
+  route(
+    {
+      id: "changeAgent",
+      method: "patch",
+      path: AGENT,
+      tag: "agents",
+      summary: "Change an agent's persona, projects, budget or metadata",
+      description:
+        "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
+      params,
+      body: changeMembers
+        .extend({
+          persona: z.exactOptional(personaSource),
+          metadata: agentMetadata
+            .nullable()
+            .exactOptional()
+            .meta({ description: "Free facts in the place of those it has; null removes them." }),
+        })
+        .meta({ example: { persona: "demo/assistant" } }),
+      answers: ok("The agent, with the state of its budget.", agentView),
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+      reads: changeSchema,
+      maxBytes: MAX_AGENT_BYTES,
+      permit: ({ principal }) => requireAuthor(principal),
+    },
+    async ({ params: { id }, body: { persona, ...change } }, { principal, actors }) => {
+      const agent = await actors.agent(principal.tenant, id);
+      const changed = await agent.update(principal, {
+        ...change,
+        ...(persona === undefined ? {} : { persona: parsePersonaSource(persona, "/persona") }),
+      });
+      return json(unwrap(changed));
+    },
+  ),
+  route(
+    {
+      id: "deleteAgent",
+      method: "delete",
+      path: AGENT,
+      tag: "agents",
+      summary: "Delete an agent",
+      description:
+        "For authors and administrators. From then on every request for it is answered with 404, and it takes no call and no new conversation. Its memory is removed by itself, and so are the conversations of which it is the only agent. Conversations that began with it and have others end; it leaves all others. The id is never used again.",
+      params,
+      answers: [{ status: 204, description: "The agent is deleted." }],
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+      permit: ({ principal }) => requireAuthor(principal),
+    },
+    async ({ params: { id } }, { principal, actors }) => {
+      const agent = await actors.agent(principal.tenant, id);
+      unwrap(await agent.remove(principal));
+      return empty();
+    },
+  ),
+  route(
+    exportOperation({
+      id: "exportAgent",
+      path: `${AGENT}/export`,
+      tag: "agents",
+      summary: "Export an agent",
+      description:
+        "For authors and administrators. Lines of JSON: a header, the identity, the memories with their texts, logs and sources, and their number. It has no secrets. Conversations have exports of their own.",
+      params,
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+      permit: ({ principal }) => requireAuthor(principal),
+    }),
+    async ({ params: { id } }, { principal, actors }) => {
+      const agent = await actors.agent(principal.tenant, id);
+      return exported(unwrap(await agent.exportLines(principal)));
+    },
+  ),
+  route(
+    importOperation({
+      id: "importAgent",
+      path: `${AGENTS}/import`,
+      tag: "agents",
+      summary: "Import an agent",
+      description:
+        "For authors and administrators. The body is an export, of any length, with lines of at most 16 MiB. The agent has a new id, and otherwise the identity and the memories of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
+      created: agentView,
+      idDescription: "The id of the new agent; generated when absent.",
+      errors: ["FORBIDDEN", "CONFLICT"],
+      permit: ({ principal }) => requireAuthor(principal),
+    }),
+    async ({ query }, { principal, actors, location }, { req }) => {
+      const given = validate(agentIdSchema.optional(), query.id, "/id");
+      const id = newAgentId(defined({ id: given }), location(principal.tenant), randomId);
+      const agent = await actors.agent(principal.tenant, id);
+      await importFile(req.raw, async (part) => unwrap(await agent.importLines(principal, part)));
+      return json(unwrap(await agent.identity()), 201, `${AGENTS}/${id}`);
+    },
+  ),
+  route(
+    {
+      id: "getAgentUsage",
+      method: "get",
+      path: `${AGENT}/usage`,
+      tag: "agents",
+      summary: "Read an agent's usage",
+      description:
+        "For authors, operators and administrators. The sum over the agent's conversations, each as of the last time that it had no active turn.",
+      params,
+      answers: ok("Tokens, calls and cost.", agentUsage),
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+      permit: ({ principal }) => {
+        if (!mayReadUsage(principal))
+          throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");
+      },
+    },
+    async ({ params: { id } }, { principal, actors, directory }) => {
+      const agent = await actors.agent(principal.tenant, id);
+      unwrap(await agent.identity());
+      return json(await directory().usage(principal.tenant, id));
+    },
+  ),
 ];
-
-export function agentRoutes(app: HttpRoutes): void {
-  app.get(AGENTS, async ({ req, var: { principal, directory } }) =>
-    page("agents", await directory().agents(principal.tenant, pageOptions(req.query()))),
-  );
-
-  app.post(AGENTS, async (context) => {
-    const { principal, actors, location } = context.var;
-    requireAuthor(principal);
-    const { jurisdiction, ...body } = await readBody(context, createSchema, MAX_AGENT_BYTES);
-    const policy = location(principal.tenant);
-    // The last ten characters of a ULID are random.
-    const random = () => `agent-${ulid().slice(-10).toLowerCase()}`;
-    const id = newAgentId(defined({ id: body.id, jurisdiction }), policy, random);
-    const { locationHint = policy.locationHint } = body;
-    const persona = parsePersonaSource(body.persona, "/persona");
-    const input = { ...body, id, persona, ...defined({ locationHint }) };
-    checkNew(id, policy, "/id");
-    const agent = await actors.agent(principal.tenant, id, locationHint);
-    const identity = unwrap(await agent.create(principal, input));
-    return json(identity, 201, `${AGENTS}/${id}`);
-  });
-
-  app.get(AGENT, async ({ req, var: { principal, actors } }) => {
-    const { id } = pathParams(params, req);
-    const agent = await actors.agent(principal.tenant, id);
-    const { spent, leased, ...identity } = unwrap(await agent.identity());
-    const usage = mayReadUsage(principal) ? defined({ spent, leased }) : {};
-    return json({ ...identity, ...usage, ...defined(await offerOf(agent, identity)) });
-  });
-
-  app.patch(AGENT, async (context) => {
-    const { principal, actors } = context.var;
-    const { id } = pathParams(params, context.req);
-    requireAuthor(principal);
-    const { persona, ...change } = await readBody(context, changeSchema, MAX_AGENT_BYTES);
-    const agent = await actors.agent(principal.tenant, id);
-    const changed = await agent.update(principal, {
-      ...change,
-      ...(persona === undefined ? {} : { persona: parsePersonaSource(persona, "/persona") }),
-    });
-    return json(unwrap(changed));
-  });
-
-  app.delete(AGENT, async ({ req, var: { principal, actors } }) => {
-    const { id } = pathParams(params, req);
-    requireAuthor(principal);
-    const agent = await actors.agent(principal.tenant, id);
-    unwrap(await agent.remove(principal));
-    return empty();
-  });
-
-  app.get(`${AGENT}/export`, async ({ req, var: { principal, actors } }) => {
-    const { id } = pathParams(params, req);
-    requireAuthor(principal);
-    const agent = await actors.agent(principal.tenant, id);
-    return exported(unwrap(await agent.exportLines(principal)));
-  });
-
-  app.post(`${AGENTS}/import`, async (context) => {
-    const { principal, actors, location } = context.var;
-    requireAuthor(principal);
-    const random = () => `agent-${ulid().slice(-10).toLowerCase()}`;
-    const given = validate(agentIdSchema.optional(), context.req.query("id"), "/id");
-    const id = newAgentId(defined({ id: given }), location(principal.tenant), random);
-    const agent = await actors.agent(principal.tenant, id);
-    await importFile(context.req.raw, async (part) => unwrap(await agent.importLines(principal, part)));
-    return json(unwrap(await agent.identity()), 201, `${AGENTS}/${id}`);
-  });
-
-  app.get(`${AGENT}/usage`, async ({ req, var: { principal, actors, directory } }) => {
-    const { id } = pathParams(params, req);
-    if (!mayReadUsage(principal)) {
-      throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");
-    }
-    const agent = await actors.agent(principal.tenant, id);
-    unwrap(await agent.identity());
-    return json(await directory().usage(principal.tenant, id));
-  });
-}
 
 /**
  * Returns the example messages of an agent's persona, and the description of one that is not inline. Both are absent if the
@@ -268,4 +265,9 @@ function mayReadUsage(principal: Principal): boolean {
 function requireAuthor(principal: Principal): void {
   if (mayAuthor(principal)) return;
   throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change agents.");
+}
+
+/** The last ten characters of a ULID are random. */
+function randomId(): string {
+  return `agent-${ulid().slice(-10).toLowerCase()}`;
 }

@@ -1,14 +1,14 @@
 /** `/api/approvals`: lists the calls of tools and the gates that wait for the caller. */
+
 import { z } from "zod";
 import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
 import { HUMAN_KINDS } from "../../protocol/task-definition.ts";
 import type { WaitingCall, WaitingGate } from "../../protocol/waiting-approvals.ts";
-import { validate } from "../../shared/validation.ts";
-import type { HttpRoutes } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { page } from "../base/respond.ts";
 import { answeredBy } from "../openapi/move-views.ts";
-import { type ApiOperation, onePage } from "../openapi/operation.ts";
+import { onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 
 const PATH = "/api/approvals";
 
@@ -65,24 +65,21 @@ const waiting = z
   .union([call, gate])
   .meta({ id: "WaitingApproval", description: "A call of a tool, or a gate, that waits for a person." });
 
-export const approvalOperations: readonly ApiOperation[] = [
-  {
-    id: "listApprovals",
-    method: "get",
-    path: PATH,
-    tag: "approvals",
-    summary: "List the requests that wait for you",
-    description:
-      "The calls of tools and the gates that you may answer. The list changes a moment after the conversation or the run. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
-    query: listQuery,
-    answers: onePage("approvals", waiting),
-    errors: ["INVALID_INPUT"],
-  },
+export const approvalRoutes: readonly Route[] = [
+  route(
+    {
+      id: "listApprovals",
+      method: "get",
+      path: PATH,
+      tag: "approvals",
+      summary: "List the requests that wait for you",
+      description:
+        "The calls of tools and the gates that you may answer. The list changes a moment after the conversation or the run. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
+      query: listQuery,
+      answers: onePage("approvals", waiting),
+      errors: ["INVALID_INPUT"],
+    },
+    async ({ query }, { principal, directory, clock }) =>
+      page("approvals", await directory().approvals(principal, { ...query, now: clock.now() })),
+  ),
 ];
-
-export function approvalRoutes(app: HttpRoutes): void {
-  app.get(PATH, async ({ req, var: { principal, directory, clock } }) => {
-    const query = validate(listQuery, req.query());
-    return page("approvals", await directory().approvals(principal, { ...query, now: clock.now() }));
-  });
-}

@@ -1,6 +1,5 @@
 /** `/api/conversations/:id/attachments`: images and files for later messages. */
 
-import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import {
@@ -11,14 +10,11 @@ import {
 } from "../../attachments/attachment.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { validate } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pathParams } from "../base/query.ts";
 import { json, nothingNamed } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { attachment } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
 const ATTACHMENTS = `${CONVERSATION}/attachments` as const;
 const ATTACHMENT = `${ATTACHMENTS}/:attachmentId` as const;
@@ -42,95 +38,87 @@ const CACHED = { "cache-control": "private, no-cache" };
 /** The types that browsers show as an image, whatever the bytes are. */
 const SHOWN_INLINE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
-export const attachmentOperations: readonly ApiOperation[] = [
-  {
-    id: "uploadAttachment",
-    method: "post",
-    path: ATTACHMENTS,
-    tag: "conversations",
-    summary: "Upload an image or a file",
-    description:
-      "The body is the file, with its media type as `Content-Type`. Use the `url` of the answer in the parts of content; it is valid in this conversation only. Needs the R2 binding `BUCKET`.",
-    params: conversationParams,
-    query: uploadSchema,
-    answers: [{ status: 201, description: "The attachment.", body: attachment, location: true }],
-    errors: ["NOT_FOUND", "FORBIDDEN", "TOO_LARGE", "INVALID_INPUT", "UNAVAILABLE"],
-  },
-  {
-    id: "getAttachment",
-    method: "get",
-    path: ATTACHMENT,
-    tag: "conversations",
-    summary: "Read an attachment",
-    params: attachmentParams,
-    answers: [
-      { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
-      { status: 304, description: "The attachment matches `If-None-Match`." },
-    ],
-    errors: ["NOT_FOUND", "UNAVAILABLE"],
-  },
+export const attachmentRoutes: readonly Route[] = [
+  route(
+    {
+      id: "uploadAttachment",
+      method: "post",
+      path: ATTACHMENTS,
+      tag: "conversations",
+      summary: "Upload an image or a file",
+      description:
+        "The body is the file, with its media type as `Content-Type`. Use the `url` of the answer in the parts of content; it is valid in this conversation only. Needs the R2 binding `BUCKET`.",
+      params: conversationParams,
+      query: uploadSchema,
+      answers: [{ status: 201, description: "The attachment.", body: attachment, location: true }],
+      errors: ["NOT_FOUND", "FORBIDDEN", "TOO_LARGE", "INVALID_INPUT", "UNAVAILABLE"],
+    },
+    async ({ params: { id: conversationId }, query: { name } }, ports, { req }) => {
+      const { principal, attachments, maxAttachmentBytes } = ports;
+      const conversation = await findConversation(ports, conversationId);
+      unwrap(await conversation.checkSpeaker(principal));
+      const mediaType = mediaTypeOf(req.header("content-type") ?? null);
+      if (mediaType === undefined) {
+        throw new DramatisError(
+          "INVALID_INPUT",
+          "The media type is missing. Send a `Content-Type` such as image/png.",
+        );
+      }
+      const bytes = await readBytes(req.raw, maxAttachmentBytes);
+      if (bytes.byteLength === 0)
+        throw new DramatisError("INVALID_INPUT", "The file is empty. Send at least one byte.");
+      const info: AttachmentInfo = {
+        id: `att_${ulid()}`,
+        mediaType,
+        size: bytes.byteLength,
+        ...defined({ name }),
+      };
+      await attachments().put({ tenant: principal.tenant, conversationId }, { ...info, bytes });
+      const view = { ...info, url: `${ATTACHMENT_SCHEME}${info.id}` };
+      return json(view, 201, `${req.path}/${info.id}`);
+    },
+  ),
+  route(
+    {
+      id: "getAttachment",
+      method: "get",
+      path: ATTACHMENT,
+      tag: "conversations",
+      summary: "Read an attachment",
+      params: attachmentParams,
+      answers: [
+        { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
+        { status: 304, description: "The attachment matches `If-None-Match`." },
+      ],
+      errors: ["NOT_FOUND", "UNAVAILABLE"],
+    },
+    async ({ params: { id: conversationId, attachmentId: id } }, ports, { req }) => {
+      const { principal } = ports;
+      const conversation = await findConversation(ports, conversationId);
+      unwrap(await conversation.view(principal));
+      const store = ports.attachments();
+      const owner = { tenant: principal.tenant, conversationId };
+      const etag = `"${id}"`;
+      const isKnown = req.header("if-none-match") === etag;
+      if (isKnown && (await store.head(owner, id)) !== null) {
+        return new Response(null, { status: 304, headers: { ...CACHED, etag } });
+      }
+      const found = await store.get(owner, id);
+      if (found === null) throw nothingNamed("attachment", id);
+      const { mediaType, name, bytes } = found;
+      const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
+      return new Response(bytes, {
+        headers: {
+          "content-type": mediaType,
+          "content-disposition":
+            name === undefined ? disposition : `${disposition}; filename*=UTF-8''${encodeName(name)}`,
+          ...CACHED,
+          etag,
+        },
+      });
+    },
+  ),
 ];
-
-export function attachmentRoutes(app: HttpRoutes): void {
-  app.post(ATTACHMENTS, async (context) => {
-    const { req } = context;
-    const { principal, attachments, maxAttachmentBytes } = context.var;
-    const conversation = await conversationOf(context);
-    unwrap(await conversation.checkSpeaker(principal));
-    const { name } = validate(uploadSchema, req.query());
-    const mediaType = mediaTypeOf(req.header("content-type") ?? null);
-    if (mediaType === undefined) {
-      throw new DramatisError(
-        "INVALID_INPUT",
-        "The media type is missing. Send a `Content-Type` such as image/png.",
-      );
-    }
-    const bytes = await readBytes(req.raw, maxAttachmentBytes);
-    if (bytes.byteLength === 0)
-      throw new DramatisError("INVALID_INPUT", "The file is empty. Send at least one byte.");
-    const info: AttachmentInfo = {
-      id: `att_${ulid()}`,
-      mediaType,
-      size: bytes.byteLength,
-      ...defined({ name }),
-    };
-    await attachments().put(ownerOf(context), { ...info, bytes });
-    const view = { ...info, url: `${ATTACHMENT_SCHEME}${info.id}` };
-    return json(view, 201, `${req.path}/${info.id}`);
-  });
-
-  app.get(ATTACHMENT, async (context) => {
-    const { req } = context;
-    const { attachmentId: id } = pathParams(attachmentParams, req);
-    const conversation = await conversationOf(context);
-    unwrap(await conversation.view(context.var.principal));
-    const store = context.var.attachments();
-    const owner = ownerOf(context);
-    const etag = `"${id}"`;
-    const isKnown = req.header("if-none-match") === etag;
-    if (isKnown && (await store.head(owner, id)) !== null) {
-      return new Response(null, { status: 304, headers: { ...CACHED, etag } });
-    }
-    const found = await store.get(owner, id);
-    if (found === null) throw nothingNamed("attachment", id);
-    const { mediaType, name, bytes } = found;
-    const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
-    return new Response(bytes, {
-      headers: {
-        "content-type": mediaType,
-        "content-disposition":
-          name === undefined ? disposition : `${disposition}; filename*=UTF-8''${encodeName(name)}`,
-        ...CACHED,
-        etag,
-      },
-    });
-  });
-}
-
-/** The conversation that an attachment belongs to. */
-function ownerOf({ req, var: { principal } }: Context<HttpEnv, "/:id">) {
-  return { tenant: principal.tenant, conversationId: req.param("id") };
-}
 
 /** Encodes a file name as RFC 8187 requires. */
 function encodeName(name: string): string {

@@ -15,16 +15,19 @@ const MAX_LINE = 16 * 1024 * 1024;
 const PART_LENGTH = 512 * 1024;
 const PART_LINES = 500;
 
-type Described = Pick<ApiOperation, "id" | "path" | "tag" | "summary" | "description" | "params" | "errors">;
+type Described = Pick<
+  ApiOperation,
+  "id" | "path" | "tag" | "summary" | "description" | "params" | "errors" | "permit"
+>;
 
 /** Describes an operation that exports. */
-export function exportOperation(operation: Described): ApiOperation {
+export function exportOperation<const Operation extends Described>(operation: Operation) {
   const description = "The file: one JSON text per line.";
   return {
     method: "get",
     ...operation,
     answers: [{ status: 200, description, type: "application/octet-stream" }],
-  };
+  } as const;
 }
 
 /** Describes an operation that imports. `idDescription` is that of the query parameter `id`. */
@@ -32,14 +35,14 @@ export function importOperation({
   idDescription,
   created,
   ...operation
-}: Described & { idDescription: string; created: z.ZodType }): ApiOperation {
+}: Described & { idDescription: string; created: z.ZodType }) {
   return {
     method: "post",
     ...operation,
     query: z.object({ id: z.exactOptional(z.string().meta({ description: idDescription })) }),
     answers: [{ status: 201, description: "What was imported.", body: created, location: true }],
     errors: [...(operation.errors ?? []), "INVALID_JSON", "INVALID_INPUT", "TOO_LARGE"],
-  };
+  } as const;
 }
 
 /** Answers with the lines of an export. */

@@ -4,6 +4,7 @@
  * CHATAPPROVE-1  An answer to a request for approval is one of the principal, as at any other entrance. Its stream has what the turn did
  *                since, also where the same answer is sent again.
  */
+
 import type { Context } from "hono";
 import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
@@ -14,11 +15,11 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import type { HttpEnv } from "../base/context.ts";
 import { empty, sse } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+import { BODY_ERRORS } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
+import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 import { type ReadOptions, turnFrames } from "./turn-frames.ts";
 
 const PATH = `${CONVERSATION}/chat` as const;
@@ -31,69 +32,69 @@ const chunk = z.looseObject({ type: z.string() }).meta({
   description: "A chunk of the AI SDK's UI message stream. `[DONE]` ends the stream.",
 });
 
-export const chatOperations: readonly ApiOperation[] = [
-  {
-    id: "chat",
-    method: "post",
-    path: PATH,
-    tag: "events",
-    summary: "Start a turn with `useChat`",
-    description:
-      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. A last message of the assistant answers requests for approval, by the ids that its stream gave; the stream of the turn goes on. The header `x-dramatis-turn` names the turn, which `POST …/turns/:turnId/cancel` stops; leaving the stream does not.",
-    params: conversationParams,
-    body: chatSchema,
-    answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
-    errors: [
-      ...BODY_ERRORS,
-      "UNSUPPORTED",
-      "NOT_FOUND",
-      "FORBIDDEN",
-      "PERMISSION_DENIED",
-      "CONFLICT",
-      "IDEMPOTENCY_CONFLICT",
-      "TOO_MANY_TURNS",
-    ],
-  },
-  {
-    id: "resumeChat",
-    method: "get",
-    path: PATH,
-    tag: "events",
-    summary: "Resume the stream of the active turn",
-    description:
-      "The newest active turn from its beginning, for the AI SDK's `resume`; one that waits for work in the background only if no other is active.",
-    params: conversationParams,
-    answers: [
-      { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
-      { status: 204, description: "No turn is active." },
-    ],
-    errors: ["NOT_FOUND"],
-  },
+export const chatRoutes: readonly Route[] = [
+  route(
+    {
+      id: "chat",
+      method: "post",
+      path: PATH,
+      tag: "events",
+      summary: "Start a turn with `useChat`",
+      description:
+        "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. A last message of the assistant answers requests for approval, by the ids that its stream gave; the stream of the turn goes on. The header `x-dramatis-turn` names the turn, which `POST …/turns/:turnId/cancel` stops; leaving the stream does not.",
+      params: conversationParams,
+      body: chatSchema,
+      answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
+      errors: [
+        ...BODY_ERRORS,
+        "UNSUPPORTED",
+        "NOT_FOUND",
+        "FORBIDDEN",
+        "PERMISSION_DENIED",
+        "CONFLICT",
+        "IDEMPOTENCY_CONFLICT",
+        "TOO_MANY_TURNS",
+      ],
+    },
+    async ({ params, body }, ports, context) => {
+      const { principal } = ports;
+      const conversation = await findConversation(ports, params.id);
+      const answers = chatAnswers(body);
+      if (answers !== undefined) {
+        const from = await answered(conversation, principal, answers);
+        return streamed(context, params.id, answers.turnId, { from }, answers.shown);
+      }
+      const traceparent = context.req.header("traceparent");
+      const input = { ...chatTurn(body), ...defined({ traceparent }) };
+      const turn = unwrap(await conversation.streamTurn(principal, input, "ndjson", true));
+      return streamed(context, params.id, turn.turnId, { from: turn.from, opened: turn.frames });
+    },
+  ),
+  route(
+    {
+      id: "resumeChat",
+      method: "get",
+      path: PATH,
+      tag: "events",
+      summary: "Resume the stream of the active turn",
+      description:
+        "The newest active turn from its beginning, for the AI SDK's `resume`; one that waits for work in the background only if no other is active.",
+      params: conversationParams,
+      answers: [
+        { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
+        { status: 204, description: "No turn is active." },
+      ],
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports, context) => {
+      const conversation = await findConversation(ports, params.id);
+      const turns = await conversation.turns(ports.principal, { limit: MAX_ACTIVE, order: "desc" });
+      const all = unwrap(turns).items.filter(({ status }) => status === "active");
+      const active = all.find(({ phase }) => phase !== "waiting") ?? all[0];
+      return active === undefined ? empty() : streamed(context, params.id, active.id);
+    },
+  ),
 ];
-
-export function chatRoutes(app: HttpRoutes): void {
-  app.post(PATH, async (context) => {
-    const conversation = await conversationOf(context);
-    const body = await readBody(context, chatSchema);
-    const answers = chatAnswers(body);
-    if (answers !== undefined) {
-      const from = await answered(conversation, context.var.principal, answers);
-      return streamed(context, answers.turnId, { from }, answers.shown);
-    }
-    const traceparent = context.req.header("traceparent");
-    const input = { ...chatTurn(body), ...defined({ traceparent }) };
-    const turn = unwrap(await conversation.streamTurn(context.var.principal, input, "ndjson", true));
-    return streamed(context, turn.turnId, { from: turn.from, opened: turn.frames });
-  });
-
-  app.get(PATH, async (context) => {
-    const conversation = await conversationOf(context);
-    const turns = await conversation.turns(context.var.principal, { limit: MAX_ACTIVE, order: "desc" });
-    const all = unwrap(turns).items.filter(({ status }) => status === "active");
-    const active = all.find(({ phase }) => phase !== "waiting") ?? all[0];
-    return active === undefined ? empty() : streamed(context, active.id);
-  });
-}
 
 /** Gives the answers; returns the number of the entry after which the turn goes on with them (CHATAPPROVE-1). */
 async function answered(
@@ -115,13 +116,14 @@ async function answered(
 }
 
 function streamed(
-  context: Context<HttpEnv, "/:id">,
+  context: Context<HttpEnv>,
+  conversationId: string,
   turnId: string,
   start: ReadOptions = {},
   shown: readonly string[] = [],
 ): Promise<Response> {
   const { principal } = context.var;
-  const source = { conversation: () => conversationOf(context), principal, turnId };
+  const source = { conversation: () => findConversation(context.var, conversationId), principal, turnId };
   const headers = { ...HEADERS, [TURN_HEADER]: turnId };
   return sse(
     context,

@@ -1,5 +1,5 @@
 /** `/api/conversations`: creates conversations, and reads them with their messages and their journal. */
-import type { Context } from "hono";
+
 import { ulid } from "ulid";
 import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
@@ -17,12 +17,11 @@ import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { checkMayImport } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
-import { readBody, readOptionalBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema } from "../base/query.ts";
+import type { HttpEnv } from "../base/context.ts";
+import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
@@ -114,269 +113,251 @@ export const stopSchema = z
   })
   .meta({ example: { reason: "Wrong question." } });
 
-export const conversationOperations: readonly ApiOperation[] = [
-  {
-    id: "createConversation",
-    method: "post",
-    path: CONVERSATIONS,
-    tag: "conversations",
-    summary: "Create a conversation with an agent",
-    description:
-      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in that of its agent, if it has one.",
-    body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
-    answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
-    errors: [...BODY_ERRORS, "NOT_FOUND"],
-  },
-  {
-    id: "listConversations",
-    method: "get",
-    path: CONVERSATIONS,
-    tag: "conversations",
-    summary: "List conversations",
-    description:
-      "The conversations of the caller. For operators and administrators, all conversations of the tenant.",
-    query: pageSchema,
-    answers: onePage("conversations", conversationSummary),
-    errors: ["INVALID_INPUT"],
-  },
-  {
-    id: "getConversation",
-    method: "get",
-    path: CONVERSATION,
-    tag: "conversations",
-    summary: "Read a conversation",
-    params: conversationParams,
-    answers: ok("The conversation.", conversation),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "updateConversation",
-    method: "patch",
-    path: CONVERSATION,
-    tag: "conversations",
-    summary: "Change how turns that overlap go on, or the budget",
-    description:
-      "A budget also counts what the conversation has used up before. A turn whose model call no longer fits it fails at once.",
-    params: conversationParams,
-    body: updateSchema.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
-    answers: ok("The conversation.", conversation),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONVERSATION_CLOSED"],
-  },
-  {
-    id: "deleteConversation",
-    method: "delete",
-    path: CONVERSATION,
-    tag: "conversations",
-    summary: "Delete a conversation",
-    description:
-      "For its participants, operators and administrators. Its active turns stop, and from then on every request for it is answered with 404. Its messages, attachments, list entries, the conversations that its calls of agents opened, and what its agents learned from it alone are removed by themselves, also where a store is down for a while. The id is never used again.",
-    params: conversationParams,
-    answers: [{ status: 204, description: "The conversation is deleted." }],
-    errors: ["FORBIDDEN", "NOT_FOUND"],
-  },
-  exportOperation({
-    id: "exportConversation",
-    path: `${CONVERSATION}/export`,
-    tag: "conversations",
-    summary: "Export a conversation",
-    description:
-      "For those who may delete it. Lines of JSON: a header, the record with the versions of its agents, the journal, turns, events, keys and attachments, and their number. It has no secrets. `CONFLICT`, retriable, while work is in progress.",
-    params: conversationParams,
-    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
-  }),
-  importOperation({
-    id: "importConversation",
-    path: `${CONVERSATIONS}/import`,
-    tag: "conversations",
-    summary: "Import a conversation",
-    description:
-      "For administrators: a file brings versions of personas and tools. The body is an export, of any length, with lines of at most 16 MiB. The conversation has a new id, and otherwise the messages, turns and journal of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
-    created: conversation,
-    idDescription: "The id of the new conversation; generated when absent.",
-    errors: ["FORBIDDEN", "CONFLICT"],
-  }),
-  {
-    id: "eraseEntry",
-    method: "delete",
-    path: `${CONVERSATION}/events/:eventId`,
-    tag: "conversations",
-    summary: "Erase the content of a message or of a tool's call",
-    description:
-      "For those who may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may have it are dropped, attachments that nothing else names are deleted, and so is what agents learned from it alone. Ids, order and usage stay. Repeating it changes nothing. `CONFLICT`, retriable, while its turn is active.",
-    params: entryParams,
-    answers: [{ status: 204, description: "The content is erased." }],
-    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
-  },
-  {
-    id: "cancelConversation",
-    method: "post",
-    path: `${CONVERSATION}/cancel`,
-    tag: "conversations",
-    summary: "Stop a conversation with its active turns",
-    description:
-      "Each active turn fails with `CANCELLED`. From then on a message is recorded in a turn that has failed with `CANCELLED`, until the conversation resumes. Stopping it again changes nothing. The body may be absent.",
-    params: conversationParams,
-    body: stopSchema,
-    optionalBody: true,
-    answers: ok("The conversation is stopped.", conversation),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONVERSATION_CLOSED"],
-  },
-  {
-    id: "resumeConversation",
-    method: "post",
-    path: `${CONVERSATION}/resume`,
-    tag: "conversations",
-    summary: "Resume a stopped conversation",
-    description:
-      "The next message runs. Turns that were stopped do not go on. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
-    params: conversationParams,
-    body: stopSchema,
-    optionalBody: true,
-    answers: ok("The conversation goes on.", conversation),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
-  },
-  {
-    id: "completeConversation",
-    method: "post",
-    path: `${CONVERSATION}/complete`,
-    tag: "conversations",
-    summary: "End a conversation for good",
-    description:
-      "Each active turn fails with `CANCELLED`. From then on messages, stops, resumes and changes are refused with `CONVERSATION_CLOSED`; the conversation can still be read. Ending it again changes nothing. The body may be absent.",
-    params: conversationParams,
-    body: stopSchema,
-    optionalBody: true,
-    answers: ok("The conversation has ended.", conversation),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
-  },
-  {
-    id: "listMessages",
-    method: "get",
-    path: `${CONVERSATION}/messages`,
-    tag: "conversations",
-    summary: "List messages",
-    params: conversationParams,
-    query: pageSchema,
-    answers: onePage("messages", message),
-    errors: ["NOT_FOUND", "INVALID_INPUT"],
-  },
-  {
-    id: "listJournal",
-    method: "get",
-    path: `${CONVERSATION}/journal`,
-    tag: "conversations",
-    summary: "List the journal: every durable fact by its number",
-    description:
-      "With `type`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`.",
-    params: conversationParams,
-    query: journalQuery,
-    answers: onePage("entries", journalEntry),
-    errors: ["NOT_FOUND", "INVALID_INPUT"],
-  },
+export const conversationRoutes: readonly Route[] = [
+  route(
+    {
+      id: "createConversation",
+      method: "post",
+      path: CONVERSATIONS,
+      tag: "conversations",
+      summary: "Create a conversation with an agent",
+      description:
+        "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in that of its agent, if it has one.",
+      body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
+      answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
+      errors: [...BODY_ERRORS, "NOT_FOUND"],
+    },
+    async ({ body: { participants = [], jurisdiction, ...body } }, { principal, actors, location }) => {
+      // The schema requires one of the two.
+      const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
+      const users = new Set(idsOf("user", participants));
+      users.delete(principal.subject);
+      const policy = location(principal.tenant);
+      const id = newConversationIdOf(`conv_${ulid()}`, agentId, defined({ jurisdiction }), policy);
+      const { locationHint = policy.locationHint } = body;
+      const input = { ...body, id, agentId, users: [...users], ...defined({ locationHint }) };
+      checkNew(id, policy, "/jurisdiction");
+      const conversation = await actors.conversation(principal.tenant, id, locationHint);
+      const view = unwrap(await conversation.create(principal, input));
+      return json(view, 201, `${CONVERSATIONS}/${id}`);
+    },
+  ),
+  route(
+    {
+      id: "listConversations",
+      method: "get",
+      path: CONVERSATIONS,
+      tag: "conversations",
+      summary: "List conversations",
+      description:
+        "The conversations of the caller. For operators and administrators, all conversations of the tenant.",
+      query: pageSchema,
+      answers: onePage("conversations", conversationSummary),
+      errors: ["INVALID_INPUT"],
+    },
+    async ({ query }, { principal, directory }) =>
+      page("conversations", await directory().conversations(principal, query)),
+  ),
+  route(
+    {
+      id: "getConversation",
+      method: "get",
+      path: CONVERSATION,
+      tag: "conversations",
+      summary: "Read a conversation",
+      params: conversationParams,
+      answers: ok("The conversation.", conversation),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) =>
+      json(unwrap(await (await findConversation(ports, params.id)).view(ports.principal))),
+  ),
+  route(
+    {
+      id: "updateConversation",
+      method: "patch",
+      path: CONVERSATION,
+      tag: "conversations",
+      summary: "Change how turns that overlap go on, or the budget",
+      description:
+        "A budget also counts what the conversation has used up before. A turn whose model call no longer fits it fails at once.",
+      params: conversationParams,
+      body: updateSchema.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
+      answers: ok("The conversation.", conversation),
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONVERSATION_CLOSED"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await findConversation(ports, params.id)).update(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "deleteConversation",
+      method: "delete",
+      path: CONVERSATION,
+      tag: "conversations",
+      summary: "Delete a conversation",
+      description:
+        "For its participants, operators and administrators. Its active turns stop, and from then on every request for it is answered with 404. Its messages, attachments, list entries, the conversations that its calls of agents opened, and what its agents learned from it alone are removed by themselves, also where a store is down for a while. The id is never used again.",
+      params: conversationParams,
+      answers: [{ status: 204, description: "The conversation is deleted." }],
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+    },
+    async ({ params }, ports) => {
+      unwrap(await (await findConversation(ports, params.id)).remove(ports.principal));
+      return empty();
+    },
+  ),
+  route(
+    exportOperation({
+      id: "exportConversation",
+      path: `${CONVERSATION}/export`,
+      tag: "conversations",
+      summary: "Export a conversation",
+      description:
+        "For those who may delete it. Lines of JSON: a header, the record with the versions of its agents, the journal, turns, events, keys and attachments, and their number. It has no secrets. `CONFLICT`, retriable, while work is in progress.",
+      params: conversationParams,
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    }),
+    async ({ params }, ports) =>
+      exported(unwrap(await (await findConversation(ports, params.id)).exportLines(ports.principal))),
+  ),
+  route(
+    importOperation({
+      id: "importConversation",
+      path: `${CONVERSATIONS}/import`,
+      tag: "conversations",
+      summary: "Import a conversation",
+      description:
+        "For administrators: a file brings versions of personas and tools. The body is an export, of any length, with lines of at most 16 MiB. The conversation has a new id, and otherwise the messages, turns and journal of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
+      created: conversation,
+      idDescription: "The id of the new conversation; generated when absent.",
+      errors: ["FORBIDDEN", "CONFLICT"],
+      permit: ({ principal }) => checkMayImport(principal),
+    }),
+    async ({ query }, ports, { req }) => {
+      const { principal, actors, location } = ports;
+      const policy = location(principal.tenant);
+      const id = query.id ?? newConversationIdOf(`conv_${ulid()}`, "", {}, policy);
+      checkNew(id, policy, "/id");
+      const conversation = await findConversation(ports, id);
+      await importFile(req.raw, async (part) => unwrap(await conversation.importLines(principal, part)));
+      const view = unwrap(await (await actors.conversation(principal.tenant, id)).view(principal));
+      return json(view, 201, `${CONVERSATIONS}/${id}`);
+    },
+  ),
+  route(
+    {
+      id: "eraseEntry",
+      method: "delete",
+      path: `${CONVERSATION}/events/:eventId`,
+      tag: "conversations",
+      summary: "Erase the content of a message or of a tool's call",
+      description:
+        "For those who may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may have it are dropped, attachments that nothing else names are deleted, and so is what agents learned from it alone. Ids, order and usage stay. Repeating it changes nothing. `CONFLICT`, retriable, while its turn is active.",
+      params: entryParams,
+      answers: [{ status: 204, description: "The content is erased." }],
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params: { id, eventId } }, ports) => {
+      unwrap(await (await findConversation(ports, id)).eraseEntry(ports.principal, eventId));
+      return empty();
+    },
+  ),
+  route(
+    {
+      id: "cancelConversation",
+      method: "post",
+      path: `${CONVERSATION}/cancel`,
+      tag: "conversations",
+      summary: "Stop a conversation with its active turns",
+      description:
+        "Each active turn fails with `CANCELLED`. From then on a message is recorded in a turn that has failed with `CANCELLED`, until the conversation resumes. Stopping it again changes nothing. The body may be absent.",
+      params: conversationParams,
+      body: stopSchema,
+      optionalBody: true,
+      answers: ok("The conversation is stopped.", conversation),
+      errors: [...BODY_ERRORS, "NOT_FOUND", "CONVERSATION_CLOSED"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await findConversation(ports, params.id)).cancel(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "resumeConversation",
+      method: "post",
+      path: `${CONVERSATION}/resume`,
+      tag: "conversations",
+      summary: "Resume a stopped conversation",
+      description:
+        "The next message runs. Turns that were stopped do not go on. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
+      params: conversationParams,
+      body: stopSchema,
+      optionalBody: true,
+      answers: ok("The conversation goes on.", conversation),
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await findConversation(ports, params.id)).resume(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "completeConversation",
+      method: "post",
+      path: `${CONVERSATION}/complete`,
+      tag: "conversations",
+      summary: "End a conversation for good",
+      description:
+        "Each active turn fails with `CANCELLED`. From then on messages, stops, resumes and changes are refused with `CONVERSATION_CLOSED`; the conversation can still be read. Ending it again changes nothing. The body may be absent.",
+      params: conversationParams,
+      body: stopSchema,
+      optionalBody: true,
+      answers: ok("The conversation has ended.", conversation),
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await findConversation(ports, params.id)).complete(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "listMessages",
+      method: "get",
+      path: `${CONVERSATION}/messages`,
+      tag: "conversations",
+      summary: "List messages",
+      params: conversationParams,
+      query: pageSchema,
+      answers: onePage("messages", message),
+      errors: ["NOT_FOUND", "INVALID_INPUT"],
+    },
+    async ({ params, query }, ports) =>
+      page(
+        "messages",
+        unwrap(await (await findConversation(ports, params.id)).messages(ports.principal, query)),
+      ),
+  ),
+  route(
+    {
+      id: "listJournal",
+      method: "get",
+      path: `${CONVERSATION}/journal`,
+      tag: "conversations",
+      summary: "List the journal: every durable fact by its number",
+      description:
+        "With `type`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`.",
+      params: conversationParams,
+      query: journalQuery,
+      answers: onePage("entries", journalEntry),
+      errors: ["NOT_FOUND", "INVALID_INPUT"],
+    },
+    async ({ params, query: { type: types, ...options } }, ports) => {
+      const conversation = await findConversation(ports, params.id);
+      return page(
+        "entries",
+        unwrap(await conversation.journal(ports.principal, { ...options, ...defined({ types }) })),
+      );
+    },
+  ),
 ];
-
-export function conversationRoutes(app: HttpRoutes): void {
-  app.get(CONVERSATIONS, async ({ req, var: { principal, directory } }) =>
-    page("conversations", await directory().conversations(principal, pageOptions(req.query()))),
-  );
-
-  app.post(CONVERSATIONS, async (context) => {
-    const { principal, actors, location } = context.var;
-    const { participants = [], jurisdiction, ...body } = await readBody(context, createSchema);
-    // The schema requires one of the two.
-    const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
-    const users = new Set(idsOf("user", participants));
-    users.delete(principal.subject);
-    const policy = location(principal.tenant);
-    const id = newConversationIdOf(`conv_${ulid()}`, agentId, defined({ jurisdiction }), policy);
-    const { locationHint = policy.locationHint } = body;
-    const input = { ...body, id, agentId, users: [...users], ...defined({ locationHint }) };
-    checkNew(id, policy, "/jurisdiction");
-    const conversation = await actors.conversation(principal.tenant, id, locationHint);
-    const view = unwrap(await conversation.create(principal, input));
-    return json(view, 201, `${CONVERSATIONS}/${id}`);
-  });
-
-  app.get(CONVERSATION, async (context) => {
-    const conversation = await conversationOf(context);
-    return json(unwrap(await conversation.view(context.var.principal)));
-  });
-
-  app.patch(CONVERSATION, async (context) => {
-    const input = await readBody(context, updateSchema);
-    const conversation = await conversationOf(context);
-    return json(unwrap(await conversation.update(context.var.principal, input)));
-  });
-
-  app.delete(CONVERSATION, async (context) => {
-    const conversation = await conversationOf(context);
-    unwrap(await conversation.remove(context.var.principal));
-    return empty();
-  });
-
-  app.delete(`${CONVERSATION}/events/:eventId`, async (context) => {
-    const conversation = await conversationOf(context);
-    unwrap(await conversation.eraseEntry(context.var.principal, context.req.param("eventId")));
-    return empty();
-  });
-
-  app.get(`${CONVERSATION}/export`, async (context) => {
-    const conversation = await conversationOf(context);
-    return exported(unwrap(await conversation.exportLines(context.var.principal)));
-  });
-
-  app.post(`${CONVERSATIONS}/import`, async (context) => {
-    const { principal, actors, location } = context.var;
-    checkMayImport(principal);
-    const policy = location(principal.tenant);
-    const id = context.req.query("id") ?? newConversationIdOf(`conv_${ulid()}`, "", {}, policy);
-    checkNew(id, policy, "/id");
-    const conversation = await findConversation(context.var, id);
-    await importFile(context.req.raw, async (part) =>
-      unwrap(await conversation.importLines(principal, part)),
-    );
-    const view = unwrap(await (await actors.conversation(principal.tenant, id)).view(principal));
-    return json(view, 201, `${CONVERSATIONS}/${id}`);
-  });
-
-  app.post(`${CONVERSATION}/cancel`, async (context) => {
-    const conversation = await conversationOf(context);
-    const options = await readOptionalBody(context, stopSchema);
-    return json(unwrap(await conversation.cancel(context.var.principal, options)));
-  });
-
-  app.post(`${CONVERSATION}/resume`, async (context) => {
-    const conversation = await conversationOf(context);
-    const options = await readOptionalBody(context, stopSchema);
-    return json(unwrap(await conversation.resume(context.var.principal, options)));
-  });
-
-  app.post(`${CONVERSATION}/complete`, async (context) => {
-    const conversation = await conversationOf(context);
-    const options = await readOptionalBody(context, stopSchema);
-    return json(unwrap(await conversation.complete(context.var.principal, options)));
-  });
-
-  app.get(`${CONVERSATION}/messages`, async (context) => {
-    const options = pageOptions(context.req.query());
-    const conversation = await conversationOf(context);
-    return page("messages", unwrap(await conversation.messages(context.var.principal, options)));
-  });
-
-  app.get(`${CONVERSATION}/journal`, async (context) => {
-    const { type: types, ...options } = validate(journalQuery, context.req.query());
-    const conversation = await conversationOf(context);
-    return page(
-      "entries",
-      unwrap(await conversation.journal(context.var.principal, { ...options, ...defined({ types }) })),
-    );
-  });
-}
-
-/** Finds the actor of the conversation in the path. Throws `NOT_FOUND` for an id that cannot exist. */
-export function conversationOf({ req, var: ports }: Context<HttpEnv, "/:id">): Promise<ConversationActor> {
-  return findConversation(ports, req.param("id"));
-}
 
 /** Finds the actor of a conversation. Throws `NOT_FOUND` for an id that cannot exist. */
 export async function findConversation(

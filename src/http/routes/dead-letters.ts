@@ -1,14 +1,14 @@
 /** `/api/dead-letters`: messages between the tenant's actors that could not be delivered. For operators. */
+
 import { z } from "zod";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { isOperationId } from "../../shared/identifiers.ts";
-import { validate } from "../../shared/validation.ts";
-import type { HttpRoutes } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
-import { type ApiOperation, onePage } from "../openapi/operation.ts";
+import { onePage } from "../openapi/operation.ts";
+import { type Route, rawRoute, route } from "../openapi/route.ts";
 import { deadLetter } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
@@ -19,48 +19,50 @@ const letterPageSchema = pageSchema.refine(({ cursor }) => cursor === undefined 
   message: "Must be the `nextCursor` of an answer.",
 });
 
-export const deadLetterOperations: readonly ApiOperation[] = [
-  {
-    id: "listDeadLetters",
-    method: "get",
-    path: PATH,
-    tag: "delivery",
-    summary: "List dead letters",
-    description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
-    query: pageSchema,
-    answers: onePage("deadLetters", deadLetter),
-    errors: ["INVALID_INPUT", "FORBIDDEN"],
-  },
-  {
-    id: "redeliver",
-    method: "post",
-    path: REDELIVER,
-    tag: "delivery",
-    summary: "Deliver a dead letter again",
-    description:
-      "The letter keeps its operation id, so it cannot act twice. Possible for 30 days after it was sent.",
-    params: z.object({ id: ids.deadLetter }),
-    answers: [
-      { status: 202, description: "The letter is on its way.", body: z.strictObject({ id: ids.deadLetter }) },
-    ],
-    errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
-  },
+export const deadLetterRoutes: readonly Route[] = [
+  route(
+    {
+      id: "listDeadLetters",
+      method: "get",
+      path: PATH,
+      tag: "delivery",
+      summary: "List dead letters",
+      description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
+      query: letterPageSchema,
+      answers: onePage("deadLetters", deadLetter),
+      errors: ["INVALID_INPUT", "FORBIDDEN"],
+      permit: ({ principal }) => requireOperator(principal),
+    },
+    async ({ query }, { principal, deadLetters }) =>
+      page("deadLetters", await deadLetters().list(principal.tenant, query)),
+  ),
+  rawRoute(
+    {
+      id: "redeliver",
+      method: "post",
+      path: REDELIVER,
+      tag: "delivery",
+      summary: "Deliver a dead letter again",
+      description:
+        "The letter keeps its operation id, so it cannot act twice. Possible for 30 days after it was sent.",
+      params: z.object({ id: ids.deadLetter }),
+      answers: [
+        {
+          status: 202,
+          description: "The letter is on its way.",
+          body: z.strictObject({ id: ids.deadLetter }),
+        },
+      ],
+      errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
+    },
+    async ({ req, var: { principal, actors, deadLetters } }) => {
+      requireOperator(principal);
+      const id = req.param("id") ?? "";
+      const letter = isOperationId(id) ? await deadLetters().find(principal.tenant, id) : null;
+      if (letter === null) throw new DramatisError("NOT_FOUND", `There is no dead letter "${id}".`);
+      const sender = await actors.mailbox(letter.from);
+      unwrap(await sender.redeliver(principal, letter.id));
+      return json({ id: letter.id }, 202);
+    },
+  ),
 ];
-
-export function deadLetterRoutes(app: HttpRoutes): void {
-  app.get(PATH, async ({ req, var: { principal, deadLetters } }) => {
-    requireOperator(principal);
-    const options = validate(letterPageSchema, req.query());
-    return page("deadLetters", await deadLetters().list(principal.tenant, options));
-  });
-
-  app.post(REDELIVER, async ({ req, var: { principal, actors, deadLetters } }) => {
-    requireOperator(principal);
-    const id = req.param("id");
-    const letter = isOperationId(id) ? await deadLetters().find(principal.tenant, id) : null;
-    if (letter === null) throw new DramatisError("NOT_FOUND", `There is no dead letter "${id}".`);
-    const sender = await actors.mailbox(letter.from);
-    unwrap(await sender.redeliver(principal, letter.id));
-    return json({ id: letter.id }, 202);
-  });
-}

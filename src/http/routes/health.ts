@@ -1,35 +1,35 @@
 /** `/health`: reports whether the runtime is ready, and what is missing. Needs no authentication. */
+
 import { z } from "zod";
 import { VERSION } from "../../shared/version.ts";
-import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { ready } from "../base/seeding.ts";
-import { type ApiOperation, ok } from "../openapi/operation.ts";
+import { ok } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 
-export const healthOperations: readonly ApiOperation[] = [
-  {
-    id: "getHealth",
-    method: "get",
-    path: "/health",
-    tag: "runtime",
-    summary: "Check whether the runtime is ready",
-    description:
-      "Needs no authentication. `missing` lists what the runtime serves without: what is not there, what does not work, and what to add.",
-    open: true,
-    answers: ok(
-      "The declared agents exist, and tools can run.",
-      z.strictObject({
-        status: z.literal("ok"),
-        version: z.string(),
-        missing: z.array(z.strictObject({ name: z.string(), message: z.string() })),
-      }),
-    ),
-  },
+export const healthRoutes: readonly Route[] = [
+  route(
+    {
+      id: "getHealth",
+      method: "get",
+      path: "/health",
+      tag: "runtime",
+      summary: "Check whether the runtime is ready",
+      description:
+        "Needs no authentication. `missing` lists what the runtime serves without: what is not there, what does not work, and what to add.",
+      open: true,
+      answers: ok(
+        "The declared agents exist, and tools can run.",
+        z.strictObject({
+          status: z.literal("ok"),
+          version: z.string(),
+          missing: z.array(z.strictObject({ name: z.string(), message: z.string() })),
+        }),
+      ),
+    },
+    async (_, { seed, missing }) => {
+      await ready(seed);
+      return json({ status: "ok", version: VERSION, missing: missing() });
+    },
+  ),
 ];
-
-export function healthRoutes(app: HttpRoutes): void {
-  app.get("/health", async ({ var: { seed, missing } }) => {
-    await ready(seed);
-    return json({ status: "ok", version: VERSION, missing: missing() });
-  });
-}

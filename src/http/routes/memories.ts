@@ -5,36 +5,42 @@
  * MEMHTTP-2  A batch is written as a whole, or not at all.
  * MEMHTTP-3  A search over several agents has the results of those that answer in time, and names the others.
  */
-import type { Context } from "hono";
+
 import { z } from "zod";
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { AgentsSearchResult, MemorySearchResult, MemoryWriter } from "../../protocol/memory.ts";
+import { ids } from "../../protocol/scalars.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pathParams } from "../base/query.ts";
+import type { HttpEnv } from "../base/context.ts";
 import { empty, json, page } from "../base/respond.ts";
 import {
-  agentsSearchOptions,
+  agentsSearchResult,
+  memories,
+  memory,
+  memoryId,
+  memoryStatus,
+  memoryWhy,
+  searchResult,
+} from "../openapi/memory-views.ts";
+import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
+import {
+  agentsSearchParams,
   changeSchema,
   checkedSizes,
+  filterOf,
   inputsOf,
-  listOptions,
+  listParams,
+  queryOf,
   querySchema,
-  searchOptions,
+  searchParams,
+  writeHeaders,
+  writeSchema,
 } from "./memory-bodies.ts";
-import {
-  agentParams,
-  MEMORIES,
-  MEMORY,
-  memoryParams,
-  SEARCH,
-  SEARCH_AGENTS,
-  STATUS,
-} from "./memory-operations.ts";
 
 /** Milliseconds in which an agent of a search over several must answer. */
 const SEARCH_PART_MS = 10_000;
@@ -42,79 +48,242 @@ const SEARCH_PART_MS = 10_000;
 /** Results of a search over several agents whose query has no limit. */
 const DEFAULT_RESULTS = 10;
 
-export function memoryRoutes(app: HttpRoutes): void {
-  app.get(SEARCH_AGENTS, async ({ req, var: { principal, actors, clock } }) => {
-    requireAll(principal, "search the memories of several agents");
-    const { agents, query } = agentsSearchOptions(req.queries());
-    const search = async (id: string) => {
-      const agent = await actors.agent(principal.tenant, id);
-      return unwrap(await agent.searchMemories({ principal }, query));
-    };
-    return json(await searchAgents(clock, agents, search, query.limit));
-  });
+const AGENT = "/api/agents/:id";
+const MEMORIES = `${AGENT}/memories` as const;
+const SEARCH = `${MEMORIES}/search` as const;
+const MEMORY = `${MEMORIES}/:memoryId` as const;
+const STATUS = `${AGENT}/memory` as const;
+const SEARCH_AGENTS = "/api/memories/search";
 
-  app.post(MEMORIES, async (context) => {
-    requireAll(context.var.principal, "write memories");
-    const { id, agent, writer } = await agentOf(context);
-    const body = await readBody(context, z.unknown());
-    const { inputs, isBatch } = inputsOf(body, context.req.header("idempotency-key"));
-    const written = unwrap(await agent.writeMemories(writer, inputs));
-    const [memory] = written;
-    if (isBatch || memory === undefined) return json({ memories: written }, 201);
-    return json(memory, 201, `/api/agents/${id}/memories/${memory.id}`);
-  });
+const agentParams = z.object({ id: ids.agent });
+const memoryParams = agentParams.extend({ memoryId });
 
-  app.get(MEMORIES, async (context) => {
-    const { agent, writer } = await agentOf(context);
-    const options = listOptions(context.req.queries());
-    return page("memories", unwrap(await agent.listMemories(writer.reader, options)));
-  });
+const WHOSE =
+  "Authors, operators and administrators see all memories of the agent, a member those whose subject is that member.";
 
-  app.get(SEARCH, async (context) => {
-    const { agent, writer } = await agentOf(context);
-    const query = searchOptions(context.req.queries());
-    return json(unwrap(await agent.searchMemories(writer.reader, query)));
-  });
-
-  app.post(SEARCH, async (context) => {
-    const { agent, writer } = await agentOf(context);
-    const query = await readBody(context, querySchema);
-    return json(unwrap(await agent.searchMemories(writer.reader, query)));
-  });
-
-  app.get(MEMORY, async (context) => {
-    const { agent, writer, memoryId } = await memoryOf(context);
-    return json(unwrap(await agent.readMemory(writer.reader, memoryId)));
-  });
-
-  app.patch(MEMORY, async (context) => {
-    const { agent, writer, memoryId } = await memoryOf(context);
-    const change = checkedSizes(await readBody(context, changeSchema));
-    return json(unwrap(await agent.updateMemory(writer, memoryId, change)));
-  });
-
-  app.delete(MEMORY, async (context) => {
-    const { agent, writer, memoryId } = await memoryOf(context);
-    unwrap(await agent.deleteMemory(writer, memoryId));
-    return empty();
-  });
-
-  app.post(`${MEMORY}/archive`, async (context) => {
-    const { agent, writer, memoryId } = await memoryOf(context);
-    return json(unwrap(await agent.archiveMemory(writer, memoryId)));
-  });
-
-  app.get(`${MEMORY}/why`, async (context) => {
-    const { agent, writer, memoryId } = await memoryOf(context);
-    return json(unwrap(await agent.whyMemory(writer.reader, memoryId)));
-  });
-
-  app.get(STATUS, async (context) => {
-    requireAll(context.var.principal, "read the state of an agent's memory");
-    const { agent } = await agentOf(context);
-    return json(unwrap(await agent.memoryStatus()));
-  });
-}
+export const memoryRoutes: readonly Route[] = [
+  route(
+    {
+      id: "writeMemories",
+      method: "post",
+      path: MEMORIES,
+      tag: "memories",
+      summary: "Write a memory, or up to 100",
+      description:
+        "For authors, operators and administrators. Searches find it when the answer is there. `{memories: […]}` writes all or none, and answers `{memories}`, without `Location`.",
+      params: agentParams,
+      headers: writeHeaders,
+      body: writeSchema,
+      answers: [
+        {
+          status: 201,
+          description: "The memory, as a list would show it; of a batch `{memories}`, in their order.",
+          body: z.union([memory, memories]),
+        },
+      ],
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+      reads: z.unknown(),
+      permit: ({ principal }) => requireAll(principal, "write memories"),
+    },
+    async ({ params, body }, ports, { req }) => {
+      const { inputs, isBatch } = inputsOf(body, req.header("idempotency-key"));
+      const agent = await agentOf(ports, params);
+      const written = unwrap(await agent.writeMemories(writerOf(ports.principal), inputs));
+      const [memory] = written;
+      if (isBatch || memory === undefined) return json({ memories: written }, 201);
+      return json(memory, 201, `/api/agents/${params.id}/memories/${memory.id}`);
+    },
+  ),
+  route(
+    {
+      id: "listMemories",
+      method: "get",
+      path: MEMORIES,
+      tag: "memories",
+      summary: "List memories",
+      description: WHOSE,
+      params: agentParams,
+      query: listParams,
+      answers: onePage("memories", memory),
+      errors: ["INVALID_INPUT", "NOT_FOUND"],
+      repeats: true,
+    },
+    async ({ params, query: { state, limit, cursor, order, ...filter } }, ports) => {
+      const agent = await agentOf(ports, params);
+      const options = { ...defined({ state, limit, cursor, order }), ...filterOf(filter) };
+      return page("memories", unwrap(await agent.listMemories({ principal: ports.principal }, options)));
+    },
+  ),
+  route(
+    {
+      id: "searchMemories",
+      method: "get",
+      path: SEARCH,
+      tag: "memories",
+      summary: "Search memories",
+      description: `Finds current memories by meaning and by words, the best first, and explains the place of each; a member gets no parts of scores. ${WHOSE}`,
+      params: agentParams,
+      query: searchParams,
+      answers: ok("The results.", searchResult),
+      errors: ["INVALID_INPUT", "NOT_FOUND"],
+      repeats: true,
+    },
+    async ({ params, query }, ports) => {
+      const agent = await agentOf(ports, params);
+      return json(unwrap(await agent.searchMemories({ principal: ports.principal }, queryOf(query))));
+    },
+  ),
+  route(
+    {
+      id: "searchMemoriesByBody",
+      method: "post",
+      path: SEARCH,
+      tag: "memories",
+      summary: "Search memories, with weights or a long query",
+      description: "As the `GET`. The weights replace those of the agent's persona. Changes nothing.",
+      params: agentParams,
+      body: querySchema,
+      answers: ok("The results.", searchResult),
+      errors: [...BODY_ERRORS, "NOT_FOUND"],
+    },
+    async ({ params, body }, ports) => {
+      const agent = await agentOf(ports, params);
+      return json(unwrap(await agent.searchMemories({ principal: ports.principal }, body)));
+    },
+  ),
+  route(
+    {
+      id: "searchMemoriesOfAgents",
+      method: "get",
+      path: SEARCH_AGENTS,
+      tag: "memories",
+      summary: "Search the memories of several agents",
+      description:
+        "For authors, operators and administrators. Asks up to 20 agents at once. An agent that does not answer, or does not exist, is in `failed`, and the others answer.",
+      query: agentsSearchParams,
+      answers: ok("The results of all of them, by relevance.", agentsSearchResult),
+      errors: ["INVALID_INPUT", "FORBIDDEN"],
+      repeats: true,
+      permit: ({ principal }) => requireAll(principal, "search the memories of several agents"),
+    },
+    async ({ query: { agents, ...given } }, { principal, actors, clock }) => {
+      const query = queryOf(given);
+      const search = async (id: string) => {
+        const agent = await actors.agent(principal.tenant, id);
+        return unwrap(await agent.searchMemories({ principal }, query));
+      };
+      return json(await searchAgents(clock, agents, search, query.limit));
+    },
+  ),
+  route(
+    {
+      id: "getMemory",
+      method: "get",
+      path: MEMORY,
+      tag: "memories",
+      summary: "Read a memory",
+      description: "Returns all of its text.",
+      params: memoryParams,
+      answers: ok("The memory.", memory),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) => {
+      const agent = await agentOf(ports, params);
+      return json(unwrap(await agent.readMemory({ principal: ports.principal }, params.memoryId)));
+    },
+  ),
+  route(
+    {
+      id: "changeMemory",
+      method: "patch",
+      path: MEMORY,
+      tag: "memories",
+      summary: "Change a memory",
+      description:
+        "Absent fields stay; `null` removes. What it was before stays in its log. A member changes memories whose subject is that member, but not their `session` and `sequence`.",
+      params: memoryParams,
+      body: changeSchema,
+      answers: ok("The memory.", memory),
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params, body }, ports) => {
+      const change = checkedSizes(body);
+      const agent = await agentOf(ports, params);
+      return json(unwrap(await agent.updateMemory(writerOf(ports.principal), params.memoryId, change)));
+    },
+  ),
+  route(
+    {
+      id: "deleteMemory",
+      method: "delete",
+      path: MEMORY,
+      tag: "memories",
+      summary: "Erase a memory",
+      description:
+        "Erases the memory and its log. It is gone for readers and searches at once; copies in D1, R2 and Vectorize follow. A member erases memories whose subject is that member.",
+      params: memoryParams,
+      answers: [{ status: 204, description: "The memory is gone." }],
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+    },
+    async ({ params }, ports) => {
+      const agent = await agentOf(ports, params);
+      unwrap(await agent.deleteMemory(writerOf(ports.principal), params.memoryId));
+      return empty();
+    },
+  ),
+  route(
+    {
+      id: "archiveMemory",
+      method: "post",
+      path: `${MEMORY}/archive`,
+      tag: "memories",
+      summary: "Archive a memory",
+      description:
+        "Moves its text to the archive and out of search. It can still be read. To archive it again changes nothing.",
+      params: memoryParams,
+      answers: ok("The memory.", memory),
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params }, ports) => {
+      const agent = await agentOf(ports, params);
+      return json(unwrap(await agent.archiveMemory(writerOf(ports.principal), params.memoryId)));
+    },
+  ),
+  route(
+    {
+      id: "whyMemory",
+      method: "get",
+      path: `${MEMORY}/why`,
+      tag: "memories",
+      summary: "Explain a memory",
+      description:
+        "The turns that it comes from, the memories that it was made of, and the log of its changes.",
+      params: memoryParams,
+      answers: ok("The memory with its origin.", memoryWhy),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) => {
+      const agent = await agentOf(ports, params);
+      return json(unwrap(await agent.whyMemory({ principal: ports.principal }, params.memoryId)));
+    },
+  ),
+  route(
+    {
+      id: "getMemoryStatus",
+      method: "get",
+      path: STATUS,
+      tag: "memories",
+      summary: "Read the state of an agent's memory",
+      description:
+        "For authors, operators and administrators. How many memories there are, and what the stores around the agent do not have yet.",
+      params: agentParams,
+      answers: ok("The state.", memoryStatus),
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+      permit: ({ principal }) => requireAll(principal, "read the state of an agent's memory"),
+    },
+    async ({ params }, ports) => json(unwrap(await (await agentOf(ports, params)).memoryStatus())),
+  ),
+];
 
 /** Asks agents at once, and merges their results by relevance (MEMHTTP-3). */
 async function searchAgents(
@@ -149,23 +318,13 @@ async function searchAgents(
   };
 }
 
-/** Returns the agent of the path, and the principal's rights. Throws `NOT_FOUND` for an id that cannot exist. */
-async function agentOf({
-  req,
-  var: { principal, actors },
-}: Context<HttpEnv>): Promise<{ id: string; agent: AgentApi; writer: MemoryWriter }> {
-  const { id } = pathParams(agentParams, req);
-  const writer: MemoryWriter = {
-    reader: { principal },
-    author: { kind: "principal", subject: principal.subject },
-  };
-  return { id, agent: await actors.agent(principal.tenant, id), writer };
+/** Returns the agent of the path. */
+function agentOf({ principal, actors }: HttpEnv["Variables"], { id }: { id: string }): Promise<AgentApi> {
+  return actors.agent(principal.tenant, id);
 }
 
-/** As `agentOf`, with the memory's id. */
-async function memoryOf(context: Context<HttpEnv>) {
-  const { memoryId } = pathParams(memoryParams, context.req);
-  return { ...(await agentOf(context)), memoryId };
+function writerOf(principal: Principal): MemoryWriter {
+  return { reader: { principal }, author: { kind: "principal", subject: principal.subject } };
 }
 
 /** Throws `FORBIDDEN` for a principal who does not see the memories of all users. */

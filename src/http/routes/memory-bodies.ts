@@ -18,7 +18,7 @@ import {
 import { defined } from "../../shared/defined.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject } from "../../shared/json.ts";
-import { CURSOR_RULE, type PageOptions } from "../../shared/page.ts";
+import { CURSOR_RULE } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { pageSchema } from "../base/query.ts";
 
@@ -250,25 +250,6 @@ export const agentsSearchParams = searchParams.extend({
     .meta({ description: `Ids of 1 to ${MAX_AGENTS} agents, separated by commas.`, example: "guide,clerk" }),
 });
 
-type Queries = Record<string, string[]>;
-
-/** Reads the query of a list. Throws `INVALID_INPUT`. */
-export function listOptions(queries: Queries): PageOptions & MemoryFilter {
-  const { state, limit, cursor, order, ...filter } = validate(listParams, paramsOf(queries));
-  return { ...defined({ state, limit, cursor, order }), ...filterOf(filter) };
-}
-
-/** Reads the query of a search. Throws `INVALID_INPUT`. */
-export function searchOptions(queries: Queries): MemoryQuery {
-  return queryOf(validate(searchParams, paramsOf(queries)));
-}
-
-/** Reads the query of a search over several agents. Throws `INVALID_INPUT`. */
-export function agentsSearchOptions(queries: Queries): { agents: string[]; query: MemoryQuery } {
-  const { agents, ...search } = validate(agentsSearchParams, paramsOf(queries));
-  return { agents, query: queryOf(search) };
-}
-
 /**
  * Returns the memories of the body of a write, and whether it is a batch. A key of the header counts for those without a key of their own.
  * Throws `INVALID_INPUT`, and `TOO_LARGE` for a text or metadata beyond the limits.
@@ -301,20 +282,20 @@ const keySchema = z
   .min(1)
   .max(MAX_NAME_LENGTH - 10);
 
-function queryOf({ q, limit, minRelevance, now, ...filter }: z.output<typeof searchParams>): MemoryQuery {
+/** Returns the query of a search from its parameters. */
+export function queryOf({
+  q,
+  limit,
+  minRelevance,
+  now,
+  ...filter
+}: z.output<typeof searchParams>): MemoryQuery {
   return { query: q, ...defined({ limit, minRelevance, now }), ...filterOf(filter) };
 }
 
 type FilterParams = { [Name in keyof typeof filterParams]?: z.output<(typeof filterParams)[Name]> };
 
-function filterOf({ userId, conversationId, ...filter }: FilterParams): Omit<MemoryFilter, "state"> {
+export function filterOf({ userId, conversationId, ...filter }: FilterParams): Omit<MemoryFilter, "state"> {
   const subject = defined({ userId, conversationId });
   return { ...defined(filter), ...(Object.keys(subject).length > 0 && { subject }) };
-}
-
-/** Returns the parameters of a query: one that stands there several times is a list. */
-function paramsOf(queries: Queries): Record<string, string | string[]> {
-  return Object.fromEntries(
-    Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? (values[0] ?? "") : values]),
-  );
 }

@@ -1,4 +1,5 @@
 /** `/api/runs`: starts runs of workflows, lists, reads, cancels and retries them. */
+
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
@@ -14,14 +15,13 @@ import { unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import { validate } from "../../shared/validation.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
-import { readBody, readOptionalBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import type { HttpEnv } from "../base/context.ts";
 import { problemOf } from "../base/problem.ts";
-import { pageOptions, pageSchema, pathParams, positionSchema, streamPosition } from "../base/query.ts";
+import { pageSchema, pathParams, positionSchema, streamPosition } from "../base/query.ts";
 import { events, json, nothingNamed, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { type Route, rawRoute, route } from "../openapi/route.ts";
 import { run, runEntry, runEvent, runSummary, runWorkflow } from "../openapi/run-views.ts";
 import { stopSchema } from "./conversations.ts";
 import { acksSchema } from "./sockets.ts";
@@ -67,197 +67,189 @@ export const runParams = z.object({ id: runId });
 const gateParams = runParams.extend({ operationId: ids.operation });
 const answerSchema = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
 
-export const runOperations: readonly ApiOperation[] = [
-  {
-    id: "startRun",
-    method: "post",
-    path: RUNS,
-    tag: "runs",
-    summary: "Start a run of a workflow",
-    description:
-      "The run keeps the versions of everything that it uses. It goes on by itself; read it, or follow its journal.",
-    body: startSchema.meta({
-      example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
-    }),
-    answers: [{ status: 201, description: "The run.", body: run, location: true }],
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
-  },
-  {
-    id: "listRuns",
-    method: "get",
-    path: RUNS,
-    tag: "runs",
-    summary: "List runs",
-    description:
-      "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view.",
-    query: listQuery,
-    answers: onePage("runs", runSummary),
-    errors: ["INVALID_INPUT"],
-  },
-  {
-    id: "getRun",
-    method: "get",
-    path: RUN,
-    tag: "runs",
-    summary: "Read a run",
-    params: runParams,
-    answers: ok("The run.", run),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "cancelRun",
-    method: "post",
-    path: `${RUN}/cancel`,
-    tag: "runs",
-    summary: "Cancel a run",
-    description:
-      "What works in it is stopped, and nothing else begins. Cancelling it again changes nothing. A run that has ended otherwise is a `CONFLICT`. The body may be absent.",
-    params: runParams,
-    body: stopSchema,
-    optionalBody: true,
-    answers: ok("The run is cancelled.", run),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
-  },
-  {
-    id: "retryRun",
-    method: "post",
-    path: `${RUN}/retry`,
-    tag: "runs",
-    summary: "Retry a failed run",
-    description:
-      "The run goes on: what failed, or was cancelled by the failure, begins again, and what completed is not repeated. A run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already is a `CONFLICT`. Where an effect may happen twice the answer is `OUTCOME_UNKNOWN`, unless the body says `repeatOnce`. The body may be absent.",
-    params: runParams,
-    body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
-    optionalBody: true,
-    answers: ok("The run goes on.", run),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],
-  },
-  {
-    id: "answerGate",
-    method: "post",
-    path: GATE,
-    tag: "runs",
-    summary: "Answer the question of a gate",
-    description:
-      "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. The same answer again changes nothing.",
-    params: gateParams,
-    body: answerSchema.meta({ example: { answer: { approved: true } } }),
-    answers: ok("The run continues. The answer has no contents for a person who may not read the run.", run),
-    errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
-  },
-  {
-    id: "listRunEntries",
-    method: "get",
-    path: `${RUN}/journal`,
-    tag: "runs",
-    summary: "Read the journal of a run",
-    description:
-      "What each token did, in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
-    params: runParams,
-    query: pageSchema.omit({ order: true }),
-    answers: onePage("entries", runEntry),
-    errors: ["NOT_FOUND", "INVALID_INPUT"],
-  },
-  {
-    id: "getRunWorkflow",
-    method: "get",
-    path: `${RUN}/workflow`,
-    tag: "runs",
-    summary: "Read the workflow of a run",
-    description: "The version that the run keeps. It never changes, so read it once.",
-    params: runParams,
-    answers: ok("The workflow.", runWorkflow),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "followRun",
-    method: "get",
-    path: `${RUN}/events`,
-    tag: "runs",
-    summary: "Follow a run as server-sent events, or over a WebSocket",
-    description:
-      "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON; it is closed with 1000 behind the last one. Its client may send `ping`, which is answered with `pong`, and `ack`.",
-    params: runParams,
-    query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
-    headers: z.object({
-      "Last-Event-ID": positionSchema
-        .optional()
-        .meta({ description: "As `from`. Has precedence over `from`." }),
-    }),
-    answers: [
-      { status: 101, description: "The connection is a WebSocket." },
-      { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
-      { status: 204, description: "The run is over, and no entry follows `from`." },
-    ],
-    errors: ["FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
-  },
+export const runRoutes: readonly Route[] = [
+  route(
+    {
+      id: "startRun",
+      method: "post",
+      path: RUNS,
+      tag: "runs",
+      summary: "Start a run of a workflow",
+      description:
+        "The run keeps the versions of everything that it uses. It goes on by itself; read it, or follow its journal.",
+      body: startSchema.meta({
+        example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
+      }),
+      answers: [{ status: 201, description: "The run.", body: run, location: true }],
+      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+    },
+    async ({ body: { jurisdiction, locationHint, ...input } }, { principal, actors, location }, { req }) => {
+      const policy = location(principal.tenant);
+      const id = inJurisdiction(
+        await runIdOf(principal, input.idempotencyKey),
+        jurisdiction ?? policy.jurisdiction,
+      );
+      checkNew(id, policy, "/jurisdiction");
+      const coordinator = await actors.coordinator(principal.tenant, id, locationHint ?? policy.locationHint);
+      const request = { id, ...input, ...defined({ traceparent: req.header("traceparent") }) };
+      return json(unwrap(await coordinator.start(principal, request)), 201, `${RUNS}/${id}`);
+    },
+  ),
+  route(
+    {
+      id: "listRuns",
+      method: "get",
+      path: RUNS,
+      tag: "runs",
+      summary: "List runs",
+      description:
+        "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view.",
+      query: listQuery,
+      answers: onePage("runs", runSummary),
+      errors: ["INVALID_INPUT"],
+    },
+    async ({ query: { workflow, ...query } }, { principal, directory }) => {
+      const filter = defined({ workflow: workflow === undefined ? undefined : parseReference(workflow) });
+      return page("runs", await directory().runs(principal, { ...query, ...filter }));
+    },
+  ),
+  route(
+    {
+      id: "getRun",
+      method: "get",
+      path: RUN,
+      tag: "runs",
+      summary: "Read a run",
+      params: runParams,
+      answers: ok("The run.", run),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) => json(unwrap(await (await runOf(ports, params)).status(ports.principal))),
+  ),
+  route(
+    {
+      id: "cancelRun",
+      method: "post",
+      path: `${RUN}/cancel`,
+      tag: "runs",
+      summary: "Cancel a run",
+      description:
+        "What works in it is stopped, and nothing else begins. Cancelling it again changes nothing. A run that has ended otherwise is a `CONFLICT`. The body may be absent.",
+      params: runParams,
+      body: stopSchema,
+      optionalBody: true,
+      answers: ok("The run is cancelled.", run),
+      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await runOf(ports, params)).cancel(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "retryRun",
+      method: "post",
+      path: `${RUN}/retry`,
+      tag: "runs",
+      summary: "Retry a failed run",
+      description:
+        "The run goes on: what failed, or was cancelled by the failure, begins again, and what completed is not repeated. A run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already is a `CONFLICT`. Where an effect may happen twice the answer is `OUTCOME_UNKNOWN`, unless the body says `repeatOnce`. The body may be absent.",
+      params: runParams,
+      body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
+      optionalBody: true,
+      answers: ok("The run goes on.", run),
+      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await runOf(ports, params)).retryRun(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "answerGate",
+      method: "post",
+      path: GATE,
+      tag: "runs",
+      summary: "Answer the question of a gate",
+      description:
+        "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. The same answer again changes nothing.",
+      params: gateParams,
+      body: answerSchema.meta({ example: { answer: { approved: true } } }),
+      answers: ok(
+        "The run continues. The answer has no contents for a person who may not read the run.",
+        run,
+      ),
+      errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params, body: { answer } }, ports) => {
+      const coordinator = await runOf(ports, params);
+      return json(unwrap(await coordinator.submitHumanInput(ports.principal, params.operationId, answer)));
+    },
+  ),
+  route(
+    {
+      id: "listRunEntries",
+      method: "get",
+      path: `${RUN}/journal`,
+      tag: "runs",
+      summary: "Read the journal of a run",
+      description:
+        "What each token did, in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
+      params: runParams,
+      query: pageSchema.omit({ order: true }),
+      answers: onePage("entries", runEntry),
+      errors: ["NOT_FOUND", "INVALID_INPUT"],
+    },
+    async ({ params, query }, ports) =>
+      page("entries", unwrap(await (await runOf(ports, params)).journal(ports.principal, query))),
+  ),
+  route(
+    {
+      id: "getRunWorkflow",
+      method: "get",
+      path: `${RUN}/workflow`,
+      tag: "runs",
+      summary: "Read the workflow of a run",
+      description: "The version that the run keeps. It never changes, so read it once.",
+      params: runParams,
+      answers: ok("The workflow.", runWorkflow),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) => json(unwrap(await (await runOf(ports, params)).workflow(ports.principal))),
+  ),
+  rawRoute(
+    {
+      id: "followRun",
+      method: "get",
+      path: `${RUN}/events`,
+      tag: "runs",
+      summary: "Follow a run as server-sent events, or over a WebSocket",
+      description:
+        "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON; it is closed with 1000 behind the last one. Its client may send `ping`, which is answered with `pong`, and `ack`.",
+      params: runParams,
+      query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
+      headers: z.object({
+        "Last-Event-ID": positionSchema
+          .optional()
+          .meta({ description: "As `from`. Has precedence over `from`." }),
+      }),
+      answers: [
+        { status: 101, description: "The connection is a WebSocket." },
+        { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
+        { status: 204, description: "The run is over, and no entry follows `from`." },
+      ],
+      errors: ["FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
+    },
+    async (context) => {
+      const { req, var: ports } = context;
+      if (isUpgrade(req.raw)) return connect(context);
+      const from = streamPosition(req.query("from"), req.header("last-event-id"));
+      const coordinator = await runOf(ports, pathParams(runParams, req));
+      if (req.method === "HEAD") unwrap(await coordinator.status(ports.principal));
+      return events(context, async () =>
+        unwrap(await coordinator.follow(ports.principal, defined({ from }))),
+      );
+    },
+  ),
 ];
-
-export function runRoutes(app: HttpRoutes): void {
-  app.post(RUNS, async (context) => {
-    const { principal, actors, location } = context.var;
-    const { jurisdiction, locationHint, ...input } = await readBody(context, startSchema);
-    const policy = location(principal.tenant);
-    const id = inJurisdiction(
-      await runIdOf(principal, input.idempotencyKey),
-      jurisdiction ?? policy.jurisdiction,
-    );
-    checkNew(id, policy, "/jurisdiction");
-    const coordinator = await actors.coordinator(principal.tenant, id, locationHint ?? policy.locationHint);
-    const traceparent = context.req.header("traceparent");
-    const request = { id, ...input, ...defined({ traceparent }) };
-    return json(unwrap(await coordinator.start(principal, request)), 201, `${RUNS}/${id}`);
-  });
-
-  app.get(RUNS, async ({ req, var: { principal, directory } }) => {
-    const { workflow, ...query } = validate(listQuery, req.query());
-    const filter = defined({ workflow: workflow === undefined ? undefined : parseReference(workflow) });
-    return page("runs", await directory().runs(principal, { ...query, ...filter }));
-  });
-
-  app.get(RUN, async (context) => json(unwrap(await (await runOf(context)).status(context.var.principal))));
-
-  app.post(`${RUN}/cancel`, async (context) => {
-    const { reason } = await readOptionalBody(context, stopSchema);
-    const coordinator = await runOf(context);
-    return json(unwrap(await coordinator.cancel(context.var.principal, defined({ reason }))));
-  });
-
-  app.post(`${RUN}/retry`, async (context) => {
-    const options = await readOptionalBody(context, retrySchema);
-    const coordinator = await runOf(context);
-    return json(unwrap(await coordinator.retryRun(context.var.principal, options)));
-  });
-
-  app.post(GATE, async (context) => {
-    const { operationId } = pathParams(gateParams, context.req);
-    const { answer } = await readBody(context, answerSchema);
-    const coordinator = await runOf(context);
-    return json(unwrap(await coordinator.submitHumanInput(context.var.principal, operationId, answer)));
-  });
-
-  app.get(`${RUN}/journal`, async (context) => {
-    const coordinator = await runOf(context);
-    return page(
-      "entries",
-      unwrap(await coordinator.journal(context.var.principal, pageOptions(context.req.query()))),
-    );
-  });
-
-  app.get(`${RUN}/workflow`, async (context) => {
-    const coordinator = await runOf(context);
-    return json(unwrap(await coordinator.workflow(context.var.principal)));
-  });
-
-  app.get(`${RUN}/events`, async (context) => {
-    const { principal } = context.var;
-    if (isUpgrade(context.req.raw)) return connect(context);
-    const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
-    const coordinator = await runOf(context);
-    if (context.req.method === "HEAD") unwrap(await coordinator.status(principal));
-    return events(context, async () => unwrap(await coordinator.follow(principal, defined({ from }))));
-  });
-}
 
 /** Passes an upgrade to the actor of the run (DOOR-1). */
 async function connect({ req, var: { principal, actors } }: Context<HttpEnv>): Promise<Response> {
@@ -272,10 +264,11 @@ async function connect({ req, var: { principal, actors } }: Context<HttpEnv>): P
   return withProtocol(req.raw, response);
 }
 
-/** Returns the actor of the run in the path. Throws `NOT_FOUND` for an id that cannot exist. */
-export async function runOf(context: Context<HttpEnv>): Promise<CoordinatorApi> {
-  const { principal, actors } = context.var;
-  const { id } = pathParams(runParams, context.req);
+/** Returns the actor of the run in the path. */
+export function runOf(
+  { principal, actors }: HttpEnv["Variables"],
+  { id }: { id: string },
+): Promise<CoordinatorApi> {
   return actors.coordinator(principal.tenant, id);
 }
 

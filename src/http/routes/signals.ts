@@ -1,13 +1,13 @@
 /** `POST /api/conversations/:id/signals`: takes signals in their envelopes, one or a batch. */
+
 import { z } from "zod";
 import { EXTERNAL_TYPES } from "../../protocol/signals.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { BODY_ERRORS } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { acceptedSignal, signalResults } from "../openapi/signal-views.ts";
-import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
 const SIGNALS = `${CONVERSATION}/signals` as const;
 
@@ -39,46 +39,45 @@ const EXAMPLE = {
   meta: { correlation_id: "order-4711" },
 };
 
-export const signalOperations: readonly ApiOperation[] = [
-  {
-    id: "sendSignals",
-    method: "post",
-    path: SIGNALS,
-    tag: "conversations",
-    summary: "Send a signal, or a batch of them",
-    description:
-      "A message, a stop or a resume in an envelope. Of a batch each signal has a result of its own, in order: one that is refused stops no other. A message that cannot begin its turn yet is `queued`, and begins when those before it have; stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
-    params: conversationParams,
-    body: z
-      .union([envelope, z.array(z.unknown()).meta({ description: "Signals; each is checked for itself." })])
-      .meta({ example: EXAMPLE }),
-    answers: [
-      { status: 202, description: "The signal is accepted.", body: acceptedSignal },
-      { status: 200, description: "The results of a batch.", body: signalResults },
-    ],
-    errors: [
-      ...BODY_ERRORS,
-      "INVALID_SIGNAL",
-      "FORBIDDEN",
-      "NOT_FOUND",
-      "CONFLICT",
-      "IDEMPOTENCY_CONFLICT",
-      "CONVERSATION_CLOSED",
-      "NOT_CANCELLED",
-      "RATE_LIMITED",
-      "QUEUE_OVERFLOW",
-    ],
-  },
+export const signalRoutes: readonly Route[] = [
+  route(
+    {
+      id: "sendSignals",
+      method: "post",
+      path: SIGNALS,
+      tag: "conversations",
+      summary: "Send a signal, or a batch of them",
+      description:
+        "A message, a stop or a resume in an envelope. Of a batch each signal has a result of its own, in order: one that is refused stops no other. A message that cannot begin its turn yet is `queued`, and begins when those before it have; stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
+      params: conversationParams,
+      body: z
+        .union([envelope, z.array(z.unknown()).meta({ description: "Signals; each is checked for itself." })])
+        .meta({ example: EXAMPLE }),
+      reads: z.unknown(),
+      answers: [
+        { status: 202, description: "The signal is accepted.", body: acceptedSignal },
+        { status: 200, description: "The results of a batch.", body: signalResults },
+      ],
+      errors: [
+        ...BODY_ERRORS,
+        "INVALID_SIGNAL",
+        "FORBIDDEN",
+        "NOT_FOUND",
+        "CONFLICT",
+        "IDEMPOTENCY_CONFLICT",
+        "CONVERSATION_CLOSED",
+        "NOT_CANCELLED",
+        "RATE_LIMITED",
+        "QUEUE_OVERFLOW",
+      ],
+    },
+    async ({ params, body }, ports) => {
+      const conversation = await findConversation(ports, params.id);
+      const results = unwrap(await conversation.ingest(ports.principal, body));
+      if (Array.isArray(body)) return json({ results });
+      const [result] = results;
+      if (result === undefined) throw new Error("The conversation must answer every signal.");
+      return json(unwrap(result), 202);
+    },
+  ),
 ];
-
-export function signalRoutes(app: HttpRoutes): void {
-  app.post(SIGNALS, async (context) => {
-    const conversation = await conversationOf(context);
-    const body = await readBody(context, z.unknown());
-    const results = unwrap(await conversation.ingest(context.var.principal, body));
-    if (Array.isArray(body)) return json({ results });
-    const [result] = results;
-    if (result === undefined) throw new Error("The conversation must answer every signal.");
-    return json(unwrap(result), 202);
-  });
-}

@@ -15,11 +15,11 @@ import { type Entrance, entranceRequest } from "../../protocol/upgrade-request.t
 import { defined } from "../../shared/defined.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import type { HttpEnv } from "../base/context.ts";
 import { problem, problemOf } from "../base/problem.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { nothingNamed } from "../base/respond.ts";
-import type { ApiOperation } from "../openapi/operation.ts";
+import { type Route, rawRoute } from "../openapi/route.ts";
 import { conversationParams } from "./conversations.ts";
 
 export const acksSchema = z.literal("1").meta({
@@ -35,28 +35,29 @@ const described = {
   errors: ["UPGRADE_REQUIRED", "FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
 } as const;
 
-export const socketOperations: readonly ApiOperation[] = [
-  {
-    ...described,
-    id: "connect",
-    path: "/conversations/:id",
-    summary: "Follow and talk over a WebSocket",
-    description:
-      "The server sends the frames (`Frame`) of the event stream; the client sends `ClientFrame`s. The answer to an invalid one is an `error` frame, and nothing changes.",
-  },
-  {
-    ...described,
-    id: "connectSdk",
-    path: "/agents/conversation/:id",
-    summary: "The same for clients of the Agents SDK",
-    description: "Messages of the SDK may precede the first frame.",
-  },
+export const socketRoutes: readonly Route[] = [
+  rawRoute(
+    {
+      ...described,
+      id: "connect",
+      path: "/conversations/:id",
+      summary: "Follow and talk over a WebSocket",
+      description:
+        "The server sends the frames (`Frame`) of the event stream; the client sends `ClientFrame`s. The answer to an invalid one is an `error` frame, and nothing changes.",
+    },
+    (context) => connect(context, "plain"),
+  ),
+  rawRoute(
+    {
+      ...described,
+      id: "connectSdk",
+      path: "/agents/conversation/:id",
+      summary: "The same for clients of the Agents SDK",
+      description: "Messages of the SDK may precede the first frame.",
+    },
+    (context) => connect(context, "sdk"),
+  ),
 ];
-
-export function socketRoutes(app: HttpRoutes): void {
-  app.get("/conversations/:id", (context) => connect(context, "plain"));
-  app.get("/agents/conversation/:id", (context) => connect(context, "sdk"));
-}
 
 async function connect(context: Context<HttpEnv, "/:id">, entrance: Entrance): Promise<Response> {
   const {

@@ -9,17 +9,18 @@
  * TRACES-3  The trace of a run contains the turns of the agents that its nodes invited.
  * TRACES-4  Spans are ordered by their start. Of spans that start in the same millisecond, a parent precedes its children.
  */
+
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { InvitedTurns, SpanView, TracePart, TraceView } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pathParams } from "../base/query.ts";
+import type { HttpEnv } from "../base/context.ts";
 import { json } from "../base/respond.ts";
-import { type ApiOperation, ok } from "../openapi/operation.ts";
+import { ok } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { trace } from "../openapi/trace-views.ts";
-import { CONVERSATION, conversationOf, findConversation } from "./conversations.ts";
+import { CONVERSATION, findConversation } from "./conversations.ts";
 import { RUN, runOf, runParams } from "./runs.ts";
 import { turnParams } from "./turns.ts";
 
@@ -31,50 +32,46 @@ export const MAX_TRACE_CONVERSATIONS = 40;
 /** Time limit of each part, in milliseconds. */
 export const TRACE_PART_MS = 5_000;
 
-export const traceOperations: readonly ApiOperation[] = [
-  {
-    id: "getTrace",
-    method: "get",
-    path: TRACE,
-    tag: "turns",
-    summary: "Read the trace of a turn",
-    description:
-      "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
-    params: turnParams,
-    answers: ok("The trace.", trace),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "getRunTrace",
-    method: "get",
-    path: RUN_TRACE,
-    tag: "runs",
-    summary: "Read the trace of a run",
-    description:
-      "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
-    params: runParams,
-    answers: ok("The trace.", trace),
-    errors: ["NOT_FOUND"],
-  },
+export const traceRoutes: readonly Route[] = [
+  route(
+    {
+      id: "getTrace",
+      method: "get",
+      path: TRACE,
+      tag: "turns",
+      summary: "Read the trace of a turn",
+      description:
+        "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
+      params: turnParams,
+      answers: ok("The trace.", trace),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params: { id, turnId } }, ports) => {
+      const conversation = await findConversation(ports, id);
+      const first = unwrap(await conversation.traceTurn(ports.principal, turnId));
+      // The first part has the turns that its runs invited.
+      return json(await gatherTrace(ports.clock, first, (below) => partBelow(ports, below), id));
+    },
+  ),
+  route(
+    {
+      id: "getRunTrace",
+      method: "get",
+      path: RUN_TRACE,
+      tag: "runs",
+      summary: "Read the trace of a run",
+      description:
+        "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
+      params: runParams,
+      answers: ok("The trace.", trace),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) => {
+      const first = unwrap(await (await runOf(ports, params)).traceRun(ports.principal));
+      return json(await gatherTrace(ports.clock, first, (below) => partBelow(ports, below)));
+    },
+  ),
 ];
-
-export function traceRoutes(app: HttpRoutes): void {
-  app.get(TRACE, async (context) => {
-    const { turnId } = pathParams(turnParams, context.req);
-    const { principal, clock } = context.var;
-    const conversation = await conversationOf(context);
-    const first = unwrap(await conversation.traceTurn(principal, turnId));
-    // The first part has the turns that its runs invited.
-    const partOf = (below: Below) => partBelow(context.var, below);
-    return json(await gatherTrace(clock, first, partOf, context.req.param("id")));
-  });
-
-  app.get(RUN_TRACE, async (context) => {
-    const run = await runOf(context);
-    const first = unwrap(await run.traceRun(context.var.principal));
-    return json(await gatherTrace(context.var.clock, first, (below) => partBelow(context.var, below)));
-  });
-}
 
 /** A conversation or a run by its id, or the turns that a run invited. */
 type Below = string | InvitedTurns;

@@ -1,5 +1,5 @@
 /** `/api/triggers`: triggers of the tenant, which start runs and turns. Authors create and change them. */
-import type { Context } from "hono";
+
 import { ulid } from "ulid";
 import { z } from "zod";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
@@ -8,11 +8,11 @@ import { removeTrigger } from "../../protocol/trigger-hook.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import { mayAuthor } from "../../shared/principal.ts";
-import { readBody } from "../base/body.ts";
-import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
+import type { HttpEnv } from "../base/context.ts";
+import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { trigger, triggerId, triggerSummary, triggerWithSecret } from "../openapi/trigger-views.ts";
 
 const TRIGGERS = "/api/triggers";
@@ -33,122 +33,116 @@ const EXAMPLE = {
   starts: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
 };
 
-export const triggerOperations: readonly ApiOperation[] = [
-  {
-    id: "createTrigger",
-    method: "post",
-    path: TRIGGERS,
-    tag: "triggers",
-    summary: "Create a trigger",
-    description:
-      "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook; `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. The answer for a webhook has its `secret`, which is never shown again.",
-    body: createSchema.meta({ example: EXAMPLE }),
-    answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
-  },
-  {
-    id: "listTriggers",
-    method: "get",
-    path: TRIGGERS,
-    tag: "triggers",
-    summary: "List triggers",
-    description:
-      "Those that act as the caller; for operators and administrators all of the tenant. Each without its input or content, and without its times.",
-    query: pageSchema,
-    answers: onePage("triggers", triggerSummary),
-    errors: ["INVALID_INPUT"],
-  },
-  {
-    id: "getTrigger",
-    method: "get",
-    path: TRIGGER,
-    tag: "triggers",
-    summary: "Read a trigger",
-    description: "For the subject that it acts as, operators and administrators.",
-    params,
-    answers: ok("The trigger.", trigger),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "changeTrigger",
-    method: "patch",
-    path: TRIGGER,
-    tag: "triggers",
-    summary: "Change a trigger",
-    description:
-      "For authors and administrators. Give at least one field. The trigger acts as the caller from then on, unless the change only disables it. A webhook cannot become a time, nor a time a webhook. Enabled again, a trigger goes on with the next time from then.",
-    params,
-    body: changeSchema.meta({ example: { enabled: false } }),
-    answers: ok("The trigger.", trigger),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
-  },
-  {
-    id: "deleteTrigger",
-    method: "delete",
-    path: TRIGGER,
-    tag: "triggers",
-    summary: "Delete a trigger",
-    description: "What it has started goes on.",
-    params,
-    answers: [{ status: 204, description: "The trigger is deleted." }],
-    errors: ["FORBIDDEN", "NOT_FOUND"],
-  },
-  {
-    id: "rotateTriggerSecret",
-    method: "post",
-    path: `${TRIGGER}/rotate`,
-    tag: "triggers",
-    summary: "Replace the secret of a webhook",
-    description:
-      "For authors and administrators. The old secret ends at once. The trigger acts as the caller from then on.",
-    params,
-    answers: ok("The trigger, with its new secret.", triggerWithSecret),
-    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
-  },
+export const triggerRoutes: readonly Route[] = [
+  route(
+    {
+      id: "createTrigger",
+      method: "post",
+      path: TRIGGERS,
+      tag: "triggers",
+      summary: "Create a trigger",
+      description:
+        "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook; `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. The answer for a webhook has its `secret`, which is never shown again.",
+      body: createSchema.meta({ example: EXAMPLE }),
+      answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      permit: ({ principal }) => {
+        if (!mayAuthor(principal))
+          throw new DramatisError(
+            "FORBIDDEN",
+            "Only authors and administrators may create and change triggers.",
+          );
+      },
+    },
+    async ({ body: { jurisdiction, locationHint, ...input } }, { principal, actors, location }) => {
+      const policy = location(principal.tenant);
+      const id = inJurisdiction(`trig_${ulid()}`, jurisdiction ?? policy.jurisdiction);
+      checkNew(id, policy, "/jurisdiction");
+      const actor = await actors.trigger(principal.tenant, id, locationHint ?? policy.locationHint);
+      return json(unwrap(await actor.create(principal, { id, ...input })), 201, `${TRIGGERS}/${id}`);
+    },
+  ),
+  route(
+    {
+      id: "listTriggers",
+      method: "get",
+      path: TRIGGERS,
+      tag: "triggers",
+      summary: "List triggers",
+      description:
+        "Those that act as the caller; for operators and administrators all of the tenant. Each without its input or content, and without its times.",
+      query: pageSchema,
+      answers: onePage("triggers", triggerSummary),
+      errors: ["INVALID_INPUT"],
+    },
+    async ({ query }, { principal, triggers }) => page("triggers", await triggers().list(principal, query)),
+  ),
+  route(
+    {
+      id: "getTrigger",
+      method: "get",
+      path: TRIGGER,
+      tag: "triggers",
+      summary: "Read a trigger",
+      description: "For the subject that it acts as, operators and administrators.",
+      params,
+      answers: ok("The trigger.", trigger),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params }, ports) => json(unwrap(await (await triggerOf(ports, params)).view(ports.principal))),
+  ),
+  route(
+    {
+      id: "changeTrigger",
+      method: "patch",
+      path: TRIGGER,
+      tag: "triggers",
+      summary: "Change a trigger",
+      description:
+        "For authors and administrators. Give at least one field. The trigger acts as the caller from then on, unless the change only disables it. A webhook cannot become a time, nor a time a webhook. Enabled again, a trigger goes on with the next time from then.",
+      params,
+      body: changeSchema.meta({ example: { enabled: false } }),
+      answers: ok("The trigger.", trigger),
+      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+    },
+    async ({ params, body }, ports) =>
+      json(unwrap(await (await triggerOf(ports, params)).update(ports.principal, body))),
+  ),
+  route(
+    {
+      id: "deleteTrigger",
+      method: "delete",
+      path: TRIGGER,
+      tag: "triggers",
+      summary: "Delete a trigger",
+      description: "What it has started goes on.",
+      params,
+      answers: [{ status: 204, description: "The trigger is deleted." }],
+      errors: ["FORBIDDEN", "NOT_FOUND"],
+    },
+    async ({ params }, ports) => {
+      await removeTrigger(await triggerOf(ports, params), ports.principal);
+      return empty();
+    },
+  ),
+  route(
+    {
+      id: "rotateTriggerSecret",
+      method: "post",
+      path: `${TRIGGER}/rotate`,
+      tag: "triggers",
+      summary: "Replace the secret of a webhook",
+      description:
+        "For authors and administrators. The old secret ends at once. The trigger acts as the caller from then on.",
+      params,
+      answers: ok("The trigger, with its new secret.", triggerWithSecret),
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params }, ports) => json(unwrap(await (await triggerOf(ports, params)).rotate(ports.principal))),
+  ),
 ];
 
-export function triggerRoutes(app: HttpRoutes): void {
-  app.post(TRIGGERS, async (context) => {
-    const { principal, actors, location } = context.var;
-    if (!mayAuthor(principal))
-      throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change triggers.");
-    const { jurisdiction, locationHint, ...input } = await readBody(context, createSchema);
-    const policy = location(principal.tenant);
-    const id = inJurisdiction(`trig_${ulid()}`, jurisdiction ?? policy.jurisdiction);
-    checkNew(id, policy, "/jurisdiction");
-    const actor = await actors.trigger(principal.tenant, id, locationHint ?? policy.locationHint);
-    return json(unwrap(await actor.create(principal, { id, ...input })), 201, `${TRIGGERS}/${id}`);
-  });
-
-  app.get(TRIGGERS, async ({ req, var: { principal, triggers } }) =>
-    page("triggers", await triggers().list(principal, pageOptions(req.query()))),
-  );
-
-  app.get(TRIGGER, async (context) => {
-    const actor = await triggerOf(context);
-    return json(unwrap(await actor.view(context.var.principal)));
-  });
-
-  app.patch(TRIGGER, async (context) => {
-    const change = await readBody(context, changeSchema);
-    const actor = await triggerOf(context);
-    return json(unwrap(await actor.update(context.var.principal, change)));
-  });
-
-  app.delete(TRIGGER, async (context) => {
-    await removeTrigger(await triggerOf(context), context.var.principal);
-    return empty();
-  });
-
-  app.post(`${TRIGGER}/rotate`, async (context) => {
-    const actor = await triggerOf(context);
-    return json(unwrap(await actor.rotate(context.var.principal)));
-  });
-}
-
-/** Returns the actor of the trigger in the path. Throws `NOT_FOUND` for an id that cannot exist. */
-async function triggerOf(context: Context<HttpEnv>): Promise<TriggerApi> {
-  const { principal, actors } = context.var;
-  const { id } = pathParams(params, context.req);
+/** Returns the actor of the trigger in the path. */
+function triggerOf({ principal, actors }: HttpEnv["Variables"], { id }: { id: string }): Promise<TriggerApi> {
   return actors.trigger(principal.tenant, id);
 }

@@ -1,22 +1,16 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
+
 import { accepts } from "hono/accepts";
 import { z } from "zod";
-import {
-  approvalFields,
-  identifier,
-  outcomeSchema,
-  type ToolOutcome,
-  turnFields,
-} from "../../protocol/requests.ts";
+import { approvalFields, identifier, outcomeSchema, turnFields } from "../../protocol/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { readBody, readOptionalBody } from "../base/body.ts";
-import type { HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
+import { pageSchema } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
 import {
   acceptedTurn,
   content,
@@ -26,7 +20,7 @@ import {
   turn,
   turnSummary,
 } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf, conversationParams, stopSchema } from "./conversations.ts";
+import { CONVERSATION, conversationParams, findConversation, stopSchema } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
@@ -68,147 +62,136 @@ const approvalSchema = z.strictObject({
   reason: approvalFields.reason.meta({ description: "The model gets the reason of a denial." }),
 });
 
-export const turnOperations: readonly ApiOperation[] = [
-  {
-    id: "startTurn",
-    method: "post",
-    path: TURNS,
-    tag: "turns",
-    summary: "Start a turn",
-    description:
-      "Answers at once. Read the turn with `GET`, or follow it live: with `Accept: text/event-stream` the answer is the turn's frames, up to `turn.completed` or `turn.failed`. The same `idempotencyKey` and body always return the same turn.",
-    params: conversationParams,
-    body: startSchema
-      .extend({ content })
-      .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
-    answers: [
-      { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
-      {
-        status: 200,
-        description: "The turn's frames, for `Accept: text/event-stream`.",
-        type: "text/event-stream",
-        body: frame,
-      },
-    ],
-    errors: [...BODY_ERRORS, "NOT_FOUND", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED", "TOO_MANY_TURNS"],
-  },
-  {
-    id: "listTurns",
-    method: "get",
-    path: TURNS,
-    tag: "turns",
-    summary: "List turns",
-    params: conversationParams,
-    query: pageSchema,
-    answers: onePage("turns", turnSummary),
-    errors: ["NOT_FOUND", "INVALID_INPUT"],
-  },
-  {
-    id: "getTurn",
-    method: "get",
-    path: TURN,
-    tag: "turns",
-    summary: "Read a turn with its moves",
-    params: turnParams,
-    answers: ok("The turn.", turn),
-    errors: ["NOT_FOUND"],
-  },
-  {
-    id: "cancelTurn",
-    method: "post",
-    path: `${TURN}/cancel`,
-    tag: "turns",
-    summary: "Stop a turn",
-    description:
-      "The turn fails with `CANCELLED`: its model call is aborted, its tools are cancelled, and the text that was shown stays as a message with `stopped`. Stopping it again answers the same. `CONFLICT` if the turn ended by itself. Only this request, and stopping the conversation, stop a turn: a closed connection does not. The body may be absent.",
-    params: turnParams,
-    body: stopSchema,
-    optionalBody: true,
-    answers: ok("The turn is stopped.", turn),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
-  },
-  {
-    id: "submitToolResult",
-    method: "post",
-    path: RESULT,
-    tag: "turns",
-    summary: "Submit the result of a client's tool",
-    description:
-      "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
-    params: resultParams,
-    body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
-    answers: ok("The result is recorded.", submittedResult),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
-  },
-  {
-    id: "resolveApproval",
-    method: "post",
-    path: APPROVAL,
-    tag: "turns",
-    summary: "Approve or deny a tool's call",
-    description:
-      "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target`, or else the tool, with the `input` that was shown; of a denied one, the model gets the error `APPROVAL_DENIED` with the reason. The rule of the tool names who may answer; without a rule, the participants, operators and admins may. The same answer again has the same status; another one is a conflict, and so is one that comes too late.",
-    params: resultParams,
-    body: approvalSchema.meta({ example: { approved: false, reason: "Too expensive." } }),
-    answers: ok("The answer is recorded.", resolvedApproval),
-    errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
-  },
+export const turnRoutes: readonly Route[] = [
+  route(
+    {
+      id: "startTurn",
+      method: "post",
+      path: TURNS,
+      tag: "turns",
+      summary: "Start a turn",
+      description:
+        "Answers at once. Read the turn with `GET`, or follow it live: with `Accept: text/event-stream` the answer is the turn's frames, up to `turn.completed` or `turn.failed`. The same `idempotencyKey` and body always return the same turn.",
+      params: conversationParams,
+      body: startSchema
+        .extend({ content })
+        .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
+      reads: startSchema,
+      answers: [
+        { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
+        {
+          status: 200,
+          description: "The turn's frames, for `Accept: text/event-stream`.",
+          type: "text/event-stream",
+          body: frame,
+        },
+      ],
+      errors: [...BODY_ERRORS, "NOT_FOUND", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED", "TOO_MANY_TURNS"],
+    },
+    async ({ params, body }, ports, context) => {
+      const { principal } = ports;
+      const conversation = await findConversation(ports, params.id);
+      const traceparent = context.req.header("traceparent");
+      const input = { ...body, content: parseContent(body.content), ...defined({ traceparent }) };
+      const wanted = accepts(context, {
+        header: "Accept",
+        supports: ["application/json", "text/event-stream"],
+        default: "application/json",
+      });
+      if (wanted === "text/event-stream") {
+        const { frames } = unwrap(await conversation.streamTurn(principal, input, "sse"));
+        return events(context, async () => frames);
+      }
+      const { turnId, messageId, status } = unwrap(await conversation.startTurn(principal, input));
+      return json({ turnId, messageId, ...defined({ status }) }, 202, `${context.req.path}/${turnId}`);
+    },
+  ),
+  route(
+    {
+      id: "listTurns",
+      method: "get",
+      path: TURNS,
+      tag: "turns",
+      summary: "List turns",
+      params: conversationParams,
+      query: pageSchema,
+      answers: onePage("turns", turnSummary),
+      errors: ["NOT_FOUND", "INVALID_INPUT"],
+    },
+    async ({ params, query }, ports) =>
+      page("turns", unwrap(await (await findConversation(ports, params.id)).turns(ports.principal, query))),
+  ),
+  route(
+    {
+      id: "getTurn",
+      method: "get",
+      path: TURN,
+      tag: "turns",
+      summary: "Read a turn with its moves",
+      params: turnParams,
+      answers: ok("The turn.", turn),
+      errors: ["NOT_FOUND"],
+    },
+    async ({ params: { id, turnId } }, ports) =>
+      json(unwrap(await (await findConversation(ports, id)).turn(ports.principal, turnId))),
+  ),
+  route(
+    {
+      id: "cancelTurn",
+      method: "post",
+      path: `${TURN}/cancel`,
+      tag: "turns",
+      summary: "Stop a turn",
+      description:
+        "The turn fails with `CANCELLED`: its model call is aborted, its tools are cancelled, and the text that was shown stays as a message with `stopped`. Stopping it again answers the same. `CONFLICT` if the turn ended by itself. Only this request, and stopping the conversation, stop a turn: a closed connection does not. The body may be absent.",
+      params: turnParams,
+      body: stopSchema,
+      optionalBody: true,
+      answers: ok("The turn is stopped.", turn),
+      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params: { id, turnId }, body }, ports) =>
+      json(unwrap(await (await findConversation(ports, id)).cancelTurn(ports.principal, turnId, body))),
+  ),
+  route(
+    {
+      id: "submitToolResult",
+      method: "post",
+      path: RESULT,
+      tag: "turns",
+      summary: "Submit the result of a client's tool",
+      description:
+        "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
+      params: resultParams,
+      body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
+      answers: ok("The result is recorded.", submittedResult),
+      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params: { id, operationId }, body }, ports) => {
+      const conversation = await findConversation(ports, id);
+      const submissions = [{ operationId, ...body }];
+      const [submitted] = unwrap(await conversation.submitToolResults(ports.principal, submissions));
+      if (submitted === undefined) throw new Error("The conversation must answer every submission.");
+      return json(submitted);
+    },
+  ),
+  route(
+    {
+      id: "resolveApproval",
+      method: "post",
+      path: APPROVAL,
+      tag: "turns",
+      summary: "Approve or deny a tool's call",
+      description:
+        "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target`, or else the tool, with the `input` that was shown; of a denied one, the model gets the error `APPROVAL_DENIED` with the reason. The rule of the tool names who may answer; without a rule, the participants, operators and admins may. The same answer again has the same status; another one is a conflict, and so is one that comes too late.",
+      params: resultParams,
+      body: approvalSchema.meta({ example: { approved: false, reason: "Too expensive." } }),
+      answers: ok("The answer is recorded.", resolvedApproval),
+      errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params: { id, operationId }, body }, ports) => {
+      const conversation = await findConversation(ports, id);
+      return json(unwrap(await conversation.resolveApproval(ports.principal, operationId, body)));
+    },
+  ),
 ];
-
-export function turnRoutes(app: HttpRoutes): void {
-  app.post(TURNS, async (context) => {
-    const { principal } = context.var;
-    const conversation = await conversationOf(context);
-    const body = await readBody(context, startSchema);
-    const traceparent = context.req.header("traceparent");
-    const input = { ...body, content: parseContent(body.content), ...defined({ traceparent }) };
-    const wanted = accepts(context, {
-      header: "Accept",
-      supports: ["application/json", "text/event-stream"],
-      default: "application/json",
-    });
-    if (wanted === "text/event-stream") {
-      const { frames } = unwrap(await conversation.streamTurn(principal, input, "sse"));
-      return events(context, async () => frames);
-    }
-    const { turnId, messageId, status } = unwrap(await conversation.startTurn(principal, input));
-    return json({ turnId, messageId, ...defined({ status }) }, 202, `${context.req.path}/${turnId}`);
-  });
-
-  app.get(TURNS, async (context) => {
-    const options = pageOptions(context.req.query());
-    const conversation = await conversationOf(context);
-    return page("turns", unwrap(await conversation.turns(context.var.principal, options)));
-  });
-
-  app.get(TURN, async (context) => {
-    const { turnId } = pathParams(turnParams, context.req);
-    const conversation = await conversationOf(context);
-    return json(unwrap(await conversation.turn(context.var.principal, turnId)));
-  });
-
-  app.post(`${TURN}/cancel`, async (context) => {
-    const { turnId } = pathParams(turnParams, context.req);
-    const conversation = await conversationOf(context);
-    const options = await readOptionalBody(context, stopSchema);
-    return json(unwrap(await conversation.cancelTurn(context.var.principal, turnId, options)));
-  });
-
-  app.post(APPROVAL, async (context) => {
-    const { operationId } = pathParams(resultParams, context.req);
-    const conversation = await conversationOf(context);
-    const answer = await readBody(context, approvalSchema);
-    return json(unwrap(await conversation.resolveApproval(context.var.principal, operationId, answer)));
-  });
-
-  app.post(RESULT, async (context) => {
-    const { operationId } = pathParams(resultParams, context.req);
-    const conversation = await conversationOf(context);
-    // SAFETY: the schema accepts JSON only.
-    const outcome = (await readBody(context, resultSchema)) as ToolOutcome;
-    const submissions = [{ operationId, ...outcome }];
-    const [submitted] = unwrap(await conversation.submitToolResults(context.var.principal, submissions));
-    if (submitted === undefined) throw new Error("The conversation must answer every submission.");
-    return json(submitted);
-  });
-}
