@@ -93,13 +93,11 @@ const readers = {
   readersSeq: z.int().min(0).exactOptional(),
 };
 
+/** The caller of an agent: an agent in one of its turns, or a node of a run. */
 const agentCallerSchema = z.union([
   z.object({ agentId: agentIdSchema, turnId: label }),
   z.object({ runId: label, node: label.exactOptional() }),
 ]);
-
-/** The caller of an agent: an agent in one of its turns, or a node of a run. */
-export type AgentCaller = z.infer<typeof agentCallerSchema>;
 
 export const agentCallSchema = callAddressSchema.extend({
   /** The agent that is called. */

@@ -1,7 +1,7 @@
 /**
  * Routes: operations with their handlers. A handler receives values that the schemas of its operation have checked.
  *
- * ROUTE-1  The checks run in this order: path parameters (`NOT_FOUND`), permission (`FORBIDDEN`), query and body (`INVALID_INPUT`).
+ * INPUTCHECK-1  The checks run in this order: path parameters (`NOT_FOUND`), permission (`FORBIDDEN`), query and body (`INVALID_INPUT`).
  */
 import type { Context } from "hono";
 import type { z } from "zod";
@@ -31,7 +31,7 @@ interface Input<Operation> {
   body: Output<Operation, Operation extends { reads: z.ZodType } ? "reads" : "body">;
 }
 
-/** Returns the route of an operation. Its schemas check each request (ROUTE-1). */
+/** Returns the route of an operation. Its schemas check each request (INPUTCHECK-1). */
 export function route<const Operation extends ApiOperation>(
   operation: Operation,
   handler: (input: Input<Operation>, ports: HttpEnv["Variables"], context: Context<HttpEnv>) => Answer,
