@@ -1,4 +1,4 @@
-/** Chooses a model from the environment: for personas that name none, and its provider's base URL. */
+/** Chooses the model of personas without a model profile, from the environment. Also takes its provider's base URL from there. */
 
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
 import { DramatisError } from "../shared/errors.ts";
@@ -16,9 +16,9 @@ export interface ModelEnvironment {
   ANTHROPIC_BASE_URL?: string;
   GEMINI_API_KEY?: string;
   GEMINI_BASE_URL?: string;
-  /** Hosts, besides the providers' own, that may get keys, separated by commas. */
+  /** Hosts that may get keys in addition to the providers' own hosts, separated by commas. */
   DRAMATIS_MODEL_HOSTS?: string;
-  /** Variables whose keys model profiles may name over the API, separated by commas. */
+  /** Variables with keys that model profiles may name over the API, separated by commas. */
   DRAMATIS_MODEL_SECRETS?: string;
 }
 
@@ -33,9 +33,8 @@ const CHOICES = [
 const WORKERS_AI_MODEL = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
 
 /**
- * Returns the profile of `DRAMATIS_MODEL` if it is set; else of the first of OpenAI, Anthropic and Gemini that has a key
- * or a base URL; else of Workers AI if it is bound; else of the offline model. Throws `INVALID_INPUT` for a
- * `DRAMATIS_MODEL` that cannot be used.
+ * Returns the profile of `DRAMATIS_MODEL` if it is set. Otherwise the first of OpenAI, Anthropic and Gemini with a key or a base URL.
+ * Otherwise Workers AI if it is bound, or the offline model. Throws `INVALID_INPUT` for an invalid `DRAMATIS_MODEL`.
  * @example defaultModelProfile({ DRAMATIS_MODEL: "openai/gpt-4.1-mini" }, false)
  */
 export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean): ModelProfile {
@@ -46,7 +45,7 @@ export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean
   return hasAiBinding ? { provider: "workers-ai", modelId: WORKERS_AI_MODEL } : OFFLINE_PROFILE;
 }
 
-/** Adds the provider's base URL from the environment to a profile that has none. */
+/** Adds the provider's base URL from the environment if the profile has no base URL. */
 export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelProfile {
   const baseUrl = read(env, httpProvider(profile.provider)?.baseUrlName).replace(/\/+$/, "");
   return profile.baseUrl !== undefined || baseUrl === "" ? profile : { ...profile, baseUrl };

@@ -1,8 +1,8 @@
 /**
- * The agents of a conversation, what each works on and what it has used up: a view of the state for user interfaces.
+ * The agents of a conversation with their current work and their spending: a view of the state for user interfaces.
  *
- * VIEW-3  The amounts of all agents together are those of the loaded turns that are over. What a call has used up, with all calls
- *         below it, counts for the agent that was called.
+ * VIEW-3  The amounts of all agents add up to the loaded turns that have ended. The spending of a call, with all calls below it, counts for
+ *         the called agent.
  */
 import type { Budget, SpendingView } from "../protocol/budget.ts";
 import type { LiveConversation, OperationState, TurnState } from "./state.ts";
@@ -12,19 +12,18 @@ export interface AgentAtWork {
   agentId: string;
   /** `false` for an agent that only answers calls, in conversations of its own. */
   isParticipant: boolean;
-  /** What it works on now, oldest first; empty while it does nothing. */
+  /** Current tasks, oldest first. */
   tasks: readonly AgentTask[];
-  /** What it has used up. */
   spent: SpendingView;
 }
 
-/** A turn of an agent; or the turn of another one, with the call of it that the agent answers. */
+/** A turn of an agent. If the agent answers a call, the call and the caller's turn. */
 export interface AgentTask {
   turn: TurnState;
   call?: OperationState;
 }
 
-/** Returns the agents that take part, in the order in which they joined, then the others, by their first turns and calls. */
+/** Returns the participating agents in the order in which they joined, then the others by their first turns and calls. */
 export function agentsAtWork({ conversation, turns }: LiveConversation): AgentAtWork[] {
   const joined = (conversation?.participants ?? []).filter(({ type }) => type === "agent");
   const tasks = turns.flatMap((turn) => [{ turn }, ...callsOf(turn)]);
@@ -40,7 +39,7 @@ export function agentsAtWork({ conversation, turns }: LiveConversation): AgentAt
   });
 }
 
-/** Returns the calls of agents that work in conversations of their own. One that is brought in has turns here. */
+/** Returns the calls of agents that work in their own conversations. An agent that joins this conversation has turns here. */
 function callsOf(turn: TurnState): AgentTask[] {
   return turn.items.flatMap((item) =>
     item.type === "tool" && item.operation.agent?.conversationId !== undefined
@@ -57,7 +56,7 @@ function isOpen({ turn, call }: AgentTask): boolean {
   return turn.status === "active" && (call === undefined || call.state === "running");
 }
 
-/** The spending of a turn contains that of its calls. */
+/** The spending of a turn includes its calls. */
 function spentBy({ turn, call }: AgentTask): SpendingView {
   if (call !== undefined) return call.agent?.spent ?? NOTHING;
   if (turn.spent === undefined) return NOTHING;

@@ -8,7 +8,7 @@ import { runtimeClock } from "./clock.ts";
 import { pendingCalls } from "./outbox.ts";
 import type { LiveConversation, PendingCall } from "./state.ts";
 
-/** Runs a call of a tool. What it throws becomes the call's error. */
+/** Runs a call of a tool. A thrown error becomes the call's error. */
 export type ClientTool = (
   input: PendingCall["input"],
   call: PendingCall,
@@ -26,7 +26,7 @@ export interface ClientToolHost {
 const CLAIM_AGAIN_MS = 5_000;
 
 /**
- * Runs the calls of these tools, by name, as they come, also those that waited before. Returns a function that starts no more.
+ * Runs the calls of these tools, by name, including calls that already wait. Returns a function that stops starting calls.
  *
  * @example
  * const conversation = connectConversation({ id: "conv_…", host: "http://127.0.0.1:8787" });

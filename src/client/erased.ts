@@ -2,7 +2,7 @@
 import type { MessageView } from "../protocol/views.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 
-/** Stands in the place of erased content, as in what the server sends from then on. */
+/** Replaces erased content, as in later answers of the server. */
 const ERASED = "[erased]";
 
 /** The ids of an erased entry: of a message, or of an operation. */

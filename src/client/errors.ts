@@ -3,8 +3,9 @@ import { PROTOCOL_VERSION } from "../protocol/frames.ts";
 import type { InputIssue } from "../shared/errors.ts";
 
 /**
- * A failed request. `code` is one of the server's, which the client also uses for arguments that it refuses, or `NETWORK` (no response), `HTTP` (a response without a problem
- * document), `STREAM_INTERRUPTED` (the stream ended before the turn did) or `UNSUPPORTED` (another protocol version).
+ * A failed request. `code` is a code of the server, which the client also uses for invalid arguments, or a client code: `NETWORK` (no
+ * response), `HTTP` (a response without a problem document), `STREAM_INTERRUPTED` (the stream ended before the turn) or `UNSUPPORTED`
+ * (another protocol version).
  *
  * @example
  * await client.conversations.get(id).catch((error) => {
@@ -20,7 +21,7 @@ export class DramatisClientError extends Error {
   readonly detail: string;
   /** Invalid parts of the input. */
   readonly errors: readonly InputIssue[];
-  /** Wait that the server requests before a retry, in milliseconds; `null` if it requests none. */
+  /** Wait that the server requests before a retry, in milliseconds, or `null`. */
   readonly retryAfter: number | null;
 
   constructor(problem: {
@@ -46,14 +47,14 @@ export class DramatisClientError extends Error {
   }
 }
 
-/** Returns the error of an argument that the client refuses by itself. */
+/** Returns the error for an invalid argument. */
 export function wrongInput(code: "INVALID_INPUT" | "NOT_FOUND", detail: string): DramatisClientError {
   return new DramatisClientError({ code, status: 0, detail });
 }
 
 export const OTHER_VERSION = `The server uses another protocol version than this client (${PROTOCOL_VERSION}). Update the client.`;
 
-/** Returns the error of a response whose status is not a success. */
+/** Returns the error for an unsuccessful response. */
 export async function errorFromResponse(response: Response): Promise<DramatisClientError> {
   const { status, statusText } = response;
   const { code, detail, title, errors } = asObject(await response.json().catch(() => undefined));
@@ -86,7 +87,7 @@ export function noAnswer(cause: unknown, signal: AbortSignal | undefined): unkno
 
 /** Returns the error of a successful response that is not JSON. */
 export function notJson({ url, status }: Response, cause: unknown): DramatisClientError {
-  const detail = `The response of ${url} is not JSON. Check that the address is that of a Dramatis server.`;
+  const detail = `The response of ${url} is not JSON. Check that the address belongs to a Dramatis server.`;
   return new DramatisClientError({ code: "HTTP", status, detail, cause });
 }
 

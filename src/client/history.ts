@@ -74,7 +74,7 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
   });
 }
 
-/** Completes the beginning of a turn whose end was loaded. */
+/** Adds the beginning of a turn that was loaded without it. */
 function withMessages(turn: TurnState, added: readonly MessageView[]): TurnState {
   const messages = added.filter(({ turnId }) => turnId === turn.id);
   return messages.length === 0 ? turn : { ...turn, items: [...messages.map(transcriptItem), ...turn.items] };

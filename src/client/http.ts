@@ -115,16 +115,13 @@ export interface DramatisClient {
     ): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
     /** Changes the order of turns that overlap. With any order but `queued`, turns that wait begin at once. */
     update(id: string, changes: UpdateConversation, options?: RequestOptions): Promise<ConversationView>;
-    /**
-     * Stops the conversation with all its active turns. Until it resumes, a message is recorded and not answered. Stopping
-     * it again changes nothing.
-     */
+    /** Stops the conversation with all its active turns. Until it resumes, messages are recorded without an answer. Idempotent. */
     cancel(id: string, options?: StopRequest): Promise<ConversationView>;
-    /** Lets a stopped conversation go on with its next message. Fails with `NOT_CANCELLED` if it is not stopped. */
+    /** Resumes a stopped conversation with its next message. Fails with `NOT_CANCELLED` if it is not stopped. */
     resume(id: string, options?: StopRequest): Promise<ConversationView>;
     /**
-     * Ends the conversation for good, with all its active turns. It can still be read; everything else is refused with
-     * `CONVERSATION_CLOSED`. Ending it again changes nothing.
+     * Ends the conversation for good, with all its active turns. It stays readable. Everything else is refused with `CONVERSATION_CLOSED`.
+     * Idempotent.
      */
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
     /** Deletes the conversation with everything that it holds. It cannot be restored. */
@@ -144,15 +141,15 @@ export interface DramatisClient {
      * const [result] = await client.conversations.signal(id, [{ id: "first", type, data: { content: "Hello" } }]);
      */
     signal(id: string, signals: readonly SignalEnvelope[], options?: RequestOptions): Promise<SignalResult[]>;
-    /** Adds a user, or an agent of the conversation's project. Adding one who takes part changes nothing. */
+    /** Adds a user, or an agent of the conversation's project. Adding an existing participant is a no-op. */
     addParticipant(
       id: string,
       participant: NewParticipant,
       options?: RequestOptions,
     ): Promise<ConversationView>;
     /**
-     * Removes a user, or an agent with its active turns. The agent that the conversation began with stays: `CONFLICT`. Removing
-     * one who does not take part changes nothing.
+     * Removes a user, or an agent with its active turns. Removing the first agent of the conversation fails with `CONFLICT`. Removing a
+     * non-participant is a no-op.
      */
     removeParticipant(id: string, participant: Participant, options?: RequestOptions): Promise<void>;
   };
@@ -164,11 +161,11 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
-    /** Returns the spans of a turn, with those of the agents that it called. Work that goes on has no span yet. */
+    /** Returns the spans of a turn and of the agents that it called. Running work has no span yet. */
     trace(conversationId: string, turnId: string, options?: RequestOptions): Promise<TraceView>;
     /**
-     * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. Stopping it again returns the same. Fails
-     * with `CONFLICT` if the turn ended by itself.
+     * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. A repeated stop returns the same. Fails with `CONFLICT`
+     * if the turn has already ended.
      */
     cancel(conversationId: string, turnId: string, options?: StopRequest): Promise<TurnView>;
   };
@@ -186,8 +183,8 @@ export interface DramatisClient {
     /** Returns the workflow that the run works by. It never changes. */
     workflow(id: string, options?: RequestOptions): Promise<RunWorkflow>;
     /**
-     * Answers a question of `gates`. The answer must fit the `schema` of the gate, otherwise it fails with `INVALID_INPUT` and changes nothing. The
-     * same answer again changes nothing. Fails with `CONFLICT` if somebody gave another answer, or the gate waits no more.
+     * Answers a question of `gates`. Fails with `INVALID_INPUT` unless the answer fits the `schema` of the gate. Repeating an answer is a
+     * no-op. Fails with `CONFLICT` if the gate has another answer or is closed.
      *
      * @example
      * const { gates } = await client.runs.get(id);
@@ -195,11 +192,11 @@ export interface DramatisClient {
      *   if (kind === "human.approve") await client.runs.answer(id, operationId, { approved: true });
      */
     answer(id: string, operationId: string, answer: Json, options?: RequestOptions): Promise<RunView>;
-    /** Cancels the run. Cancelling it again changes nothing. Fails with `CONFLICT` if the run ended otherwise. */
+    /** Cancels the run. Idempotent. Fails with `CONFLICT` if the run has already ended. */
     cancel(id: string, options?: StopRequest): Promise<RunView>;
     /**
-     * Lets a failed run go on: what failed begins again, and what completed is not repeated. Fails with `CONFLICT` if the run cannot be
-     * retried, and with `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`.
+     * Retries a failed run: failed steps start again, completed steps are kept. Fails with `CONFLICT` if the run cannot be retried. Fails
+     * with `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`.
      *
      * @example
      * const { status, seq, retry } = await client.runs.get(id);
@@ -244,7 +241,7 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<SubmittedResult>;
     /**
-     * Approves or denies a tool's call that waits for a person. The same answer again gets the same response, another one is a
+     * Approves or denies a tool call that waits for a person. Repeating an answer returns the same response. A different answer fails with
      * `CONFLICT`.
      *
      * @example

@@ -21,7 +21,7 @@ interface Options {
 /** The limits of a list of memories. */
 export type MemoriesRequest = PageOptions & MemoryFilter & Options;
 
-/** The memory of agents. Members of the tenant see memories whose subject they are, and write none. */
+/** The memory of agents. Members of the tenant can only read memories about themselves. */
 export interface MemoriesClient {
   /** Lists memories, ascending by creation, or descending. */
   list(agentId: string, options?: MemoriesRequest): Promise<{ memories: Memory[]; nextCursor?: string }>;
@@ -48,7 +48,7 @@ export interface MemoriesClient {
    * await client.memories.write("guide", { content: "Ann prefers window seats.", subject: { userId: "ann" } });
    */
   write(agentId: string, input: MemoryInput, options?: Options): Promise<Memory>;
-  /** Writes up to 100 memories, all or none. */
+  /** Writes up to 100 memories, all or not at all. */
   writeAll(agentId: string, inputs: readonly MemoryInput[], options?: Options): Promise<Memory[]>;
   /** Changes a memory. With `ifVersion` it fails with `CONFLICT` if the memory has changed since. */
   update(agentId: string, memoryId: string, change: MemoryChange, options?: Options): Promise<Memory>;
@@ -58,11 +58,11 @@ export interface MemoriesClient {
   archive(agentId: string, memoryId: string, options?: Options): Promise<Memory>;
   /** Returns where a memory comes from, and the log of its changes. */
   why(agentId: string, memoryId: string, options?: Options): Promise<MemoryWhy>;
-  /** Returns how many memories there are, and what other stores do not have yet. */
+  /** Returns the number of memories, and of pending copies in other stores. */
   status(agentId: string, options?: Options): Promise<MemoryStatus>;
 }
 
-/** Sends a request and returns the JSON of its response; `undefined` where it has none. */
+/** Sends a request and returns the JSON of its response, if any. */
 export interface MemoryRequests {
   get<Value>(path: string, options?: Options): Promise<Value>;
   write<Value>(method: "POST" | "PATCH", path: string, body: unknown, options?: Options): Promise<Value>;
@@ -102,7 +102,7 @@ function filterParameters({ subject, metadata, ...filter }: Omit<MemoryFilter, "
   return { ...filter, ...subject, metadata: metadata && JSON.stringify(metadata) };
 }
 
-/** Returns parameters as a query. A list stands there once for each item. */
+/** Returns parameters as a query. A list gives one parameter per item. */
 function parameters(values: Record<string, string | number | string[] | undefined>): string {
   const pairs = Object.entries(defined(values)).flatMap(([name, value]) =>
     [value ?? []].flat().map((one) => [name, String(one)]),

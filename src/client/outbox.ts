@@ -3,8 +3,8 @@
  *
  * CLIENT-4  A pending message stays until the conversation records it or its sender discards it.
  * CLIENT-6  A pending result stays until its call is over.
- * CLIENT-7  A pending stop stays until its turn is over, or the conversation is as the stop or the resume wants it. Of a
- *           stop and a resume of the conversation, the newer replaces the older.
+ * CLIENT-7  A pending stop stays until its turn is over, or the conversation has the wanted state. A newer stop or resume of the
+ *           conversation replaces an older stop or resume.
  */
 import type { ToolSubmission } from "../protocol/requests.ts";
 import type { WireError } from "../protocol/views.ts";
@@ -40,7 +40,7 @@ export function addResult(state: LiveConversation, result: ToolSubmission): Live
   return settleResults({ ...state, error: null, results: [...others, { ...result, status: "sending" }] });
 }
 
-/** Adds a stop or a resume. One that changes nothing is dropped. */
+/** Adds a stop or a resume. Drops it if it would have no effect. */
 export function addStop(state: LiveConversation, stop: PendingStop): LiveConversation {
   const { stops = [] } = state;
   const turnOf = (other: PendingStop) => (other.type === "turn.cancel" ? other.turnId : null);
@@ -67,8 +67,8 @@ export function settleStops(state: LiveConversation): LiveConversation {
 }
 
 /**
- * Removes the stop that an error refuses. Returns `null` if there is none. A turn that ended by itself and a conversation
- * that goes on already are no errors.
+ * Removes the stop that an error refuses. Returns `null` if there is no such stop. It is no error if the turn has already ended or the
+ * conversation has already resumed.
  */
 export function refuseStop(
   state: LiveConversation,
@@ -86,7 +86,7 @@ export function refuseStop(
   return { ...state, stops: left, ...(isHarmless ? {} : { error }) };
 }
 
-/** Rejects the message or result with this id. Returns `null` if there is none. */
+/** Rejects the message or result with this id, or returns `null`. */
 export function reject(state: LiveConversation, id: string, error: WireError): LiveConversation | null {
   const { pending, results = [] } = state;
   const messageIndex = pending.findIndex(({ clientId }) => clientId === id);
@@ -115,7 +115,7 @@ export function settleResults(state: LiveConversation): LiveConversation {
 }
 
 /**
- * Returns the tool calls that a client must run and for which this client has sent no result.
+ * Returns the tool calls that a client must run and for which this client has not sent a result.
  *
  * @example
  * for (const { operationId, input } of pendingCalls(conversation.getSnapshot())) {
@@ -131,7 +131,7 @@ export function pendingCalls(state: LiveConversation): PendingCall[] {
     .map(({ id: operationId, ...call }) => ({ operationId, ...call }));
 }
 
-/** Throws `INVALID_INPUT` for what is no id of a call, `NOT_FOUND` for an id that no loaded turn has. */
+/** Throws `INVALID_INPUT` for an invalid call id, and `NOT_FOUND` for an id that no loaded turn has. */
 export function checkCallId(state: LiveConversation, operationId: unknown): void {
   if (typeof operationId !== "string" || operationId === "") {
     throw wrongInput(

@@ -1,16 +1,16 @@
 /**
- * Opening and reopening of a WebSocket to a conversation: token, place to resume, backoff and final closes.
+ * Opens and reopens a WebSocket to a conversation: token, place to resume, backoff and final closes.
  *
- * ADMIT-1  Each attempt to connect requests the token anew.
- * ADMIT-2  After a close with 4401 the client connects once more if the token is a function. After a second 4401 without a
- *          frame in between it stays closed.
+ * ADMIT-1  Each attempt to connect requests a new token.
+ * ADMIT-2  After a close with 4401 the client connects once more if the token is a function. After a second 4401 without a frame in between
+ *          it stays closed.
  * ADMIT-3  After a close with 4429 the next attempt waits.
- * ADMIT-4  The first attempt after a loss waits at most 50 ms, so a turn soon goes on. The next ones wait at most 250 ms for
- *          five seconds, and then at most a quarter of the time since the loss, up to 10 s. Each wait is random, so many
- *          clients that lost their connection together do not return together. A connection that lasts for less than a
- *          second continues the loss before it. `atOnce` ends every wait but that of ADMIT-3.
- * ADMIT-5  A client that is closed waits for nothing.
- * ADMIT-6  In a page, a lost connection is tried again at once when the network is back and when the page is shown again.
+ * ADMIT-4  The first attempt after a loss waits at most 50 ms, so a turn soon continues. For five seconds, the next attempts wait at most
+ *          250 ms. Then they wait at most a quarter of the time since the loss, up to 10 s. Each wait is random, so that many clients do
+ *          not reconnect at the same time. If a connection lasts less than a second, its end continues the loss before it. `atOnce` ends
+ *          every wait except for ADMIT-3.
+ * ADMIT-5  A closed client has no pending waits.
+ * ADMIT-6  In a page, a lost connection is retried at once when the network returns and when the page becomes visible.
  */
 import type { Clock } from "../ports/clock.ts";
 import { BEARER_PREFIX, FLOOD_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
@@ -25,15 +25,15 @@ const FLOOD_WAIT_MS = 5_000;
 
 /** The longest wait of the first attempt after a loss, in milliseconds. */
 const FIRST_WAIT_MS = 50;
-/** The time after a loss in which attempts are frequent, in milliseconds, and their longest wait. */
+/** Duration of frequent attempts after a loss, and their longest wait, in milliseconds. */
 const FREQUENT_MS = 5_000;
 const FREQUENT_WAIT_MS = 250;
 /** The longest wait of any attempt, in milliseconds. */
 const MAX_WAIT_MS = 10_000;
-/** Time after its opening at which a connection counts as stable, in milliseconds. */
+/** A connection counts as stable after this time, in milliseconds. */
 const STABLE_MS = 1_000;
 
-/** Options of the reconnecting socket: it does not wait by itself, because `ReconnectPolicy` does. */
+/** Options of the reconnecting socket. They disable its backoff, because `ReconnectPolicy` waits. */
 export const NO_BACKOFF = {
   minReconnectionDelay: 0,
   maxReconnectionDelay: 0,
@@ -67,7 +67,7 @@ export class ReconnectPolicy {
   #lostAt: number | null = null;
   /** When the present connection opened; `null` without one. */
   #openedAt: number | null = null;
-  /** The next attempt does not wait: it is the first one, or it was asked for. */
+  /** The next attempt does not wait, because it is the first or was requested. */
   #isAtOnce = true;
   #isClosed = false;
   #endWait: (() => void) | null = null;
@@ -158,11 +158,11 @@ export class ReconnectPolicy {
 }
 
 /**
- * Calls the listener when the network of a page is back, and when the page is shown again (ADMIT-5). Returns a function that
- * ends this. Does nothing outside of pages.
+ * Calls the listener when the network of a page returns and when the page becomes visible (ADMIT-6). Returns a function that removes the
+ * listener. A no-op outside of pages.
  */
 export function whenBack(listener: () => void): () => void {
-  // SAFETY: the names are those of pages, where they have these members. This code also runs where no page is.
+  // SAFETY: pages have these members under these names. Outside of pages they are undefined.
   const { window, document } = globalThis as {
     window?: EventTarget;
     document?: EventTarget & { visibilityState: string };
@@ -183,7 +183,7 @@ export function isFinalClose(code: number): boolean {
   return code === 1008 || (code >= 4000 && code <= 4999);
 }
 
-/** Creates a WebSocket class whose every attempt resumes after the last applied frame. */
+/** Creates a WebSocket class that resumes each attempt after the last applied frame. */
 export function resumingWebSocket(
   resumeFrom: () => number | null,
   Base?: WebSocketClass | undefined,
@@ -191,8 +191,8 @@ export function resumingWebSocket(
   function ResumingWebSocket(url: string, protocols?: string | string[]): WebSocket {
     return new (Base ?? WebSocket)(resumeUrl(url, resumeFrom()), protocols);
   }
-  // SAFETY: `new` on a function that returns an object gives that object. A subclass would need `WebSocket` when the module
-  // loads, and a server that renders the page may have none.
+  // SAFETY: `new` on a function that returns an object gives that object. A subclass would need `WebSocket` when the module loads, and a
+  // server that renders the page may lack it.
   return ResumingWebSocket as unknown as WebSocketClass;
 }
 

@@ -1,10 +1,10 @@
 /**
- * The reducer of a client's state: one frame in, the next state out. Pure, without clock or I/O.
+ * The reducer of a client's state: maps the state and one frame to the next state. Pure, without clock or I/O.
  *
- * CLIENT-1  A durable frame applies once: a frame whose `seq` is not above the state's changes nothing.
+ * CLIENT-1  A durable frame applies once. A frame with a `seq` up to the state's is a no-op.
  * CLIENT-2  A partial text is always a prefix of the streamed text. The completed message replaces it as a whole.
  * CLIENT-3  Interim text becomes a thought of its turn, never a message. Empty interim text is removed.
- * CLIENT-5  A frame of an unknown type advances `seq` and changes nothing else.
+ * CLIENT-5  A frame of an unknown type only advances `seq`.
  */
 
 import type { AskView } from "../protocol/agent-call.ts";
@@ -154,11 +154,11 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "turn.queued":
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "queued" as const }));
     case "turn.waiting":
-      // The operations of the turn show what its client must do.
+      // The operations of the turn show the client's work.
       if (frame.data.reason === "client-tools")
         return inTurn(state, frame, ({ phase: _over, ...turn }) => turn);
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "waiting" as const }));
-    case "budget.exceeded": // The error of the turn says so.
+    case "budget.exceeded": // The error of the turn reports the budget.
     case "pong":
     case "tool.claimed": // The session settles it.
     case "mark": // The session answers it.
@@ -169,7 +169,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
   }
 }
 
-/** Changes the turn of a frame. A frame without a turn changes nothing. */
+/** Changes the turn of a frame. A frame without a turn is a no-op. */
 function inTurn(
   state: LiveConversation,
   frame: LiveFrame,
@@ -216,7 +216,7 @@ function withAsks(
 
 const isOther = (of: AskView) => (ask: AskView) => ask.operationId !== of.operationId;
 
-/** Notes the answer to a request for approval. A turn that waited for it goes on. */
+/** Records the answer to a request for approval. A turn that waited for it continues. */
 function resolveApproval(state: LiveConversation, frame: FrameOf<"approval.resolved">): LiveConversation {
   const { of: _, ...data } = frame.data;
   const approval = { ...data, at: frame.time };
@@ -227,7 +227,7 @@ function resolveApproval(state: LiveConversation, frame: FrameOf<"approval.resol
   return goOn(changed, frame);
 }
 
-/** Notes that the work of an operation waits for a person no longer. A turn that waited for it goes on. */
+/** Records that an operation no longer waits for a person. A turn that waited for it continues. */
 function release(state: LiveConversation, frame: FrameOf<"work.released">): LiveConversation {
   const released = inTurn(state, frame, (turn) =>
     changeItem(progressed(turn), frame.operationId ?? "", (item) => {
@@ -248,7 +248,7 @@ function goOn(state: LiveConversation, frame: LiveFrame): LiveConversation {
   });
 }
 
-/** Changes an operation. A finished operation is neither deferred nor held. */
+/** Changes an operation. A finished operation is no longer deferred or held. */
 function withChange(operation: OperationState, change: Partial<OperationState>): OperationState {
   const { deferredUntil: _over, held: _held, ...others } = operation;
   return { ...(change.state === undefined ? operation : others), ...change };
@@ -285,7 +285,7 @@ function changeParticipants(
   return { ...state, conversation: { ...state.conversation, participants } };
 }
 
-/** Returns the conversation with another budget, or with what is left of it. */
+/** Returns the conversation with another budget or remainder. */
 function withBudget(
   conversation: ConversationView,
   { budget, budgetLeft }: { budget?: Budget | null; budgetLeft?: Budget },
@@ -310,7 +310,7 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
   const { messageId: id, turnId, time: createdAt, data } = frame;
   if (id === undefined || turnId === undefined) return before;
   const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
-  // A frame without `seq` only confirms an earlier recording, whose place in the transcript may not be loaded.
+  // A frame without `seq` only confirms an earlier recording. The place of that recording in the transcript may not be loaded.
   const { content, clientId, agentId, runId } = data;
   if (frame.seq === undefined || content === undefined) return state;
   if (agentId !== undefined)
@@ -397,7 +397,7 @@ function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConver
   return rejected ?? refuseStop(state, ref, error) ?? { ...state, error };
 }
 
-/** Shows the next attempt of a tool call, which has reported no progress, and whose run of a workflow has another id. */
+/** Starts the next attempt of a tool call: without progress, and with a new id of its workflow run. */
 function nextAttempt(item: TurnItem): TurnItem {
   if (item.type !== "tool") return item;
   const { progress: _before, runId: _run, attempt = 1, ...operation } = item.operation;

@@ -44,14 +44,14 @@ import {
 /** The port to a socket. */
 export interface FrameTransport {
   send(data: string): void;
-  /** Replaces the connection by a new one. */
+  /** Closes the connection and opens another. */
   reconnect(): void;
   /** Closes the connection for good. */
   close(): void;
 }
 
 export interface SendOptions extends MessageOptions {
-  /** Client id of the message; a new one by default. The same id again is the same message. */
+  /** Client id of the message. A new id by default. A repeated id denotes the same message. */
   id?: string;
 }
 
@@ -75,9 +75,9 @@ export interface ConversationActions {
    */
   submitToolResult(operationId: string, outcome: ToolOutcome): void;
   /**
-   * Claims the call of a tool that clients run, so that one of several tabs runs it. Resolves with whether this one may: `false`
-   * where another connection has claimed it, or its result is there. A claim ends with its connection; without one it is sent
-   * once the connection is open.
+   * Claims a call of a client tool, so that one of several tabs runs it. Resolves to whether this client may run it: `false` if another
+   * connection has claimed it or its result exists. A claim ends with its connection. Without a connection, it is sent once the connection
+   * opens.
    */
   claimTool(operationId: string): Promise<boolean>;
   /**
@@ -86,16 +86,16 @@ export interface ConversationActions {
    */
   resolveApproval(operationId: string, answer: ApprovalAnswer): Promise<ResolvedApproval>;
   /**
-   * Stops every active turn, also those that wait for others. One that only waits for a person, for work in the background or for
-   * deferred results goes on: stop it by `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
-   * a resume is sent once the connection is open, and again after a lost connection, until it has happened: see `isStopping`.
+   * Stops every active turn, including turns that wait for other turns. Turns that only wait for a person, for background work or for
+   * deferred results continue: stop them with `cancelTurn`. Unrecorded messages stay: discard them. A stop or a resume is sent once the
+   * connection opens, and again after a lost connection, until it takes effect (`isStopping`).
    */
   stop(options?: StopOptions): void;
   /** Stops a turn, as `stop`. Ignored if the turn is over. */
   cancelTurn(turnId: string, options?: StopOptions): void;
   /** Stops the conversation with all its turns. Until it resumes, messages are recorded and not answered. */
   cancel(options?: StopOptions): void;
-  /** Lets a stopped conversation go on with its next message. */
+  /** Resumes a stopped conversation with its next message. */
   resume(options?: StopOptions): void;
   /**
    * Changes the order of turns that overlap, or the budget, with a request over HTTP. The state follows with the next frame. Rejects with a
@@ -205,7 +205,7 @@ export class ConversationSession implements Omit<ConversationActions, HttpAction
   };
 
   readonly stop = (options?: StopOptions): void => {
-    // The newest first: with the order `queued`, the end of a turn begins the next one that still waits.
+    // Newest first: with the order `queued`, the end of a turn starts the next waiting turn.
     for (const turn of this.#state.turns.toReversed()) {
       if (isTurnAnswering(turn)) this.cancelTurn(turn.id, options);
     }
@@ -265,7 +265,7 @@ export class ConversationSession implements Omit<ConversationActions, HttpAction
     const isOfResult = this.#sendingResults().some((result) => result.operationId === operationId);
     if (frame.type !== "tool.claimed" && (frame.type !== "error" || isOfResult)) return false;
     const isGranted = frame.type === "tool.claimed" && frame.data.granted;
-    // A call that runs here goes on, whoever has claimed it meanwhile. One that is over is not claimed again.
+    // A call that runs here continues, even if another connection has claimed it since. A finished call is not claimed again.
     if (isGranted) this.#running.add(operationId);
     else if (frame.type === "error") this.#running.delete(operationId);
     this.#claims.delete(operationId);

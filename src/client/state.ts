@@ -1,8 +1,8 @@
 /**
  * The state of one conversation in a client: an immutable value, and views of it for user interfaces.
  *
- * VIEW-1  Objects that a frame does not change keep their identity, so that a rendered item updates only when it changes.
- * VIEW-2  The items of a turn keep the order in which they first appeared. A completed message replaces its partial in place.
+ * VIEW-1  Objects that a frame does not change keep their identity, so a rendered item updates only when it changes.
+ * VIEW-2  The items of a turn keep the order in which they first appeared. A completed message replaces its partial message in place.
  */
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
@@ -55,15 +55,15 @@ export interface TurnState extends TurnSummary {
   items: readonly TurnItem[];
   /** All failed attempts that were retried. */
   retries: readonly RetryNotice[];
-  /** `true` from a failed attempt until the next one makes progress. */
+  /** `true` from a failed attempt until its retry makes progress. */
   retrying: boolean;
 }
 
 /** Options that are sent with a message. */
 export interface MessageOptions {
-  /** Id of the message that this one answers. */
+  /** Id of the message to which this message replies. */
   replyToMessageId?: string;
-  /** Id of the agent that the message is for, where the conversation has several. */
+  /** Id of the agent that the message is for, if the conversation has several. */
   to?: string;
   /** Requires an answer in JSON of this schema. The turn then has the data as `output`. */
   output?: OutputSpec;
@@ -110,7 +110,7 @@ export interface PendingApproval extends OperationState {
 
 /** The state of a conversation in a client. */
 export interface LiveConversation {
-  /** Number of the last applied durable frame; `null` before the first one. */
+  /** Number of the last applied durable frame, or `null`. */
   seq: number | null;
   connection: ConnectionStatus;
   /** `null` until the first snapshot. */
@@ -120,9 +120,9 @@ export interface LiveConversation {
   /** Turns of `messages` and all active turns, oldest first. */
   turns: readonly TurnState[];
   pending: readonly PendingMessage[];
-  /** Pending tool results; none if absent. */
+  /** Pending tool results. */
   results?: readonly PendingResult[];
-  /** Stops and resumes that have not happened yet; none if absent. */
+  /** Stops and resumes that have not taken effect yet. */
   stops?: readonly PendingStop[];
   /** Last error that belongs to no turn and to no pending message or result. */
   error: WireError | null;
@@ -150,7 +150,7 @@ export interface TranscriptMessage {
   id?: string;
   turnId?: string;
   agentId?: string;
-  /** The turn ended while the message streamed; `content` is what was shown. */
+  /** The turn ended while the message streamed. `content` is the shown part. */
   stopped?: true;
   /** The text is a notice of the platform, because the model gave no text in the turn's last call. */
   notice?: true;
@@ -158,7 +158,7 @@ export interface TranscriptMessage {
 }
 
 /**
- * Returns the recorded messages, then the streaming ones, then the pending ones.
+ * Returns the recorded messages, then the streaming messages, then the pending messages.
  *
  * @example
  * for (const { key, role, content } of visibleMessages(conversation.getSnapshot())) show(key, role, textOf(content));
@@ -176,7 +176,7 @@ export function isLost({ connection }: LiveConversation): boolean {
   return connection === "connecting" || connection === "reconnecting";
 }
 
-/** Reports whether a turn is active. One that only waits, for a person, for work in the background or for deferred results, does not count. */
+/** Reports whether a turn is active. A turn that only waits for a person, for background work or for deferred results does not count. */
 export function isAnswering(state: LiveConversation): boolean {
   return state.turns.some(isTurnAnswering);
 }
@@ -209,12 +209,12 @@ export function isEnded({ conversation }: LiveConversation): boolean {
   return conversation?.status === "completed" || conversation?.status === "failed";
 }
 
-/** Returns the turns that wait for those before them (`phase: "queued"`), the next one first. */
+/** Returns the turns that wait for earlier turns (`phase: "queued"`), in order. */
 export function queuedTurns({ turns }: LiveConversation): TurnState[] {
   return turns.filter(({ status, phase }) => status === "active" && phase === "queued");
 }
 
-/** Returns the operations of active turns that have no result: those that run, wait for a person, or work in the background. */
+/** Returns the operations of active turns that have no result: running operations, waits for a person, and background work. */
 export function runningOperations({ turns }: LiveConversation): OperationState[] {
   return turns
     .filter(({ status }) => status === "active")
@@ -223,8 +223,8 @@ export function runningOperations({ turns }: LiveConversation): OperationState[]
 }
 
 /**
- * Returns the calls of active turns that wait for a person: show their `input` and `target`, and answer with `resolveApproval`. Those of agents that
- * were called, and of the agents below them, are among them; their `turnId` is that of the turn here.
+ * Returns the calls of active turns that wait for a person. Show their `input` and `target`, and answer with `resolveApproval`. Includes
+ * calls of called agents at any depth. Their `turnId` is the turn in this conversation.
  */
 export function pendingApprovals(state: LiveConversation): PendingApproval[] {
   const agentOf = new Map(state.turns.map(({ id, agentId }) => [id, agentId]));

@@ -17,7 +17,7 @@ export function partialItem(id: string, agentId: string, startedAt: string, text
   return { type: "partial", id, text, agentId, startedAt, restarted: false };
 }
 
-/** Returns the items of a loaded turn in their live order: question, work, answers. `agentId` is that of the turn's agent. */
+/** Returns the items of a loaded turn in their live order: question, work, answers. `agentId` is the agent of the turn. */
 export function itemsInOrder(
   messages: readonly MessageView[],
   work: readonly TurnItem[],
@@ -75,8 +75,8 @@ export function progressed(turn: TurnState): TurnState {
 }
 
 /**
- * Merges a delta at an offset (UTF-16 units) into a text. A known delta changes nothing. A delta beyond the end is dropped,
- * because the text between is missing. A delta that differs replaces the text after its offset.
+ * Merges a delta at an offset (UTF-16 units) into a text. A known delta is a no-op. A delta beyond the end is dropped, because the text
+ * between is missing. A delta that differs replaces the text after its offset.
  */
 export function mergeDelta(text: string, offset: number, delta: string): string {
   if (offset > text.length) return text;

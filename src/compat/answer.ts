@@ -134,7 +134,7 @@ export class AnswerReader {
       // Results of the agent's own tools are missing, so the answer is not complete.
       case "turn.waiting":
         return frame.data.reason === "client-tools" ? this.#handOver() : [];
-      // The turn does not wait if the client's results arrive before those of the agent's own tools.
+      // The turn does not wait if the client's results arrive before the results of the agent's own tools.
       case "message.started":
         return this.#handOver();
       case "turn.completed":

@@ -1,11 +1,10 @@
 /**
- * The text of a message, for protocols that cannot withdraw text they have sent. When a model call is repeated
- * (`message.reset`), the text begins again.
+ * The text of a message, for protocols that cannot withdraw sent text. When a model call is repeated (`message.reset`), the text starts
+ * again.
  *
  * PREFIX-1  The sent text is a prefix of the message's text, or the reader gets an error.
- * PREFIX-2  After a new beginning, text is held back while it repeats the sent text, and sent as soon as it goes on from
- *           there.
- * PREFIX-3  Nothing is sent while the text is blank, so a repeated call may replace a blank reply.
+ * PREFIX-2  After a restart, text is held back while it repeats the sent text. It is sent as soon as it extends the sent text.
+ * PREFIX-3  Blank text is not sent, so a repeated call may replace a blank reply.
  */
 
 /** The text to send now; `null` = the message no longer begins with the sent text. */
@@ -16,8 +15,7 @@ export class SentText {
   #text = "";
 
   /**
-   * Adds text at `offset`, in UTF-16 units. Text that was added before changes nothing. Text after a gap is ignored:
-   * the complete text follows.
+   * Adds text at `offset`, in UTF-16 units. Text that was added before is ignored. Text after a gap is ignored: the complete text follows.
    */
   add(offset: number, text: string): Piece {
     if (offset > this.#text.length) return "";

@@ -1,14 +1,13 @@
 /**
- * The directory's tables, as a list of migrations. The Worker applies them itself, so installing or upgrading needs no
- * command.
+ * The directory's tables, as a list of migrations. The Worker applies them, so installing or upgrading needs no command.
  *
  * SCHEMA-1  A released migration never changes. A change is a new migration at the end.
- * SCHEMA-2  The release before keeps working after a migration, because a deploy runs both: a migration adds tables and
- *           optional columns, and removes nothing that the release before uses.
+ * SCHEMA-2  The previous release keeps working after a migration, because both run during a deployment. So a migration adds tables and
+ *           optional columns, and keeps everything that the previous release uses.
  *
- * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the
- * lists of one starter, of one status and of one workflow, and triggers one for those that act as one subject. Requests for approval are
- * listed by the names of their approvers (approval-statements.ts).
+ * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the lists by
+ * starter, status and workflow. Triggers have an index for the lists by subject. Requests for approval are listed by the names of their
+ * approvers (approval-statements.ts).
  */
 
 export interface Migration {

@@ -1,9 +1,9 @@
 /**
- * The directory of dead letters: one row for each that an actor of the tenant has. The actors own the letters and write
- * these rows. Redelivering begins here, by finding the actor of a letter.
+ * The directory of dead letters: one row per dead letter of an actor of the tenant. The actors own the letters and write these rows.
+ * Redelivery uses the directory to find the actor of a letter.
  *
- * DEAD-4  A row is deleted when its operation is 35 days old, as its letter is. Each write to a tenant's list deletes up to
- *         100 such rows, including those of actors that never send again.
+ * DEAD-4  A row is deleted when its operation is 35 days old, like its letter. Each write to a tenant's list deletes up to 100 such rows,
+ *         including rows of actors that never send again.
  */
 
 import type { Clock } from "../ports/clock.ts";
@@ -21,7 +21,7 @@ import {
 } from "../shared/page.ts";
 import { D1Queries } from "./queries.ts";
 
-/** The part of the directory that an actor writes. Repeating a write changes nothing. */
+/** The part of the directory that an actor writes. Repeated writes are no-ops. */
 export interface DeadLetterWriter {
   put(tenant: string, letter: DeadLetterView): Promise<void>;
   remove(tenant: string, operationId: string): Promise<void>;
@@ -30,7 +30,7 @@ export interface DeadLetterWriter {
 export interface DeadLetterDirectory extends DeadLetterWriter {
   /** Returns letters ascending by operation id, which is by the operation's age. Throws `UNAVAILABLE`. */
   list(tenant: string, options?: PageOptions): Promise<Page<DeadLetterView>>;
-  /** Returns the letter of an operation; `null` if the tenant has none. Throws `UNAVAILABLE`. */
+  /** Returns the letter of an operation, or `null`. Throws `UNAVAILABLE`. */
   find(tenant: string, operationId: string): Promise<DeadLetterView | null>;
 }
 

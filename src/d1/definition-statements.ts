@@ -18,7 +18,7 @@ export const FIND_LATEST = `SELECT * FROM definitions WHERE ${ONE} ORDER BY vers
 export const FIND_CONTENT = `SELECT * FROM definitions WHERE ${ONE} AND hash = ?5`;
 
 export const FIND_LIBRARY = "SELECT id, owner, created_at FROM libraries WHERE tenant = ?1 AND id = ?2";
-/** `?2` id, `?3` owner, `?4` time. Adds none beside one with the same letters. Only a new id makes it read the others. */
+/** `?2` id, `?3` owner, `?4` time. Skips a library if another id has the same letters. Reads the others only for a new id. */
 export const ADD_LIBRARY = `INSERT INTO libraries (tenant, id, owner, created_at)
 SELECT ?1, ?2, ?3, ?4
 WHERE NOT EXISTS (SELECT 1 FROM libraries WHERE tenant = ?1 AND id = ?2)
@@ -46,7 +46,7 @@ export const FIND_PUBLISHED = `SELECT wanted.key AS position, version, created_a
 FROM json_each(?2) AS wanted CROSS JOIN definitions ON definitions.tenant = ?1 AND ${SAME}
 ORDER BY position`;
 
-/** Adds the definitions of a JSON list (`?2`) whose content is new, each as the next version. `?3` is the time. */
+/** Adds the definitions of a JSON list (`?2`) with new content, each as the next version. `?3` is the time. */
 export const PUBLISH = `INSERT INTO definitions
   (tenant, library, kind, id, version, hash, owner, created_at, definition)
 SELECT ?1, value ->> 'library', value ->> 'kind', value ->> 'id',

@@ -1,18 +1,19 @@
 /**
- * The directory: lists of agents, conversations and runs. The actors own the facts and write these rows. An outage of the
- * directory makes lists fail and nothing else.
+ * The directory: lists of agents, conversations and runs. The actors own the facts and write these rows. An outage of the directory affects
+ * only lists.
  *
- * DIR-1  An upsert writes one row (and, once, one more for each user of a conversation), whatever was there before.
- * DIR-2  Every read is limited to one tenant and, without a role that reads all, to the principal's own conversations and runs.
+ * DIR-1  An upsert always writes one row, and once one more for each user of a conversation.
+ * DIR-2  Every read is limited to one tenant. For a principal without a role that reads all, it is limited to the principal's own
+ *        conversations and runs.
  * DIR-3  Lists ascend by creation. They continue after a cursor without loss or repetition while rows are added.
- * DIR-5  A page of runs reads about as many rows as it has when one filter applies: the starter of a principal without a role, a workflow or
- *        a status.
- * DIR-6  A request for approval is listed for the people who may answer it, and for no other person. An older state of its place never replaces a
- *        newer state.
- * DIR-7  A put of a place's requests writes the rows that change, whatever the place has.
- * DIR-8  A page of requests reads about as many rows as it has, for each caller, with and without a filter. In addition it reads a request that
- *        expired, until twice its time limit is over. It reads the caller's own request that others must answer, if a role of the caller may answer.
- * DIR-4  An older state of a run never replaces a newer one, in whatever order they are put.
+ * DIR-5  A page of runs reads about as many rows as it has when one filter applies: the starter of a principal without a role, a workflow
+ *        or a status.
+ * DIR-6  A request for approval is listed only for the people who may answer it. An older state of its place never replaces a newer state.
+ * DIR-7  A put of a place's requests writes only the changed rows.
+ * DIR-8  A page of requests reads about as many rows as it has, for each caller, with and without a filter. In addition it reads an expired
+ *        request, until twice its time limit is over. It also reads the caller's own request that others must answer, if a role of the
+ *        caller may answer.
+ * DIR-4  An older state of a run never replaces a newer state, in any order of puts.
  */
 
 import type { UsageTotals } from "../model/usage.ts";
@@ -24,7 +25,7 @@ import type { RunStatus } from "../protocol/workflow-run.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 
-/** The usage of a conversation, as absolute totals, so that repeating a put changes nothing. */
+/** The usage of a conversation as absolute totals, so repeated puts are no-ops. */
 export interface ConversationUsage extends UsageTotals {
   tenant: string;
   agentId: string;

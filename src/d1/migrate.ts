@@ -1,10 +1,10 @@
 /**
- * The migration of a D1 database to this code's schema.
+ * Migrates a D1 database to this code's schema.
  *
- * MIGRATE-1  Migrations run in order, each in one transaction with the row that records it. An interrupted run continues
- *            with the first that is not recorded.
- * MIGRATE-2  Any number of isolates may migrate at once: the record's key lets one of them win, and the others continue.
- * MIGRATE-3  Recorded migrations that this code does not contain, those of a newer release, are left alone.
+ * MIGRATE-1  Migrations run in order, each in one transaction with the row that records it. An interrupted run continues with the first
+ *            unrecorded migration.
+ * MIGRATE-2  Any number of isolates may migrate at once. The record's key lets one of them win, and the others continue.
+ * MIGRATE-3  Recorded migrations of a newer release are ignored.
  */
 import { systemClock } from "../ports/system.ts";
 import { MIGRATIONS, type Migration } from "./d1-tables.ts";

@@ -34,7 +34,7 @@ const byPlace =
   (table: "approvers" | "approvals" | "approval_places"): Delete =>
   ({ tenant, id }) => [`DELETE FROM ${table} WHERE tenant = ?1 AND place = ?2`, tenant, id];
 
-/** Letters that the owner sent, and those that others could not deliver to it. */
+/** Letters that the owner sent, and letters that others could not deliver to it. */
 const letters: Delete = ({ kind, tenant, id }) => [
   `DELETE FROM dead_letters WHERE tenant = ?1 AND (
   (letter ->> '$.from.kind' = ?2 AND letter ->> '$.from.id' = ?3) OR (letter ->> '$.to.kind' = ?2 AND letter ->> '$.to.id' = ?3))`,
@@ -69,7 +69,7 @@ export const OWNED_TABLES = {
   agents: { agent: byKey("agents") },
 } as const satisfies Record<string, Deletes>;
 
-/** The tables that hold nothing of a conversation or an agent, with what they hold. */
+/** The tables without data of a conversation or an agent, with a description of their content. */
 export const OTHER_TABLES = {
   dramatis_migrations: "the migrations that were applied",
   libraries: "the libraries of tenants",

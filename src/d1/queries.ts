@@ -1,4 +1,4 @@
-/** Queries on a D1 database. The first one in an isolate brings the database to its schema. */
+/** Queries on a D1 database. The first query of an isolate migrates the database. */
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";

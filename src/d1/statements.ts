@@ -28,7 +28,7 @@ WHERE tenant = ?1 AND created_at = ?2 AND id = ?3
 export const PUT_USERS = `INSERT OR IGNORE INTO conversation_users (tenant, user_id, created_at, id)
 SELECT ?1, value, ?2, ?3 FROM json_each(?4)`;
 
-/** Totals only grow, so a late put changes nothing. */
+/** Totals only grow, so a late put is a no-op. */
 export const PUT_USAGE = `INSERT INTO usage
   (tenant, agent_id, conversation_id, calls, input_tokens, cached_input_tokens, output_tokens, nano_dollars)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -70,7 +70,7 @@ WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
 );
 
-/** The number of a run's newest journal entry only grows, so a late put changes nothing. */
+/** The number of a run's newest journal entry only grows, so a late put is a no-op. */
 export const PUT_RUN = `INSERT INTO runs
   (tenant, created_at, id, started_by, library, workflow, version, project_id, status, seq, ended_at, error_code)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)

@@ -1,9 +1,9 @@
 /**
- * The directory of triggers: one row for each, without its input and its secret. The actors own the triggers and write these rows, where
- * somebody changes them.
+ * The directory of triggers: one row per trigger, without its input and its secret. The actors own the triggers and write the rows when a
+ * request changes a trigger.
  *
  * TRIGGERS-1  A list has the triggers that the principal may see (TRIGGER-1), in the order of their creation.
- * TRIGGERS-2  A page reads about as many rows as it has, however many triggers others have.
+ * TRIGGERS-2  A page reads about as many rows as it has, regardless of other subjects' triggers.
  */
 import type { Clock } from "../ports/clock.ts";
 import type { TriggerSummary } from "../protocol/trigger-api.ts";
@@ -13,7 +13,7 @@ import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
 import { D1Queries } from "./queries.ts";
 
-/** The part of the directory that an actor writes. Repeating a write changes nothing. */
+/** The part of the directory that an actor writes. Repeated writes are no-ops. */
 export interface TriggerWriter {
   put(tenant: string, trigger: TriggerSummary): Promise<void>;
   remove(tenant: string, id: string): Promise<void>;

@@ -1,8 +1,8 @@
 /**
  * One call of a provider adapter, whole or streamed, as chunks and a result.
  *
- * ENGINE-7  A streamed reply has the messages with which the adapter completes its chunks. Without them, its message is the
- *           joined text of the deltas, with the parts among them.
+ * ENGINE-7  A streamed reply has the adapter's messages from the end of its chunks. Without them, its message is the joined text of the
+ *           deltas, with their parts.
  */
 import { defined } from "../shared/defined.ts";
 import { asPart, type MessagePart } from "./message-parts.ts";

@@ -1,14 +1,14 @@
 /**
  * The storage port of the engine. `test/support/conversation-store-contract.ts` tests an implementation.
  *
- * STORE-1  A read returns a record equal to the one written. Records are copied: later changes to an argument or a result
- *          do not reach the store.
- * STORE-2  A write is atomic: all of it happens or none.
- * STORE-3  Messages are ordered by `createdAt`, turns by `startedAt`, ascending by default. Equal times keep the order of
- *          writing. A limit takes the first records of the requested order.
- * STORE-4  Conversation ids are unique in the store; message and turn ids are unique in their conversation. A duplicate
- *          is rejected with `CONFLICT`, a missing record with `NOT_FOUND`.
- * STORE-5  Values that JSON cannot represent are rejected with `INVALID_INPUT`. Keys whose value is `undefined` are dropped.
+ * STORE-1  A read returns a record equal to the written record. Records are copied, so later changes to an argument or a result do not
+ *          reach the store.
+ * STORE-2  A write is atomic.
+ * STORE-3  Messages are ordered by `createdAt`, turns by `startedAt`, ascending by default. Equal times keep the order of writing. A limit
+ *          takes the first records of the requested order.
+ * STORE-4  Conversation ids are unique in the store. Message and turn ids are unique in their conversation. A duplicate is rejected with
+ *          `CONFLICT`, a missing record with `NOT_FOUND`.
+ * STORE-5  Values that JSON cannot represent are rejected with `INVALID_INPUT`. Keys with the value `undefined` are dropped.
  */
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
 

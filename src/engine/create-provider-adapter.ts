@@ -38,7 +38,7 @@ export interface ProviderAdapterOptions extends Partial<ResilientGatewayOptions>
   profile: ModelProfile;
   /** Makes one attempt per call; `createModelGateway` creates one. */
   gateway: ModelGateway;
-  /** Profiles to call, in order, after the first one fails. The model and parameters of a request do not apply to them. */
+  /** Profiles to call, in order, after the first fails. The model and parameters of a request do not apply to them. */
   fallbacks?: readonly ModelProfile[];
   /** Name among the engine's providers; the profile's provider by default. */
   id?: string;
@@ -51,9 +51,8 @@ export interface ProviderAdapterOptions extends Partial<ResilientGatewayOptions>
 }
 
 /**
- * Creates a provider adapter. Of a request's `parameters`, it reads `tools`, `toolChoice`, `output` and `cache` as in
- * `ModelContext`, and sends all others unchanged. A call fails with `ProviderCallError`, after up to three attempts unless
- * `resilience` sets another number.
+ * Creates a provider adapter. It reads `tools`, `toolChoice`, `output` and `cache` from a request's `parameters`, as in `ModelContext`, and
+ * sends all others unchanged. A call fails with `ProviderCallError`, by default after up to three attempts (`resilience`).
  *
  * @example createProviderAdapter({ profile: { provider: "openai", modelId: "gpt-4.1-mini" }, gateway })
  */
@@ -211,7 +210,7 @@ function readOrFail(
   }
 }
 
-/** Drops the prices of a profile, which are those of its own model. */
+/** Drops the prices of a profile, because they apply only to its own model. */
 function withoutPrices({
   costPer1kInput: _input,
   costPer1kOutput: _output,

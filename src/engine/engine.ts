@@ -45,7 +45,7 @@ export interface NewConversation {
   /** Id of the counterpart: a person, a tenant. */
   subjectId?: string;
   title?: string;
-  /** First messages. Their `conversationId` is replaced by the new one. */
+  /** First messages. The new conversation's id replaces their `conversationId`. */
   initialMessages?: readonly NewMessage[];
   metadata?: Record<string, unknown>;
 }

@@ -1,7 +1,7 @@
 /**
  * The cause of a failed turn, as data. Pure.
  *
- * ENGINE-3  A stored error is JSON and contains nothing that looks like a secret.
+ * ENGINE-3  A stored error is JSON and contains no text that looks like a secret.
  */
 
 import type { RequestOutcome } from "../model/call-record.ts";
@@ -50,7 +50,7 @@ export function turnError(
   };
 }
 
-/** Returns the outcome of a call whose adapter reported none: one attempt, and the category of the error. */
+/** Returns the default outcome of a call: one attempt, and the category of the error. */
 export function defaultOutcome(
   times: Pick<RequestOutcome, "startedAt" | "finishedAt">,
   failure?: { error: unknown; isCancelled: boolean },

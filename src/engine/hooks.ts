@@ -25,10 +25,10 @@ export interface HookContext {
   conversation: ConversationRecord;
 }
 
-/** Receives the error of a hook that runs after storage. Such an error changes nothing else. */
+/** Receives the error of a hook that runs after storage. Such an error has no other effect. */
 export type OnHookError = (error: unknown, hook: keyof ConversationHooks) => void;
 
-/** Runs a hook that follows a write. Never throws: neither an error of the hook nor one of `onHookError` undoes the write. */
+/** Runs a hook after a write. Never throws. An error of the hook or of `onHookError` does not undo the write. */
 export async function runAfterHook(
   hook: keyof ConversationHooks,
   onHookError: OnHookError,

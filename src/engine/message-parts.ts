@@ -63,7 +63,7 @@ const nativePart = z.union([
 
 const nativeReply = z.object({ provider: z.string(), modelId: z.string(), parts: z.array(nativePart) });
 
-/** Returns content as parts. Content that is neither a text nor a list of parts becomes its JSON text. */
+/** Returns content as parts. Content other than a text or a list of parts becomes its JSON text. */
 export function partsOf(content: unknown): MessagePart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return parse<MessagePart[]>(parts, content) ?? [{ type: "text", text: JSON.stringify(content) ?? "" }];

@@ -1,8 +1,8 @@
 /**
- * Conversion between the engine's messages and those of a model's context. Pure.
+ * Converts between the engine's messages and the messages of a model's context. Pure.
  *
  * ENGINE-1  A context message converted to an engine message and back is equal.
- * ENGINE-2  No content is dropped: content that the model's role cannot carry is sent as labelled text.
+ * ENGINE-2  All content is kept: content that the model's role cannot carry is sent as labelled text.
  */
 
 import type { ContextMessage, ContextPart, ToolCall } from "../model/messages.ts";
@@ -112,7 +112,7 @@ function textOf(parts: readonly MessagePart[]): string {
   return parts.flatMap((part) => textOfPart(part) ?? []).join("\n\n");
 }
 
-/** Returns a part as text. Results and metadata have none, as they are sent elsewhere or not at all. */
+/** Returns a part as text. Results and metadata have no text: they are sent elsewhere or not at all. */
 function textOfPart(part: MessagePart): string | undefined {
   switch (part.type) {
     case "text":

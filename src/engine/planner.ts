@@ -43,7 +43,7 @@ export interface ConfiguredProvider {
 }
 
 /**
- * Creates the default planner: it follows the hints and fills gaps from the configured providers, the first one first.
+ * Creates the default planner. It follows the hints and fills gaps from the configured providers, in order.
  *
  * @example defaultPlanner([{ provider: "openai", model: "gpt-4.1-mini" }, { provider: "anthropic" }])
  */
@@ -52,8 +52,8 @@ export function defaultPlanner(configured: readonly ConfiguredProvider[]): TurnP
 }
 
 /**
- * Chooses provider and model (CHOICE-1). An unknown provider of a hint is returned as it is, because
- * the call then fails with the list of known ones. Throws `INVALID_INPUT` for a configured provider without a model.
+ * Chooses provider and model (CHOICE-1). Returns an unknown provider of a hint unchanged, because the call then fails with the list of
+ * known providers. Throws `INVALID_INPUT` for a configured provider without a model.
  */
 export function chooseModel(
   configured: readonly ConfiguredProvider[],

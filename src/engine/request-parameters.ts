@@ -1,4 +1,4 @@
-/** Reader of chat requests: separates neutral parameters from those of the provider. Pure. */
+/** Reads chat requests: separates neutral parameters from provider parameters. Pure. */
 
 import { z } from "zod";
 import type { ModelContext } from "../model/context.ts";

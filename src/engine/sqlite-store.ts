@@ -128,7 +128,7 @@ export class SqliteConversationStore extends RecordStore {
     return this.#database.all<{ at: number; body: PackedText }>(statement, conversationId, id)[0];
   }
 
-  /** Packs a text that replaces another, and deletes the pieces of the other where the new text has none. */
+  /** Packs a text that replaces another. Deletes the old pieces if the new text has no pieces. */
   #repack(key: string, before: PackedText, text: string): PackedText {
     const packed = this.#texts.pack(key, text);
     if (typeof packed === "string" && typeof before !== "string") this.#texts.discard(key);
@@ -143,7 +143,7 @@ function createTables(database: SqlDatabase): void {
     if (stored !== undefined && stored.version > VERSION) {
       throw new DramatisError(
         "UNAVAILABLE",
-        `The engine's tables have schema version ${stored.version}, and this release supports versions up to ${VERSION}. Deploy the release that created them, or a later one.`,
+        `The engine's tables have schema version ${stored.version}, and this release supports versions up to ${VERSION}. Deploy the release that created them, or a later release.`,
         { retriable: true },
       );
     }

@@ -82,7 +82,7 @@ export function turnNotFound(conversationId: string, turnId: string): DramatisEr
   return new DramatisError("NOT_FOUND", `The conversation "${conversationId}" has no turn "${turnId}".`);
 }
 
-/** The error of a new record whose id exists. */
+/** The error for a new record with an existing id. */
 export function conflict(kind: "conversation" | "message" | "turn", id: string): DramatisError {
   return new DramatisError("CONFLICT", `A ${kind} with the id "${id}" exists. Use another id.`);
 }
@@ -100,7 +100,7 @@ function textOf(schema: z.ZodType, value: object, name: string): string {
   return JSON.stringify(present);
 }
 
-/** Returns a deep copy without the keys whose value is `undefined`. */
+/** Returns a deep copy without keys that have the value `undefined`. */
 function withoutUndefined(value: unknown, path: readonly PropertyKey[]): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (path.length > MAX_DEPTH) {

@@ -1,9 +1,9 @@
 /**
- * Execution of one turn: history, plan, hook, call, messages, record, in this order, and the storage of each step.
+ * Executes one turn: history, plan, hook, call, messages, record, in this order, and stores each step.
  *
- * ENGINE-4  A started turn ends as `succeeded`, `failed` or `cancelled`, with an end time. Every call record in it is
- *           closed with an outcome.
- * ENGINE-5  A turn's output messages are exactly its messages in the conversation: none if its call failed.
+ * ENGINE-4  A started turn ends as `succeeded`, `failed` or `cancelled`, with an end time. Every call record in it is closed with an
+ *           outcome.
+ * ENGINE-5  A turn's output messages are exactly its messages in the conversation. They are empty if its call failed.
  * ENGINE-6  A turn is cancelled when its signal aborts or its reader stops, even if the provider ignores the signal.
  */
 
@@ -45,7 +45,7 @@ export interface RunTurn {
   hints?: Record<string, unknown>;
   /** Cancels the turn. */
   signal?: AbortSignal;
-  /** Run id of the delegating caller; that of the previous turn by default. */
+  /** Run id of the delegating caller. Default: from the previous turn. */
   parentCorrelationId?: string;
   /** `interactive` by default. */
   requestClass?: RequestClass;
@@ -88,7 +88,7 @@ export async function* executeTurn(
   }
 }
 
-/** Returns the time of a new message: now, but never before the newest message, so that the new one follows it. */
+/** Returns the time of a new message: now, but never before the newest message, so the order stays. */
 export function messageTime(now: number, newest: ConversationMessage | undefined): string {
   return toIso(newest === undefined ? now : Math.max(now, Date.parse(newest.createdAt)));
 }

@@ -1,6 +1,6 @@
 /**
- * Ties a provider call to its conversation and turn: ids, labels and extensions for telemetry and policies. None of them
- * reaches a provider. Pure.
+ * Ties a provider call to its conversation and turn: ids, labels and extensions for telemetry and policies. Providers never receive them.
+ * Pure.
  */
 
 import { defined } from "../shared/defined.ts";

@@ -1,7 +1,7 @@
 /**
  * The failure of a model call as data, and the rules for the next step after it. Pure.
  *
- * MERR-1  `rate_limit`, `timeout`, `transient` and `network` are retriable; nothing else is.
+ * MERR-1  Only `rate_limit`, `timeout`, `transient` and `network` are retriable.
  * MERR-3  A request that exceeds its model's context is recognised by the message: providers have no common code for it.
  */
 import type { ProviderId } from "./profile.ts";

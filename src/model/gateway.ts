@@ -12,8 +12,8 @@ export interface ModelRequest {
   /** The provider's own body, built by a format adapter or a context hook. */
   body: JsonObject;
   /**
-   * Media that the body only names: each by the placeholder, of ASCII letters, digits and `_`, that stands in strings of the
-   * body for the media in base64. Only for gateways that stream media.
+   * Media that the body only names, by placeholder. A placeholder consists of ASCII letters, digits and `_`, and represents the media in
+   * base64 in strings of the body. Only for gateways that stream media.
    */
   media?: ReadonlyMap<string, DeferredMedia>;
   /** The caller, for correlation. It reaches no provider. */

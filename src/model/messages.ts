@@ -48,8 +48,8 @@ export type NativePart =
   | { type: "block"; value: Facts };
 
 /**
- * Reports whether a system message is a note: it tells the model what people said, what tools returned, how a turn ended, or what
- * was said before (a summary). Its words are those of others, so no format gives it more authority than a user's message.
+ * Reports whether a system message is a note about messages of people, tool results, the end of a turn, or a summary. It contains words of
+ * others, so formats give it no more authority than a user's message.
  */
 export function isNote({ role, metadata = {} }: ContextMessage): boolean {
   if (role !== "system") return false;
@@ -71,6 +71,9 @@ export interface ContextMessage {
   name?: string;
   toolCallId?: string;
   toolCalls?: ToolCall[];
-  /** Not sent to models. `isSuccess: false` marks the failure of a tool; `note: true` marks a system message as a note (`isNote`), `ofRound: true` one that belongs to the results before it; `model` names the model of an assistant's message. */
+  /**
+   * Not sent to models. `isSuccess: false` marks the failure of a tool. `note: true` marks a system message as a note (`isNote`). `ofRound:
+   * true` marks a message that belongs to the results before it. `model` names the model of an assistant's message.
+   */
   metadata?: Facts;
 }

@@ -15,7 +15,7 @@ export const PROVIDERS = [
 
 export type ProviderId = (typeof PROVIDERS)[number];
 
-/** Time limit of one attempt of a model call, in milliseconds, where its profile sets none. */
+/** Default time limit of one attempt of a model call, in milliseconds. */
 export const MODEL_TIMEOUT_MS = 120_000;
 
 /** A model and the settings of its calls. It names secrets, but never contains one. */

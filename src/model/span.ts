@@ -1,10 +1,10 @@
 /**
- * Spans of OpenTelemetry, as data: what a turn, a model call, a tool or a call of an agent did, and when. Pure.
+ * Spans of OpenTelemetry, as data: the work and the times of a turn, a model call, a tool or a call of an agent. Pure.
  *
- * SPAN-1  The ids of traces and spans derive from the ids of what they describe. The same work has the same ids in each actor and
- *         after a crash, so no row has to hold them.
- * SPAN-2  A `traceparent` that is not of the form of W3C Trace Context, or has more than 200 characters, names no trace, and changes
- *         nothing. Of any other, only the ids and whether it is sampled are kept.
+ * SPAN-1  The ids of traces and spans derive from the ids of the described work. The same work has the same ids in each actor and after a
+ *         crash, so no row has to store them.
+ * SPAN-2  A `traceparent` that is not in the form of W3C Trace Context, or has more than 200 characters, is ignored. From a valid value,
+ *         only the ids and the sampling flag are kept.
  */
 
 /** A place in a trace: the parent of the spans below it. */
@@ -32,13 +32,13 @@ export interface Span extends Omit<TraceContext, "isSampled"> {
   startedAt: number;
   endedAt: number;
   attributes: SpanAttributes;
-  /** The code of the error with which it ended; absent after a success. */
+  /** The error code of a failure. Absent after a success. */
   error?: string;
 }
 
 /**
- * Sends spans somewhere. It gets the spans of each commit that ends some; those that come while it works, in one batch after that. What it
- * throws is logged, and its spans are lost. `signal` aborts at the time limit of an export.
+ * Sends spans somewhere. It receives the spans of each commit that ends spans. Spans that end during an export form the next batch. Its
+ * errors are logged, and the spans are lost. `signal` aborts at the time limit of an export.
  */
 export interface SpanExporter {
   export(spans: readonly Span[], signal: AbortSignal): Promise<void> | void;
@@ -46,7 +46,7 @@ export interface SpanExporter {
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Later versions of the form may have more than the 55 characters of the present one. */
+/** Later versions of the form may have more than the current 55 characters. */
 const MAX_TRACEPARENT_LENGTH = 200;
 
 /** Reads the header `traceparent`; returns `undefined` where it is absent or invalid (SPAN-2). */

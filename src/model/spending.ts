@@ -8,7 +8,7 @@ import { nanoDollarsOf } from "./cost.ts";
 import type { ModelProfile } from "./profile.ts";
 import type { TokenUsage } from "./usage.ts";
 
-/** What a budget limits. All are whole numbers, so that sums are exact. */
+/** The limited amounts of a budget. All are whole numbers, so sums are exact. */
 export interface Amounts {
   readonly tokens: number;
   readonly nanoDollars: number;
@@ -17,7 +17,7 @@ export interface Amounts {
   readonly modelCalls: number;
 }
 
-/** The most that work may use up, of what is limited: dollars in billionths. */
+/** The most that work may use of the limited amounts: dollars in billionths. */
 export type Allowance = Partial<Omit<Amounts, "toolCalls">>;
 
 /** Tokens of a model call that the provider did not count. */
@@ -31,7 +31,7 @@ export const NOTHING: Amounts = { tokens: 0, nanoDollars: 0, toolCalls: 0, model
 /** Tokens of a reply that are reserved where the model profile sets no limit. */
 const RESERVED_OUTPUT_TOKENS = 4_096;
 
-/** The names under which providers take a limit of the reply's tokens. */
+/** The provider parameters that limit the tokens of the reply. */
 export const OUTPUT_LIMITS = [
   "max_tokens",
   "max_completion_tokens",
@@ -69,7 +69,7 @@ export function largestAmounts(one: Amounts, other: Amounts): Amounts {
   };
 }
 
-/** Reports whether no amount exceeds another one. */
+/** Reports whether no amount exceeds its limit. */
 export function isWithin(one: Amounts, most: Amounts): boolean {
   return (
     one.tokens <= most.tokens &&
@@ -79,7 +79,7 @@ export function isWithin(one: Amounts, most: Amounts): boolean {
   );
 }
 
-/** Returns the tokens and the price of what a model used, by the provider's count or by estimate. */
+/** Returns the tokens and the price of a model's usage, by the provider's count or by estimate. */
 export function amountsOf(
   usage: TokenUsage | undefined,
   profile: ModelProfile | undefined,

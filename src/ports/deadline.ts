@@ -19,7 +19,7 @@ export function sleepWith(timer: Clock["timer"], milliseconds: number, signal?: 
 }
 
 export interface DeadlineOptions {
-  /** The deadline's signal also aborts with this one, for the same reason. */
+  /** The deadline's signal also aborts with this signal, for the same reason. */
   outer?: AbortSignal;
   /** Makes the reason of the abort at expiry; a `TimeoutError` when absent. */
   reason?: () => unknown;
@@ -53,7 +53,7 @@ export class Deadline {
     this.#controller.abort(reason);
   }
 
-  /** Releases the timer and the outer signal. The deadline's signal no longer aborts by itself. */
+  /** Releases the timer and the outer signal. The deadline's signal then no longer aborts. */
   stop(): void {
     this.#release();
   }
@@ -107,7 +107,7 @@ export async function withDeadline<Value>(
 }
 
 /**
- * Returns the `reason` of a deadline by which `what` must answer: a retriable `UNAVAILABLE`.
+ * Returns the `reason` for a deadline of `what`: a retriable `UNAVAILABLE`.
  *
  * @example await withDeadline(clock, 10_000, query, { reason: unanswered("The database", 10_000) })
  */

@@ -7,6 +7,8 @@ export interface KeyValue {
   put<Value>(key: string, value: Value): void;
   /** Returns whether the key was there. */
   delete(key: string): boolean;
-  /** Returns at most `limit` entries whose key starts with `prefix`, ascending by the key's UTF-8 bytes; those behind the key `after` if given. */
+  /**
+   * Returns at most `limit` entries with keys that start with `prefix`, after the key `after` if given. Ascending by the key's UTF-8 bytes.
+   */
   list<Value>(prefix: string, limit: number, after?: string): [key: string, value: Value][];
 }

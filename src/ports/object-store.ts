@@ -1,12 +1,11 @@
 /**
- * Large objects that are read as a whole or in parts, by key. Keys have at most 1 024 bytes of UTF-8.
+ * Large objects that are read as a whole or in parts, by key. Keys have at most 1,024 bytes of UTF-8.
  *
- * OBJECT-1  A read returns the whole object that was put last. Later changes to the caller's bytes do not affect it.
+ * OBJECT-1  A read returns the object of the last put as a whole. Later changes to the caller's bytes do not affect it.
  * OBJECT-2  A missing object is `null`, and deleting it is no error.
- * OBJECT-3  A read of a range returns that part, which ends at the latest where the object ends. `size` and `version` are
- *           those of the whole object; every put changes `version`.
- * OBJECT-4  A list has the keys of all objects under a prefix, ascending. An object that was put or deleted is in it, or is not,
- *           at once.
+ * OBJECT-3  A read of a range returns that part, up to the end of the object. `size` and `version` describe the whole object. Every put
+ *           changes `version`.
+ * OBJECT-4  A list has the keys of all objects under a prefix, ascending. It reflects puts and deletions at once.
  */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array, facts: ObjectFacts): Promise<void>;

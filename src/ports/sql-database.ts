@@ -1,11 +1,11 @@
 /**
  * The SQLite database of an actor. One call is one statement, so tests can count statements and inject faults here.
  *
- * SQL-1  `transaction` is all or nothing, and key-value writes of the same actor roll back with it. A nested transaction
- *        commits only with the outer one; if it throws, its own writes are taken back.
- * SQL-2  A bound value is read back unchanged. Values that a backend would silently change (booleans, `NaN`, integers
- *        beyond 2^53, strings with lone surrogates) are refused with `INVALID_INPUT`, and those above 2 000 000 bytes, the
- *        platform's limit, with `TOO_LARGE`. A number bound outside a typed column is a real, and `-0` may become `0`.
+ * SQL-1  `transaction` is all or nothing, and key-value writes of the same actor roll back with it. A nested transaction commits only with
+ *        the outer transaction. If it throws, its own writes roll back.
+ * SQL-2  A bound value is read back unchanged. Values that a backend would silently change (booleans, `NaN`, integers beyond 2^53, strings
+ *        with lone surrogates) are refused with `INVALID_INPUT`. Values above 2,000,000 bytes, the platform's limit, are refused with
+ *        `TOO_LARGE`. A number bound outside a typed column is a real, and `-0` may become `0`.
  */
 export type SqlValue = string | number | null | Uint8Array;
 

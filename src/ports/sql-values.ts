@@ -1,4 +1,4 @@
-/** Checks of bound values and keys, the same for every database, so that none stores what another would refuse (SQL-2). */
+/** Checks bound values and keys in the same way for every database, so all databases store the same values (SQL-2). */
 import { DramatisError } from "../shared/errors.ts";
 import { fitsUtf8 } from "../shared/utf8.ts";
 

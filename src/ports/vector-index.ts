@@ -1,14 +1,14 @@
 /**
- * Vectors with metadata, found by how near they are to another one.
+ * Vectors with metadata, found by similarity.
  *
- * VECTOR-1  A query returns the nearest vectors first, at most `topK`. Higher scores are nearer.
- * VECTOR-2  An upsert replaces vectors of the same id as a whole, metadata included. A query may see it some seconds later only.
- * VECTOR-3  Namespaces share nothing: equal ids of two namespaces are two vectors, and a query finds those of its own.
- * VECTOR-4  A filter keeps the vectors whose metadata has all of its members, with equal values.
- * VECTOR-5  A vector of another length than the index has is refused with `INVALID_INPUT`.
+ * VECTOR-1  A query returns at most `topK` vectors, the nearest first. Higher scores are nearer.
+ * VECTOR-2  An upsert replaces vectors with the same id as a whole, including metadata. A query may see the change some seconds later.
+ * VECTOR-3  Namespaces are separate: equal ids in two namespaces are two vectors, and a query finds only vectors of its own namespace.
+ * VECTOR-4  A filter keeps the vectors with metadata that contain all its members, with equal values.
+ * VECTOR-5  A vector with other dimensions than the index is refused with `INVALID_INPUT`.
  * VECTOR-6  A query for ids only returns no metadata. It leaves out vectors with ids of more than `MAX_SHORT_ID_BYTES`.
- * VECTOR-7  A deletion removes vectors by their ids, in the order of changes. Ids that are not there change nothing.
- * VECTOR-8  More than the limits below allow is refused with `INVALID_INPUT`.
+ * VECTOR-7  A deletion removes vectors by their ids, in the order of changes. Missing ids are ignored.
+ * VECTOR-8  Input beyond the limits below is refused with `INVALID_INPUT`.
  */
 import { DramatisError } from "../shared/errors.ts";
 

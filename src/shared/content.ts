@@ -1,7 +1,7 @@
 /**
- * The content that a user may send in a turn. Every entrance (HTTP, WebSocket, RPC) applies these rules.
+ * The content that a user may send in a turn. HTTP, WebSocket and RPC apply the same rules.
  *
- * CONTENT-1  Content is a string, or 1 to 64 parts. It is neither trimmed nor normalised, and comes back as sent.
+ * CONTENT-1  Content is a string, or 1 to 64 parts. It is never trimmed or normalised, and is returned as sent.
  * CONTENT-2  Content is not blank: some text has a visible character, or there is an image or a file.
  * CONTENT-3  Content has at most 1 MiB: the string in UTF-8, or the parts as JSON in UTF-8.
  * CONTENT-4  Every string is well-formed Unicode, without lone surrogates.

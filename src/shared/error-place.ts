@@ -1,13 +1,13 @@
 /**
- * Errors for the log, without contents.
+ * Prepares errors for the log, without contents.
  *
- * MEMLOG-1  Neither the log nor a state has a text of a memory, also where an embedder, a store or a task fails with an error that quotes it. Of
- *           errors that are not the platform's own, name, codes and places are logged.
+ * MEMLOG-1  Logs and states never contain the text of a memory, even if an embedder, a store or a task fails with an error that quotes it.
+ *           For foreign errors, only name, codes and places are logged.
  */
 import { DramatisError } from "./errors.ts";
 import { cut } from "./text.ts";
 
-/** Characters of what is logged. */
+/** Most characters of a logged error. */
 const MAX_LENGTH = 4_000;
 const NAME = /^[A-Z]\w{0,60}(?:Error|Exception)$/i;
 const CODE = /^[A-Z][A-Z_]{1,40}$/;
@@ -17,8 +17,8 @@ const HEAD = /^(?:[\w$]{1,60}(?: \[\w+\])?(?:: )?)?$/;
 const FRAME = /^\s+at .*(?::\d+:\d+\)?|<anonymous>\)?|native\)?)$/;
 
 /**
- * Returns an error for the log: the message of one of ours, and of another one where it was thrown. Its message may quote what it was thrown about.
- * Never throws.
+ * Returns an error for the log: the message of a platform error, or the place of a foreign error, because its message may quote data. Never
+ * throws.
  */
 export function placeOf(error: unknown): string {
   try {
@@ -34,7 +34,9 @@ export function placeOf(error: unknown): string {
   }
 }
 
-/** Returns the frames of a stack, which follow the message. A message may look like frames, so without it nothing is a frame. */
+/**
+ * Returns the frames of a stack, which follow the message. A message may look like frames, so a stack without its message has no frames.
+ */
 function framesOf({ stack, message }: Error): string[] {
   const [head, text] = [String(stack), String(message)];
   const begin = head.indexOf(text);

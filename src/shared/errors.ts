@@ -47,11 +47,11 @@ export interface ErrorData {
   message: string;
   retriable: boolean;
   errors?: InputIssue[];
-  /** Milliseconds after which a retry may succeed. */
+  /** A retry may succeed after this many milliseconds. */
   retryAfter?: number;
 }
 
-/** An error inside an actor or a handler. `message` states what is wrong and what to do. */
+/** An error inside an actor or a handler. `message` states the problem and the fix. */
 export class DramatisError extends Error {
   override readonly name = "DramatisError";
 
@@ -61,7 +61,7 @@ export class DramatisError extends Error {
     readonly options: {
       retriable?: boolean;
       errors?: InputIssue[];
-      /** Milliseconds after which a retry may succeed. */
+      /** A retry may succeed after this many milliseconds. */
       retryAfter?: number;
       cause?: unknown;
     } = {},
@@ -87,7 +87,7 @@ export class DramatisError extends Error {
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
-/** Returns any thrown value as data. Unexpected errors become `INTERNAL_ERROR` without detail, so nothing leaks. */
+/** Returns any thrown value as data. Unexpected errors become `INTERNAL_ERROR` without detail, so they leak no data. */
 export function toErrorData(error: unknown): ErrorData {
   if (error instanceof DramatisError) return error.toData();
   return { code: "INTERNAL_ERROR", message: "An internal error occurred.", retriable: true };

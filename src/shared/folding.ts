@@ -1,12 +1,13 @@
 /**
- * One form for all ways of writing a text, for comparisons and searches. Pure.
+ * Folds all ways of writing a text into one form, for comparisons and searches. Pure.
  *
- * FOLD-1  Case is folded as Unicode's full default case folding does: `ß`, `ẞ` and `SS` are equal, and so are `ς` and `Σ`. `ı` and `i` differ.
+ * FOLD-1  Case is folded with Unicode's full default case folding: `ß`, `ẞ` and `SS` are equal, and so are `ς` and `Σ`. `ı` and `i` differ.
  * FOLD-2  Canonically equivalent texts have one form. The form `NFKC` also joins compatible characters, such as `ﬁ` and `fi`.
- * FOLD-3  Optional marks do not count: accents of Greek (capitals lack them), the dots of Cyrillic `ё`, stress marks, and the points of Hebrew
- *         and Arabic. A mark that makes another letter counts, as in `й` and `ü`.
- * FOLD-4  Invisible characters do not count: soft hyphens, joiners, variation selectors. The tags of a flag count: they tell Scotland from Wales.
- * FOLD-5  Of the marks in a row, the first 30 count. The time of folding grows linearly with the length of a text.
+ * FOLD-3  Optional marks are dropped: accents of Greek (capitals lack them), the dots of Cyrillic `ё`, stress marks, and the points of
+ *         Hebrew and Arabic. A mark that makes another letter stays, as in `й` and `ü`.
+ * FOLD-4  Invisible characters are dropped: soft hyphens, joiners, variation selectors. The tags of a flag stay, because they distinguish
+ *         Scotland from Wales.
+ * FOLD-5  The first 30 marks in a row count. The time of folding grows linearly with the length of a text.
  */
 
 /** Folds the case of a text. */

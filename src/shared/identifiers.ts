@@ -12,7 +12,7 @@ const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const NAME = "[a-z0-9][a-z0-9-]{0,63}";
 const TENANT_NAME = new RegExp(`^${NAME}$`);
 export const AGENT_ID = new RegExp(`^${NAME}${JURISDICTION_SUFFIX}$`);
-/** An agent's id after `@`, where no word, address or path ends before it. */
+/** An agent's id after `@`, unless a word, address or path ends before it. */
 export const MENTION = new RegExp(
   String.raw`(?<![\w@./+-])@(${NAME}${JURISDICTION_SUFFIX})(?![a-z0-9_-])`,
   "gi",

@@ -1,11 +1,10 @@
 /**
- * Measures JSON text in one pass, before it is parsed: what is cheap to send may be expensive to hold. Pure.
+ * Measures JSON text in one pass, before it is parsed, because a small text may need much memory. Pure.
  *
- * JSON-1  Text from outside is parsed only if it has at most `MAX_VALUES` values, nests no deeper than its reader takes, and
- *         its whole numbers in quotes do not collide. So parsing it, and one pass over its value, takes milliseconds.
- * JSON-2  A copy of a text's value takes little memory. The engine may keep members with the names of small whole numbers in
- *         a table with a place for each number up to the largest: the objects of a text have at most `MAX_EMPTY_PLACES`
- *         empty places.
+ * JSON-1  Text from outside is parsed only if it has at most `MAX_VALUES` values, its nesting is within its reader's limit, and its whole
+ *         numbers in quotes do not collide. So parsing it, and one pass over its value, takes milliseconds.
+ * JSON-2  A copy of a text's value takes little memory. The engine may keep members with the names of small whole numbers in a table with a
+ *         place for each number up to the largest. So the objects of a text have at most `MAX_EMPTY_PLACES` empty places.
  */
 
 /** Maximum number of values in a text: members, items and containers. */
@@ -18,14 +17,14 @@ export const MAX_REPLY_DEPTH = 128;
 const MAX_COLLISIONS = 2_000_000;
 /** Number of groups that whole numbers are sorted into, by their last bits: the engine's hash of such a text is its number. */
 const GROUPS = 1_024;
-/** Number of places for numbers seen before: a number that repeats collides with nothing. */
+/** Number of places for numbers seen before. A repeated number does not collide. */
 const SEEN = 4_096;
 
 /** Maximum number of empty places in the tables of a text's objects, of 8 bytes each. */
 const MAX_EMPTY_PLACES = 500_000;
 /** Places for each member that do not count as empty: the engine reserves some for more members. */
 const FREE_PLACES = 16;
-/** The engine makes no table for numbers from `MAX_TABLE` on, nor for a first number from `MAX_START` on. */
+/** The engine makes no table for numbers from `MAX_TABLE` on, or for a first number from `MAX_START` on. */
 const [MAX_TABLE, MAX_START] = [5_000, 1_024];
 
 const [QUOTE, COMMA, COLON, BACKSLASH] = [34, 44, 58, 92];
@@ -41,7 +40,7 @@ export interface ShapeProblem {
 
 /** Returns the problem of a text's shape, or `null`. Accepts text that is not JSON. */
 export function shapeProblem(text: string, maxDepth: number): ShapeProblem | null {
-  // Made for the first number: most texts have none, and the pieces of a stream are many.
+  // Created for the first number: most texts have no numbers, and a stream has many pieces.
   let collisions: Collisions | undefined;
   let tables: Tables | undefined;
   let values = 0;
@@ -114,7 +113,7 @@ function wholeNumber(text: string, start: number, end: number): string | null {
   return WHOLE_NUMBER.test(raw) ? raw.replaceAll("\\u003", "") : null;
 }
 
-/** Counts the empty places of objects whose members' names are whole numbers. */
+/** Counts the empty places of objects with integer names of members. */
 class Tables {
   /** The numbers of the open objects, by their depth. */
   readonly #open: (number[] | undefined)[] = [];

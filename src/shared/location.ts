@@ -1,14 +1,14 @@
 /**
- * The location of an actor: the jurisdiction that it runs and stores its data in, and the region that it should begin in.
+ * The location of an actor: the jurisdiction of its execution and storage, and its initial region.
  *
- * LOCATION-1  The jurisdiction of an agent or a conversation is a part of its id: `guide_eu`. An id without one has none. So the id
- *             alone finds the actor, and no id has two actors.
+ * LOCATION-1  The jurisdiction of an agent or a conversation is a part of its id: `guide_eu`. An id without this part has no jurisdiction.
+ *             So the id alone finds the actor, and each id has one actor.
  */
 
 /** The jurisdictions of the platform. */
 export const JURISDICTIONS = ["eu", "us", "fedramp", "fedramp-high"] as const;
 
-/** A jurisdiction of the platform: an actor in it neither runs nor stores its data elsewhere. */
+/** A jurisdiction of the platform. An actor runs and stores its data only in its jurisdiction. */
 export type Jurisdiction = (typeof JURISDICTIONS)[number];
 
 /** The regions of the platform that a new actor may be asked to begin in. */
@@ -32,13 +32,13 @@ export type LocationHint = (typeof LOCATION_HINTS)[number];
 /** The pattern of a jurisdiction at the end of an id, for regular expressions. */
 export const JURISDICTION_SUFFIX = `(?:_(?:${JURISDICTIONS.join("|")}))?`;
 
-/** Returns the jurisdiction that the id of an agent or a conversation names; `undefined` where it names none. */
+/** Returns the jurisdiction in the id of an agent or a conversation, if any. */
 export function jurisdictionOf(id: string): Jurisdiction | undefined {
   const split = id.lastIndexOf("_");
   return split < 1 ? undefined : JURISDICTIONS.find((name) => name === id.slice(split + 1));
 }
 
-/** Returns the id of the same name in a jurisdiction; in none for `undefined`. */
+/** Returns the id of the same name in another jurisdiction. `undefined` means no jurisdiction. */
 export function inJurisdiction(id: string, jurisdiction: Jurisdiction | undefined): string {
   const current = jurisdictionOf(id);
   const bare = current === undefined ? id : id.slice(0, -current.length - 1);

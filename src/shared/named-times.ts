@@ -1,21 +1,21 @@
 /**
- * The times that an English text names. Pure.
+ * Finds the times that an English text names. Pure.
  *
- * NAMEDTIME-1  The parser of times reads short pieces around the words that can name one, and few of them, whatever the text is: its own
- *              patterns take time that grows without bound in the length of what they are given.
+ * NAMEDTIME-1  The parser of times reads only a few short pieces around words that can name a time, for any text. Its own patterns take
+ *              unbounded time for long inputs.
  */
 import { type ParsedResult, parse } from "chrono-node/en";
 
 /** Pieces of a text that are read, and characters of each. */
 const MAX_PIECES = 8;
 const MAX_PIECE = 60;
-/** Characters that are read before the first word that can name a time, and after the last one. */
+/** Characters to read before the first word that can name a time, and after the last. */
 const LEAD = 24;
 const TAIL = 12;
 /** Characters between two such words of one piece, at most. */
 const GAP = 16;
 
-/** Parts of which each time has one: a number, a month, a day, a part of a day, or a unit. */
+/** Each time has at least one of these parts: a number, a month, a day, a part of a day, or a unit. */
 const TIME_WORD = new RegExp(
   String.raw`\d+|\b(?:${[
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?",
@@ -33,7 +33,7 @@ export interface TimePiece {
   text: string;
 }
 
-/** Returns a text with one space in the place of each run of white space. The places of named times are those in this. */
+/** Replaces each run of white space with one space. The places of named times refer to this text. */
 export function spaced(text: string): string {
   return text.replace(/\s+/gu, " ");
 }
@@ -64,7 +64,7 @@ export interface EnglishTime {
   index: number;
   text: string;
   start: ParsedResult["start"];
-  /** Absent for what is no span. */
+  /** Absent unless it is a span. */
   end: ParsedResult["start"] | undefined;
 }
 

@@ -36,7 +36,7 @@ export function bothOrders(statement: (comparison: "<" | ">", order: "ASC" | "DE
   return { asc: statement(">", "ASC"), desc: statement("<", "DESC") };
 }
 
-/** Returns the page of `rows`, whose reader requested one row more than `limit` to find out whether others follow. */
+/** Returns the page of `rows`. The caller requests one row more than `limit` to find out whether others follow. */
 export function pageOf<Row, Item>(
   rows: readonly Row[],
   limit: number,

@@ -10,7 +10,7 @@ import { hasRole, type Roles } from "./roles.ts";
 export interface Principal {
   subject: string;
   tenant: string;
-  /** Other texts than the four roles grant nothing. */
+  /** Unknown roles grant no rights. */
   roles: Roles;
   /** The end of its access, in milliseconds since the epoch; absent = no end. */
   expiresAt?: number;

@@ -1,7 +1,7 @@
 /**
  * Removes secrets from foreign text, such as a provider's error message that quotes the key.
  *
- * REDACT-1  The result of `redactSecrets` contains no given secret, and no beginning of one that "…" cut off.
+ * REDACT-1  The result of `redactSecrets` contains no given secret, and no beginning of a secret that "…" cut off.
  */
 
 const REDACTED = "[redacted]";
@@ -9,10 +9,10 @@ const REDACTED = "[redacted]";
 /** A shorter "secret" is a placeholder: replacing it would garble every message. */
 const SHORTEST_SECRET = 4;
 
-/** A shorter beginning of a secret reveals nothing. */
+/** A shorter beginning of a secret reveals too little. */
 const SHORTEST_BEGINNING = 6;
 
-/** Keys of well-known services, including those that the service has partly masked with asterisks. */
+/** Keys of well-known services, including keys that the service has partly masked with asterisks. */
 const SECRET_SHAPES = [
   /\bBearer\s+[\w.~+/=*-]+/gi,
   /\bsk-[\w*-]{6,}/g,

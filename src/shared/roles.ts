@@ -4,7 +4,7 @@ export const ROLES = ["member", "author", "operator", "admin"] as const;
 
 export type Role = (typeof ROLES)[number];
 
-/** The roles of a principal. Other texts than the four roles grant nothing. */
+/** The roles of a principal. Unknown roles grant no rights. */
 export type Roles = readonly (Role | (string & {}))[];
 
 /** Reports whether a principal has a role. An admin has each role. */

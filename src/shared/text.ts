@@ -1,4 +1,4 @@
-/** Small text functions. None of them splits a surrogate pair. */
+/** Small text functions. They never split a surrogate pair. */
 import { utf8Length } from "./utf8.ts";
 
 /** Returns at most `limit` UTF-16 units of `text`; an ellipsis marks a cut. */
@@ -48,7 +48,7 @@ export function wholeLength(text: string, limit: number): number {
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
 }
 
-/** Returns a text whose JSON has at most `bytes` bytes of UTF-8: its beginning, and an ellipsis, where it is longer. */
+/** Returns a text with at most `bytes` bytes of UTF-8 as JSON. A longer text is cut and gets an ellipsis. */
 export function shortenToJson(text: string, bytes: number): string {
   if (jsonBytes(text) <= bytes) return text;
   let [fits, exceeds] = [0, text.length];

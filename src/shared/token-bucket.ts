@@ -1,10 +1,10 @@
 /**
- * Token buckets: a limit on how much may happen at once, and how fast that refills. Times are in milliseconds.
+ * Token buckets limit a burst and its refill rate. Times are in milliseconds.
  *
- * BUCKET-1  In any span of time a bucket gives at most its burst plus what its rate refills in that span.
- * BUCKET-2  A refusal costs nothing and returns a wait that suffices and is less than 1 ms too long.
+ * BUCKET-1  In any span of time a bucket gives at most its burst plus the refill of that span.
+ * BUCKET-2  A refusal takes no tokens. It returns a sufficient wait that is less than 1 ms too long.
  * BUCKET-3  A clock that jumps back leaves a bucket empty at worst: its debt never exceeds one filling.
- * LIMIT-1   A limiter remembers at most `capacity` keys and forgets the least recently used one first.
+ * LIMIT-1   A limiter remembers at most `capacity` keys and forgets the least recently used key first.
  */
 
 /** A limit as applications write it. */
@@ -15,7 +15,7 @@ export interface RateLimit {
   burst: number;
 }
 
-/** A full bucket needs no memory: a new one is the same. */
+/** A full bucket needs no memory, because it equals a new bucket. */
 export interface TokenBucket {
   readonly limit: RateLimit;
   /** The time, as of `at`, until the bucket is full again. A span keeps its precision beside times of 13 digits. */

@@ -43,7 +43,7 @@ export function invalidAt(path: string, message: string, text = message): Dramat
   return new DramatisError("INVALID_INPUT", text, { errors: [{ path, message }] });
 }
 
-/** Replaces zod's messages for an absent value and for one that is not in a list. */
+/** Replaces zod's messages for an absent value and for a value that is not in a list. */
 export function plainly(issue: {
   readonly input?: unknown;
   readonly values?: readonly unknown[];

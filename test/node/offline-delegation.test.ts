@@ -187,7 +187,7 @@ describe("rule 16: a manager asks its colleagues", () => {
       [
         "Offline model: I asked the architect, the developer and the reviewer.",
         "**Architect** gave no answer: AGENT_DECLINED. No boats.",
-        "**Developer** is at work. I tell you the answer when it is here.",
+        "**Developer** is working on it. I will tell you the answer when it arrives.",
         "**Reviewer** takes part in this conversation now, and answers here.",
       ].join("\n\n"),
     );

@@ -128,7 +128,7 @@ describe("rule 7: what is to be forgotten", () => {
   test("nothing is erased that the request does not tell, or by a question", async () => {
     const { text, toolCalls } = await replyTo([told("Other."), wish], { tools });
     expect(toolCalls).toEqual([]);
-    expect(text).toBe(`Offline model: I remember nothing of the kind: "${CAT}"`);
+    expect(text).toBe(`Offline model: I do not remember this: "${CAT}"`);
     const asked = await replyTo([told(CAT), user("Forget that my cat is called Miso?")], { tools });
     expect(asked.toolCalls).toEqual([]);
   });

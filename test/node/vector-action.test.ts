@@ -129,7 +129,7 @@ describe("VECTORACT-2 F13 input is checked first", () => {
     ).rejects.toMatchObject({
       code: "INVALID_INPUT",
       retriable: false,
-      message: "The index has vectors of 3 numbers. This one has 2.",
+      message: "The index has vectors with 3 dimensions. This vector has 2.",
     });
     const binding = {
       query: () => Promise.reject(new Error("internal error")),

@@ -167,7 +167,7 @@ export function readErrorBody(body: string): ProviderError {
   return defined({ message: reported ? clean(reported) : undefined, category, retryAfterMs: wait });
 }
 
-/** Reports a used-up daily quota or an account without credit, neither of which has a code. */
+/** Reports a used-up daily quota or an account without credit. Providers have no code for these. */
 function isSpent(message: string | null | undefined, details: readonly z.infer<typeof detail>[]): boolean {
   const quotas = details.flatMap(({ violations }) => violations ?? []);
   return (

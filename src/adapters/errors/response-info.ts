@@ -5,7 +5,7 @@ import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";
 import { dateMs, durationMs, secondsMs } from "./durations.ts";
 
-/** The headers in which providers and proxies name a request. */
+/** The headers that contain the request id of providers and proxies. */
 const REQUEST_ID = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
 
 export function responseInfo(status: number, headers: Headers, now: number): ResponseInfo {
@@ -28,7 +28,7 @@ export function retryAfterMs(headers: Headers, now: number): number | undefined 
 
 type Kind = "requests" | "tokens";
 
-/** Returns what a response reports about limits; `undefined` if it reports nothing and no limit was hit. */
+/** Returns the rate-limit information of a response. `undefined` if it has none and no limit was hit. */
 function rateLimitFeedback(status: number, headers: Headers, now: number): RateLimitFeedback | undefined {
   const rawHeaders: Record<string, string> = {};
   const read = (name: string): string | undefined => {

@@ -1,9 +1,9 @@
 /**
  * Format adapters by provider, and the names of providers.
  *
- * The folder of a format has `adapter.ts` (requests: parameters, tools, structured output), `messages.ts` (the
- * conversation in the provider's form), `decoder.ts` (replies, payload by payload) and `parts.ts` (the parts of one reply,
- * as they go back to its model). OpenAI's Chat Completions and Workers AI share `chat`; all formats share `common`.
+ * The folder of a format has `adapter.ts` (requests: parameters, tools, structured output), `messages.ts` (the conversation in the
+ * provider's form), `decoder.ts` (replies, payload by payload) and `parts.ts` (the parts of one reply, as they are sent back to the model).
+ * OpenAI's Chat Completions and Workers AI share `chat`. All formats share `common`.
  */
 
 import type { AdapterLookup, FormatAdapter } from "../../model/format-adapter.ts";

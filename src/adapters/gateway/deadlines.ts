@@ -1,12 +1,12 @@
 /**
- * The time limits of one attempt: until the reply begins, between two pieces of it, and in total.
+ * The time limits of one attempt: until the reply begins, between two pieces, and in total.
  *
- * DEADLINE-1  A server that is silent for too long ends the attempt with category `timeout`, before the reply and in the
- *             middle of it. A heartbeat counts as a sign of life.
+ * DEADLINE-1  If a server is silent for too long, before or during the reply, the attempt ends with category `timeout`. A heartbeat ends a
+ *             silence.
  * DEADLINE-2  Pauses of the consumer do not count as silence of the server.
- * DEADLINE-3  No timer outlives the attempt.
- * DEADLINE-4  The limit until the reply begins starts when the body has been sent. Before, it limits the time in which the
- *             server takes one piece of the body; the time in which a piece is read does not count.
+ * DEADLINE-3  All timers end with the attempt.
+ * DEADLINE-4  The limit until the reply begins starts when the body has been sent. Until then, it limits the time in which the server
+ *             accepts one piece of the body. Reading a piece does not count.
  */
 
 import { MODEL_TIMEOUT_MS, type ModelProfile } from "../../model/profile.ts";
@@ -59,7 +59,7 @@ export class AttemptDeadlines {
     this.#stopFirst = isReading ? () => undefined : this.#watchFirst();
   }
 
-  /** Notes that a piece of the reply, or a heartbeat, arrived. From then on only the idle limit and the total apply. */
+  /** Records a piece of the reply or a heartbeat. Then only the idle limit and the total limit apply. */
   received(): void {
     this.#waitingSince = undefined;
     this.#stopFirst?.();

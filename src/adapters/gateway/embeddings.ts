@@ -1,10 +1,10 @@
 /**
  * Requests for embeddings: to an OpenAI-compatible server, to Workers AI, or to the offline hash.
  *
- * EMBED-1  The gateway makes one attempt and never throws. Keys, trusted hosts and time limits are those of model calls.
- * EMBED-2  An answer counts only if it has one vector for each text, of finite numbers, all of one length.
- * EMBED-3  Errors never contain the key that was sent.
- * EMBED-4  Texts leave well-formed (UNICODE-1).
+ * EMBED-1  The gateway makes one attempt and never throws. Keys, trusted hosts and time limits are the same as for model calls.
+ * EMBED-2  A valid answer has one vector per text, with finite numbers and equal lengths.
+ * EMBED-3  Errors never contain the sent key.
+ * EMBED-4  Texts are sent well-formed (UNICODE-1).
  */
 import { z } from "zod";
 import type { EmbeddingGateway, EmbeddingRequest, Embeddings } from "../../model/embedding.ts";

@@ -1,12 +1,12 @@
 /**
  * The gateway: sends one request to its provider and yields the deltas of the reply, starting with `response`.
  *
- * GATE-1  The gateway makes one attempt and never throws: a failure is one `error` delta, the last one.
- * GATE-2  A reply is complete once its finish reason has arrived, whatever then happens to the connection.
- * GATE-3  Neither error deltas nor response deltas contain the key that was sent.
+ * GATE-1  The gateway makes one attempt and never throws. A failure is one `error` delta at the end.
+ * GATE-2  A reply is complete once its finish reason has arrived, even if the connection fails afterwards.
+ * GATE-3  Error deltas and response deltas never contain the sent key.
  * GATE-4  A model profile reaches only secrets with the name of a key, so it cannot send out other secrets.
- * GATE-5  A key goes only to hosts that the deployer trusts (TRUST-1); for any other host no request is sent.
- * GATE-6  Every body leaves with well-formed texts (UNICODE-1).
+ * GATE-5  A key is sent only to hosts that the deployer trusts (TRUST-1). For any other host no request is sent.
+ * GATE-6  Every body is sent with well-formed texts (UNICODE-1).
  */
 
 import type { ModelError } from "../../model/error.ts";
@@ -42,7 +42,7 @@ export function createModelGateway(ports: GatewayPorts): ModelGateway {
   };
 }
 
-/** Returns a fingerprint of the key for requests of this profile; `undefined` if there is none. */
+/** Returns a fingerprint of the key for requests of this profile, if it has a key. */
 function accountOf(profile: ModelProfile, ports: Pick<GatewayPorts, "secret">): string | undefined {
   const key = keyOf(profile, ports);
   return key === undefined ? undefined : fingerprint(key);

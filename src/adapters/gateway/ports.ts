@@ -20,7 +20,7 @@ export interface GatewayPorts {
   trustedHosts?: readonly TrustedHost[];
   /** Absent in a Worker without an AI binding. */
   ai?: AiBinding;
-  /** Returns the AI SDK model with this id, for the provider `ai-sdk`; `undefined` if there is none. */
+  /** Returns the AI SDK model with this id, for the provider `ai-sdk`, if it exists. */
   languageModel?: (modelId: string) => LanguageModelV4 | undefined;
 }
 

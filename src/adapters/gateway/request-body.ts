@@ -1,10 +1,9 @@
 /**
- * Writes the body of a request: a text, or a stream that reads its media in pieces, so that they are never held whole.
+ * Writes the body of a request: a text, or a stream that reads its media in pieces, so media are never held whole.
  *
- * SENDBODY-1  The bytes are those of `JSON.stringify` of the body with each placeholder replaced by its media in base64, and
- *             their number is known before anything is read.
- * SENDBODY-2  Media are read again for every request, one piece ahead of what the connection takes. Nothing is read after
- *             `stop`.
+ * SENDBODY-1  The bytes equal `JSON.stringify` of the body, with each placeholder replaced by its media in base64. Their number is known
+ *             before the first read.
+ * SENDBODY-2  Media are read again for every request, one piece ahead of the connection. Reading ends with `stop`.
  */
 import type { DeferredMedia, ModelRequest } from "../../model/gateway.ts";
 import { toBase64Bytes } from "../../shared/base64.ts";
@@ -23,7 +22,7 @@ export interface RequestBody {
 export interface RequestBodyOptions {
   /** A multiple of 3; `PIECE_BYTES` when absent. */
   pieceBytes?: number;
-  /** Called with `true` before a piece is read, with `false` when it is ready or there is none. */
+  /** Called with `true` before a read, and with `false` when the piece is ready or missing. */
   onReading?: (isReading: boolean) => void;
 }
 

@@ -1,12 +1,11 @@
 /**
- * Decides which hosts receive keys. Authors of a tenant may write model profiles, but only the deployer decides about keys.
- * Pure.
+ * Decides which hosts receive keys. Authors of a tenant may write model profiles, but only the deployer decides about keys. Pure.
  *
- * TRUST-1  A key goes only to the provider's own host, or to a host that the deployer named: by the provider's base URL in
- *          the environment, by a profile in the deployed code (for this profile's key), or as an allowed host.
+ * TRUST-1  A key is sent only to the provider's own host, or to a host that the deployer named. The deployer names a host by the provider's
+ *          base URL in the environment, by a profile in the deployed code (for this profile's key), or as an allowed host.
  * TRUST-2  Scheme and port count: a host that is trusted over HTTPS receives no key over plain HTTP.
- * TRUST-3  A profile cannot send a key by naming its variable. The key must be the provider's own, the key of a profile in
- *          the deployed code, or one that the deployer named.
+ * TRUST-3  A profile cannot send a key by naming its variable. The key must belong to the provider or to a profile in the deployed code, or
+ *          the deployer must have named its variable.
  */
 
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
@@ -14,7 +13,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { HTTP_PROVIDER_IDS, httpProvider } from "./http-providers.ts";
 
-/** A host that may receive keys: all keys, or only those of one provider or one variable. */
+/** A host that may receive all keys, or only keys of one provider or one variable. */
 export interface TrustedHost {
   /** `https://host` or `http://host:port`. */
   origin: string;
@@ -33,7 +32,7 @@ export interface TrustOptions {
   profiles?: readonly ModelProfile[];
   /** `host` or `host:port`, with an optional `http://` or `https://`; HTTPS without a scheme. */
   allowedHosts?: readonly string[];
-  /** Variables whose keys may go to the same hosts as the provider's own key. */
+  /** Variables with keys that may be sent to the same hosts as the provider's own key. */
   allowedSecrets?: readonly string[];
 }
 

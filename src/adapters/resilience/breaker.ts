@@ -1,10 +1,10 @@
 /**
- * A circuit breaker: calls to a failing model pause for a while. Pure; times are milliseconds.
+ * A circuit breaker: pauses calls to a failing model. Pure. Times are milliseconds.
  *
  * BREAKER-1  The breaker opens after a number of failures within the window, without a success between them.
- * BREAKER-2  An open breaker admits nothing, for the cool-down at most, even if the clock jumps.
- * BREAKER-3  After the cool-down it admits one probe at a time: a success closes the breaker, a failure opens it again. A
- *            probe without a result is given up after another cool-down.
+ * BREAKER-2  An open breaker refuses all calls, at most for the cool-down, even if the clock jumps.
+ * BREAKER-3  After the cool-down it admits one probe at a time. A success closes the breaker, a failure opens it again. A probe without a
+ *            result is given up after another cool-down.
  * BREAKER-4  Results of attempts that were admitted before the breaker opened do not change an open breaker.
  */
 
@@ -27,7 +27,7 @@ export type Admission =
   | { admitted: true; isProbe: boolean; state: BreakerState }
   | { admitted: false; retryAfterMs: number; state: BreakerState };
 
-/** The health of the model, by one attempt; `unknown` after an attempt that proves nothing, such as a cancelled one. */
+/** The health of the model after one attempt. `unknown` if the attempt is inconclusive, such as a cancelled attempt. */
 export type Verdict = "alive" | "failed" | "unknown";
 
 /** Decides whether an attempt may start now. */
@@ -58,7 +58,7 @@ export function record(
     case "half-open":
       if (!isProbe) return state;
       if (verdict === "alive") return CLOSED;
-      // After a probe that proves nothing the next one may start at once.
+      // After an inconclusive probe, the next probe may start at once.
       return { phase: "open", until: verdict === "failed" ? now + settings.coolDownMs : now };
     default:
       return state satisfies never;

@@ -45,7 +45,7 @@ export interface AttemptEnd {
 /** Added to the time limit of an attempt, so that only the slot of a lost caller outlives its lease. Milliseconds. */
 const LEASE_MARGIN_MS = 60_000;
 
-/** Yields the deltas of the reply. Never throws: a failure is one `error` delta, the last one. */
+/** Yields the deltas of the reply. Never throws. A failure is one `error` delta at the end. */
 export async function* runAttempt(
   gateway: ModelGateway,
   { guards, interceptors = [] }: Omit<GuardedGatewayOptions, "ids">,
@@ -107,7 +107,7 @@ function incomplete(reply: Partial<CompletedAttempt>, { profile }: ModelRequest)
   return incompleteReply(profile.provider);
 }
 
-/** Returns the lease of units that one attempt holds, in milliseconds. */
+/** Returns how long an attempt may hold its units, in milliseconds. */
 export function leaseOf({ executionConfig }: Pick<ModelProfile, "executionConfig">): number {
   return (executionConfig?.timeoutMs ?? TIMEOUTS.timeoutMs) + LEASE_MARGIN_MS;
 }

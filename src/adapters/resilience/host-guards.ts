@@ -1,12 +1,12 @@
 /**
- * Guards the servers of models: a concurrency limit for each provider and host, and a breaker for each model and account
- * there. The state belongs to one isolate; all gateways with the same guards share it.
+ * Guards the servers of models: a concurrency limit for each provider and host, and a breaker for each model and account. The state belongs
+ * to one isolate. All gateways with the same guards share it.
  *
- * BREAKER-5  The guards keep at most `MAX_BREAKERS` breakers, those used last, and none without recent failures.
- * BREAKER-6  A timeout after less than `PATIENCE_MS` is no failure of the model: one tenant's short time limit does not
- *            close the model to the others.
- * BREAKER-7  A model that fails, or fails with one key, stays open with other keys, and so do other models of its host.
- *            No key is kept: a fingerprint stands for it.
+ * BREAKER-5  The guards keep at most `MAX_BREAKERS` breakers, the most recently used. Breakers without recent failures are dropped.
+ * BREAKER-6  A timeout before `PATIENCE_MS` is not a failure of the model, so a short time limit of one tenant cannot close the model to
+ *            others.
+ * BREAKER-7  A failure with one model and key leaves other keys and other models of the host available. Guards store a fingerprint instead
+ *            of the key.
  */
 import { z } from "zod";
 import type { ModelError } from "../../model/error.ts";
@@ -39,7 +39,7 @@ export interface HostGuardOptions {
    * the breaker.
    */
   breaker?: Partial<BreakerSettings> | false;
-  /** Limit of concurrent calls to one host; none when absent. `queued` further calls may wait, 100 when absent. */
+  /** Limit of concurrent calls to one host. Unlimited by default. `queued` further calls may wait (default: 100). */
   concurrency?: (Pick<ConcurrencyLimit, "concurrent"> & Partial<ConcurrencyLimit>) | false;
 }
 

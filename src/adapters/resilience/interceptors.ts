@@ -1,10 +1,10 @@
 /**
  * Runs the application's code around each attempt of a model call.
  *
- * RESIL-4  `beforeSend` runs in order of registration, once per attempt. An interceptor that throws stops the request:
- *          nothing is sent and nothing is retried. One that hangs is waited for within the attempt's time limit.
- * RESIL-5  `afterResponse` and `onError` run in reverse order, exactly one of them per attempt. What they throw is logged
- *          and changes nothing.
+ * RESIL-4  `beforeSend` runs in order of registration, once per attempt. If an interceptor throws, the request is not sent and not retried.
+ *          A slow interceptor counts against the attempt's time limit.
+ * RESIL-5  `afterResponse` and `onError` run in reverse order, exactly one of them per attempt. Their errors are logged and otherwise
+ *          ignored.
  */
 
 import type { ModelError } from "../../model/error.ts";
@@ -57,7 +57,7 @@ export async function beforeSend(
   }
 }
 
-/** Reports the end of an attempt to the interceptors, the last one first. */
+/** Reports the end of an attempt to the interceptors in reverse order. */
 export async function afterAttempt(
   interceptors: readonly Interceptor[],
   end: CompletedAttempt | ModelError,

@@ -1,18 +1,17 @@
 /**
- * Shares units among the concurrent calls of one isolate: slots of a host, or bytes of memory. Calls without room wait in a
- * queue. Waiting calls poll: actors of one isolate cannot wake each other, because the continuation of a promise would run in
- * the wrong actor.
+ * Shares units among the concurrent calls of one isolate: slots of a host, or bytes of memory. Calls without room wait in a queue. Waiting
+ * calls poll: actors of one isolate cannot wake each other, because the continuation of a promise would run in the wrong actor.
  *
- * LIMITER-1  Calls hold at most `total` units together, and the calls of one tenant at most `perTenant`. A larger claim is
- *            granted while no other call, or no other call of its tenant, holds any.
- * LIMITER-2  Tenants take turns, and the calls of a tenant are granted in order of arrival. A call that stops waiting leaves
- *            the queue and costs nobody a unit or a turn.
- * LIMITER-3  A claim that is not released becomes free when its lease ends. A waiting call that has not polled for
- *            `GONE_AFTER_MS` loses its place.
- * LIMITER-4  With a full queue, a call fails at once, unless all that wait are of other tenants. So does a call whose tenant has
- *            its number of waiting calls.
- * LIMITER-5  A call may pass one that waits for more room, until `total` units have passed that one. A tenant that holds its
- *            share delays no other tenant.
+ * LIMITER-1  Calls hold at most `total` units together, and the calls of one tenant at most `perTenant`. A larger claim is granted while no
+ *            other call, or no other call of its tenant, holds any.
+ * LIMITER-2  Tenants take turns, and the calls of a tenant are granted in order of arrival. If a call stops waiting, it leaves the queue
+ *            without using a unit or a turn.
+ * LIMITER-3  A claim that is not released becomes free when its lease ends. A waiting call that has not polled for `GONE_AFTER_MS` loses
+ *            its place.
+ * LIMITER-4  If the queue is full, a call fails at once, unless all waiting calls belong to other tenants. A call also fails if its tenant
+ *            has its maximum of waiting calls.
+ * LIMITER-5  A call may pass a call that waits for more room, until `total` units have passed that call. A tenant that holds its share
+ *            delays no other tenant.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
@@ -38,7 +37,7 @@ export interface Claim {
 
 /** A call's claim in the queue, or granted. */
 export interface Slot {
-  /** The number of calls that wait before this one. */
+  /** The number of waiting calls before this call. */
   readonly ahead: number;
   /** Takes the units if it is the call's turn. Reports whether the call holds them. */
   take(): boolean;
@@ -48,16 +47,16 @@ export interface Slot {
 
 /** Milliseconds. */
 export const GONE_AFTER_MS = 5_000;
-/** The interval at which the first waiting call polls, in milliseconds. The others poll less often, the further behind. */
+/** The interval at which the first waiting call polls, in milliseconds. Calls further behind poll less often. */
 const POLL_MS = 20;
 const MAX_POLL_MS = 500;
 
 interface Place extends Required<Claim> {
-  /** The tenant's turn in which the call is granted. */
+  /** The turn of the tenant for this call. */
   turn: number;
   /** Units that passed the call while it waited. */
   passed: number;
-  /** The end of a holder's lease; for a waiting call, the time at which it counts as gone. */
+  /** The end of a holder's lease. For a waiting call, the time after which it is lost. */
   until: number;
 }
 
@@ -65,7 +64,7 @@ export class Limiter {
   readonly #held = new Set<Place>();
   /** In the order of turns, then of arrival. */
   #queue: Place[] = [];
-  /** The newest turn that was granted, of all tenants and of each that may have a claim to wait for its next one. */
+  /** The newest granted turn, of all tenants and of each tenant with a possible claim. */
   #turn = 0;
   readonly #turns = new Map<string, number>();
 
@@ -74,7 +73,6 @@ export class Limiter {
     private readonly clock: Pick<Clock, "now" | "sleep">,
   ) {}
 
-  /** No call holds units and none waits. */
   get isIdle(): boolean {
     return this.#held.size === 0 && this.#queue.length === 0;
   }
@@ -149,7 +147,7 @@ export class Limiter {
     const shares = new Map<string, number>();
     for (const { tenant, units } of this.#held) shares.set(tenant, (shares.get(tenant) ?? 0) + units);
     let room = total - sumOf(this.#held);
-    // Neither grows below, so that most polls end here, without a look at the queue.
+    // Both values only grow below, so most polls end here without reading the queue.
     const ownShare = shares.get(place.tenant) ?? 0;
     if (place.units > room && room !== total) return false;
     if (ownShare > 0 && ownShare + place.units > perTenant) return false;
@@ -188,7 +186,7 @@ export class Limiter {
     return Math.max(this.#presentTurn(), 1 + Math.max(own, granted));
   }
 
-  /** Returns the turn that is granted now: an older one than the newest if its call was passed. */
+  /** Returns the turn that is granted now. It is older than the newest turn if its call was passed. */
   #presentTurn(): number {
     return Math.min(this.#turn, this.#queue[0]?.turn ?? this.#turn);
   }
@@ -204,7 +202,7 @@ export class Limiter {
     return this.#queue.filter((other) => other !== place);
   }
 
-  /** Removes the calls whose lease is over, and those that no longer poll. */
+  /** Removes calls with an expired lease, and calls that no longer poll. */
   #forgetLost(): void {
     const now = this.clock.now();
     for (const lost of this.#held) if (lost.until <= now) this.#held.delete(lost);

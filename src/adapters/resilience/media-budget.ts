@@ -1,11 +1,11 @@
 /**
- * The memory for media in model calls, which all callers of an isolate share. A request holds media that it does not stream
- * several times: as bytes, as base64, and in the body.
+ * The memory for media in model calls, shared by all callers of an isolate. A request that does not stream its media holds them several
+ * times: as bytes, as base64, and in the body.
  *
- * MEDIABUDGET-1  Calls with media hold at most `total` bytes of media together, and those of one tenant at most half of
- *                them, or one larger call. The others wait, as `limiter.ts` orders them. A call with at most `SMALL_BYTES` of
- *                media never waits. Of one tenant at most `MAX_WAITING` calls wait; another one is refused at once.
- * MEDIABUDGET-2  A silent provider holds no more than the share of its tenant.
+ * MEDIABUDGET-1  Calls with media hold at most `total` bytes together. A tenant's calls hold at most half of them, or one larger call. The
+ *                others wait in the order of `limiter.ts`. A call with at most `SMALL_BYTES` of media never waits. At most `MAX_WAITING`
+ *                calls of a tenant wait. Further calls are refused at once.
+ * MEDIABUDGET-2  A silent provider holds at most the share of its tenant.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -25,7 +25,7 @@ export interface Reservation extends Omit<Claim, "units"> {
   signal: AbortSignal;
 }
 
-/** The refusal of a call whose tenant has too many that wait. */
+/** The refusal of a call if too many calls of its tenant wait. */
 export class TooManyWaiting extends DramatisError {
   constructor() {
     const message = "Too many messages with attachments wait to be sent. Send the message again later.";

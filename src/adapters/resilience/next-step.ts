@@ -1,11 +1,11 @@
 /**
- * Decides what follows a failed attempt: a retry after a pause, another model, or nothing. Pure.
+ * Decides the step after a failed attempt: a retry after a pause, another model, or failure. Pure.
  *
- * RESIL-1  The pause is the one that the classifier suggests, else the one that the provider requested, else an
- *          exponential backoff with jitter. It never exceeds `maxBackoffMs`.
+ * RESIL-1  The pause is suggested by the classifier, or requested by the provider, or an exponential backoff with jitter, in this order. It
+ *          never exceeds `maxBackoffMs`.
  * RESIL-2  A pause that would reach the deadline is not started: the request fails at once.
- * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting. If
- *          all fallbacks fail, the request comes back to the model when the pause is over.
+ * RESIL-3  If the provider requests a longer pause than the backoff, an available fallback is preferred to waiting. If all fallbacks fail,
+ *          the request returns to the model after the pause.
  */
 
 import {
@@ -47,14 +47,14 @@ export function classified(error: ModelError, custom?: Classifier): Classified {
 
 export type NextStep =
   | { type: "retry"; delayMs: number }
-  /** Call another model. `retryAt`: this one may be called again at that time, in milliseconds since the epoch. */
+  /** Call another model. `retryAt` is the time at which this model may be called again, in milliseconds since the epoch. */
   | { type: "fall-back"; retryAt?: number }
   | { type: "give-up" };
 
 export interface FailedAttempt {
   profile: ResilienceProfile;
   error: Classified;
-  /** Attempts with this model so far, including this one. */
+  /** Attempts with this model so far, including the current attempt. */
   failed: number;
   /** There is another model. */
   hasFallback: boolean;

@@ -1,12 +1,10 @@
 /**
- * A gateway that owns its attempts: it retries, falls back to the next model and reports one outcome. For callers whose
- * attempts need not survive a crash. Conversations own durable attempts instead:
- * `agents/conversation/core/planning/model-failure.ts`.
+ * A gateway that owns its attempts: it retries, falls back to the next model and reports one outcome. For callers with attempts that need
+ * not survive a crash. Conversations own durable attempts instead: `agents/conversation/core/planning/model-failure.ts`.
  *
- * RESIL-7  Each request ends with one outcome, the last delta. If the consumer leaves before it, the outcome is only
- *          reported.
- * RESIL-8  A `reset` delta withdraws what a failed attempt streamed, before the next attempt or model.
- * RESIL-9  After an abort, or after the consumer has left, nothing is retried: the request is canceled.
+ * RESIL-7  Each request ends with one outcome, the last delta. If the consumer leaves before it, the outcome is only reported.
+ * RESIL-8  A `reset` delta withdraws the output of a failed attempt, before the next attempt or model.
+ * RESIL-9  After an abort, or after the consumer has left, the request is canceled without a retry.
  */
 
 import type { RequestOutcome } from "../../model/call-record.ts";
@@ -32,14 +30,14 @@ export type ResilientDelta =
   | ModelDelta
   /** Withdraws all deltas so far: another attempt begins. */
   | { type: "reset" }
-  /** The last delta. `profile` is that of the last model tried. */
+  /** The last delta, with the profile of the last tried model. */
   | { type: "outcome"; outcome: RequestOutcome; profile: ModelProfile };
 
 /** One logical request. */
 export interface ResilientRequest {
   /** The models to try, in order. */
   profiles: readonly [ModelProfile, ...ModelProfile[]];
-  /** Builds the request in the format of the profile's provider. Throws `UNSUPPORTED` for what it cannot express. */
+  /** Builds the request in the format of the profile's provider. Throws `UNSUPPORTED` for unsupported content. */
   body: (profile: ModelProfile) => JsonObject;
   context: CallContext;
   trace?: Omit<RequestTrace, "attempt">;
@@ -130,7 +128,7 @@ class LogicalCall {
     }
   }
 
-  /** Tries one model after the other. Returns why the last one failed, or `undefined`. */
+  /** Tries one model after the other. Returns the error of the last failure, if all fail. */
   async *#answer(): AsyncGenerator<ResilientDelta, ModelError | undefined> {
     const { options, request } = this;
     try {
@@ -248,7 +246,7 @@ class LogicalCall {
     return error === undefined ? undefined : { error, stopped };
   }
 
-  /** `isUnsupported`: the provider cannot express the request, but another one may. */
+  /** `isUnsupported`: this provider cannot express the request, but another provider may. */
   #build(
     profile: ModelProfile,
   ): Pick<ModelRequest, "profile" | "body"> | { error: ModelError; isUnsupported: boolean } {

@@ -1,7 +1,7 @@
 /**
- * Data for telemetry and interceptors. None of it reaches a provider.
+ * Data for telemetry and interceptors. Providers never receive it.
  *
- * RESIL-6  Each logical request is reported once, whatever its outcome. A failing sink changes nothing.
+ * RESIL-6  Each logical request is reported once, with any outcome. A failing sink has no effect on the request.
  */
 
 import type { RequestOutcome } from "../../model/call-record.ts";

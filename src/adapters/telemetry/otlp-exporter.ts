@@ -10,9 +10,9 @@ import { otlpBody } from "./otlp.ts";
 
 /** Variables of the environment, as OpenTelemetry names them; a blank one counts as absent. */
 export interface TelemetryEnvironment {
-  /** The collector; spans go to its path `/v1/traces`. Without it, and without the next one, nothing is exported. */
+  /** The collector. Spans are sent to its path `/v1/traces`. Without this address and the next, spans are not exported. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
-  /** The whole address for spans, in the place of the one above. */
+  /** The whole address for spans. Takes precedence over the collector. */
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
   /** Headers of each request: `name=value`, separated by commas, with values percent-encoded. */
   OTEL_EXPORTER_OTLP_HEADERS?: string;

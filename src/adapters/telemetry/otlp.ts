@@ -5,10 +5,10 @@
  */
 import type { Span, SpanAttributes } from "../../model/span.ts";
 
-/** Of the enum `SpanKind`. */
+/** Values of the enum `SpanKind`. */
 const KINDS = { internal: 1, client: 3 } as const satisfies Record<Span["kind"], number>;
 
-/** Of the enum `StatusCode`. */
+/** A value of the enum `StatusCode`. */
 const ERROR = 2;
 
 type AttributeValue = SpanAttributes[string];

@@ -1,9 +1,10 @@
 /**
- * The spans of one actor that wait for their export.
+ * Queues the spans of one actor for their export.
  *
- * SPANOUT-1  Nothing waits for an export, and none of its failures changes anything: not an exporter that throws, hangs or is slow. An export
- *           ends after `EXPORT_TIMEOUT_MS`; what it was given is lost, and a line of the log says so.
- * SPANOUT-2  One export runs at a time. Spans that come meanwhile are the next batch. Beyond `MAX_WAITING_SPANS` the oldest are lost.
+ * SPANOUT-1  Other work never waits for an export and is unaffected by its failures, even if an exporter throws, hangs or is slow. An
+ *            export ends after `EXPORT_TIMEOUT_MS`. Then its spans are lost, and the log reports the loss.
+ * SPANOUT-2  One export runs at a time. Spans that arrive during an export form the next batch. Beyond `MAX_WAITING_SPANS` the oldest are
+ *            lost.
  */
 import type { Span, SpanExporter } from "../../model/span.ts";
 import type { Clock } from "../../ports/clock.ts";

@@ -1,10 +1,10 @@
 /**
- * Stops of the AI SDK's `Chat`: an abort of a request's signal stops the turn that the request streams.
+ * Stops turns for the AI SDK's `Chat`: an abort of a request's signal stops the turn that the request streams.
  *
- * UISTOP-1  An abort stops the turn, also if its stream has not begun: the request goes on until the turn is known. The
- *           reader does not wait for it.
- * UISTOP-2  A stream that ends or breaks, or whose reader leaves, stops nothing. Neither does a resume that another resume
- *           of the same chat replaces.
+ * UISTOP-1  An abort stops the turn even before its stream begins: the request continues until the turn is known. The reader does not wait
+ *           for it.
+ * UISTOP-2  A turn continues if its stream ends or breaks, or if its reader leaves. It also continues if another resume of the same chat
+ *           replaces a resume.
  */
 import { TURN_HEADER } from "../../protocol/frames.ts";
 import { runtimeClock } from "../clock.ts";
@@ -42,7 +42,7 @@ export class TurnStopper {
     this.#resumes.set(chatId, abortSignal);
   }
 
-  /** A `fetch` whose signal stops the turn of the response. */
+  /** A `fetch` with a signal that stops the turn of the response. */
   readonly fetch: typeof fetch = async (input, init) => {
     const signal = init?.signal ?? undefined;
     const conversationId = signal && this.#conversations.get(signal);

@@ -1,8 +1,8 @@
 /**
- * A conversation's messages in the form of the AI SDK. Pure.
+ * Converts a conversation's messages to the AI SDK's form. Pure.
  *
- * UISTREAM-4  A message has the same id as in a chat that received it live: a user message the id that the page gave it,
- *             an agent message the id of its turn.
+ * UISTREAM-4  A message has the same id as in a chat that received it live. A user message has the id from the page. An agent message has
+ *             the id of its turn.
  */
 
 import type { UIMessage } from "ai";
@@ -24,7 +24,7 @@ export function toUIMessages(messages: readonly MessageView[]): UIMessage[] {
   const converted = new Map<string, UIMessage>();
   for (const { id: messageId, turnId, clientId, role: author, content } of messages) {
     const isUser = author === "user";
-    // An agent that starts the turn of another one speaks in a message of its own.
+    // If an agent starts the turn of another agent, it speaks in a separate message.
     const isAnswer = !isUser && parseItemId(messageId)?.item !== 0;
     const id = isAnswer ? turnId : (clientId ?? messageId);
     const before = converted.get(id);

@@ -1,6 +1,6 @@
 /**
- * Entry `dramatis/react`: a live conversation in a React component. The SDK's `useAgent` owns the socket; the session is the
- * one of `connectConversation`.
+ * Entry `dramatis/react`: a live conversation in a React component. The SDK's `useAgent` owns the socket. The session is the same as in
+ * `connectConversation`.
  */
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
@@ -64,7 +64,7 @@ export interface UseConversationResult extends ConversationActions {
   operations: OperationState[];
   /** The calls that wait for a person: show each with its input, and answer with `resolveApproval`. */
   approvals: PendingApproval[];
-  /** The rest of the limits of the conversation and its agent; absent where there are none. A turn has `spent`. */
+  /** The remaining limits of the conversation and its agent, if any. A turn has `spent`. */
   budgetLeft?: Budget;
   /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */
   ended: boolean;
@@ -113,7 +113,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     onClose: ({ target, code }) => {
       const socket = socketOf(target, id);
       if (socket === null) return;
-      // The SDK reconnects by itself after every other code.
+      // After every other code, the SDK reconnects.
       if (isFinalClose(code) && policy.shouldReconnect({ code })) socket.reconnect();
       session.closed({ final: !socket.shouldReconnect, code });
     },

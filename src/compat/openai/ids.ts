@@ -1,8 +1,8 @@
 /**
- * The ids that clients of the OpenAI protocols get. Opaque to clients.
+ * Creates ids for clients of the OpenAI protocols. Opaque to clients.
  *
- * OAI-1  An id resolves without a lookup: it contains the conversation, and either the operation, or the turn and the index
- *        of its answer. An id grants nothing: the conversation decides who may read it.
+ * OAI-1  An id resolves without a lookup: it contains the conversation, and either the operation, or the turn and the index of its answer.
+ *        An id grants no rights: the conversation decides who may read it.
  */
 import { decodeTime } from "ulid";
 import { inJurisdiction, JURISDICTION_SUFFIX, jurisdictionOf } from "../../shared/location.ts";

@@ -1,9 +1,7 @@
 /**
- * An answer as a response of the Responses protocol. Pure. The options of the request are not stored, so a response does
- * not repeat them.
+ * An answer as a response of the Responses protocol. Pure. The options of the request are not stored, so a response does not repeat them.
  *
- * OAI-5  Items are in the order of the journal: first the messages, with interim ones as `commentary`, then the client's
- *        calls.
+ * OAI-5  Items are in the order of the journal: first the messages, with interim messages as `commentary`, then the client's calls.
  */
 import { defined } from "../../shared/defined.ts";
 import type { AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";

@@ -1,15 +1,15 @@
 /**
- * A turn's frames as the UI message stream of the AI SDK. Pure. A turn is one assistant message, and each model call is
- * one of its steps.
+ * Converts a turn's frames to the UI message stream of the AI SDK. Pure. A turn is one assistant message, and each model call is a step of
+ * it.
  *
- * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start`, whose `messageId` is the turn's id,
- *             and ends with `finish`, or with `abort` if the turn was stopped.
- * UISTREAM-5  A stream ends where its turn waits for work in the background or for deferred results, so the chat is ready for the next message.
- * UISTREAM-6  A call that waits for a person has a request for approval, whose id is that of its operation. So has a call of an agent below: it is a
- *             part of its own, with the input that would run. One whose input is not known here has none.
+ * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start` and the turn's id as `messageId`. It ends with
+ *             `finish`, or with `abort` if the turn was stopped.
+ * UISTREAM-5  A stream ends when its turn waits for background work or for deferred results, so the chat is ready for the next message.
+ * UISTREAM-6  A call that waits for a person has a request for approval with the id of its operation. A call of an agent below has a
+ *             request, too: it is a separate part with the input that would run. A call with an unknown input has no request.
  * UISTREAM-2  Parts open and close within one step, and steps do not overlap.
- * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the
- *             message's text, and in the end all of it.
+ * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the message's
+ *             text, and in the end all of it.
  */
 import type { Frame } from "../../protocol/frames.ts";
 import type { WireError } from "../../protocol/views.ts";
@@ -54,7 +54,7 @@ export class UiMessageEncoder {
   /** The calls that the page shows. */
   readonly #shown: Set<string>;
 
-  /** `shown` has the calls that the page shows already, where the stream continues its message. */
+  /** `shown` has the calls that the page shows already, if the stream continues its message. */
   constructor(shown: readonly string[] = []) {
     this.#shown = new Set(shown);
   }
@@ -64,7 +64,7 @@ export class UiMessageEncoder {
     return [...this.#start(frame.turnId), ...this.#chunks(frame)];
   }
 
-  /** Returns the end of a stream whose turn only waits; nothing if the stream has ended. */
+  /** Returns the end of a stream if its turn only waits. Empty if the stream has ended. */
   end(): UiChunk[] {
     return this.#isOver || !this.#isStarted ? [] : this.#finish();
   }

@@ -1,8 +1,8 @@
 /**
  * The body that `useChat` sends: its schema, and its conversion to a turn or to answers to requests for approval. Pure.
  *
- * UIAPPROVE-1  Only the last message answers requests for approval, and only by their ids. Whatever else it has, such as another input or
- *              another tool, is ignored: what runs is the input that the server has.
+ * UIAPPROVE-1  Only the last message answers requests for approval, and only by their ids. Other data in it, such as another input or
+ *              another tool, is ignored. The call runs with the server's input.
  */
 import { z } from "zod";
 import type { ApprovalAnswer } from "../../protocol/approval.ts";
@@ -69,7 +69,7 @@ const answer = z.looseObject({
   }),
 });
 
-/** Requests for approval that one message answers: more than the calls of several replies. */
+/** Most requests for approval that one message answers. More than the calls of several replies. */
 const MAX_CHAT_ANSWERS = 256;
 
 /** Answers of a page to the requests for approval of a turn. */
@@ -80,7 +80,7 @@ export interface ChatAnswers {
   answers: { operationId: string; answer: ApprovalAnswer }[];
 }
 
-/** Returns the answers that the last message gives; `undefined` where it gives none (UIAPPROVE-1). Throws `INVALID_INPUT`. */
+/** Returns the answers in the last message, if any (UIAPPROVE-1). Throws `INVALID_INPUT`. */
 export function chatAnswers({ messages }: z.output<typeof chatSchema>): ChatAnswers | undefined {
   const last = messages.length - 1;
   const message = messages[last];

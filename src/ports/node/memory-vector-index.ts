@@ -93,7 +93,7 @@ export class MemoryVectorIndex implements VectorIndex {
     if (length === this.dimensions) return;
     throw new DramatisError(
       "INVALID_INPUT",
-      `The index has vectors of ${this.dimensions} numbers. This one has ${length}.`,
+      `The index has vectors with ${this.dimensions} dimensions. This vector has ${length}.`,
     );
   }
 }

@@ -2,8 +2,8 @@
  * A clock for tests and simulations that moves only on request.
  *
  * CLOCK-1  Time moves only by `advance` and `runNext`, and never backwards.
- * CLOCK-2  Sleepers wake in order of their due time (equal times: in order of arrival). Each has its own due time as `now`,
- *          and finishes its work before the next one wakes.
+ * CLOCK-2  Sleepers wake in order of their wake-up time (equal times: in order of arrival). Each sees its own wake-up time as `now`, and
+ *          finishes its work before the next sleeper wakes.
  */
 import type { Clock } from "../clock.ts";
 import { sleepWith } from "../deadline.ts";
@@ -42,12 +42,12 @@ export class VirtualClock implements Clock {
     return this.sleepers.length;
   }
 
-  /** The time at which the next sleeper is due; `undefined` without sleepers. */
+  /** The wake-up time of the next sleeper, if any. */
   get nextDue(): number | undefined {
     return this.sleepers[0]?.due;
   }
 
-  /** Moves by `milliseconds` and wakes every sleeper that becomes due, including new ones. */
+  /** Moves by `milliseconds` and wakes every sleeper within that time, including new sleepers. */
   async advance(milliseconds: number): Promise<void> {
     const target = this.time + milliseconds;
     await settled();

@@ -1,6 +1,6 @@
 /**
- * The `VectorIndex` of a Worker: an index of Vectorize, with cosine or dot product as its metric. Vectorize filters only by members
- * for which the index has a metadata index.
+ * The `VectorIndex` of a Worker: an index of Vectorize, with cosine or dot product as its metric. Vectorize filters only by members that
+ * have a metadata index.
  */
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -40,7 +40,7 @@ export class VectorizeVectorIndex implements VectorIndex {
     return matches.flatMap(({ id, score, metadata = {} }) => {
       const short = id.startsWith(space.prefix) ? id.slice(space.prefix.length) : undefined;
       if (idsOnly) return short === undefined ? [] : [{ id: short, score }];
-      // SAFETY: the metadata are those of `upsert`, or of the deployer, with values of the same types.
+      // SAFETY: `upsert` or the deployer wrote the metadata, with values of the same types.
       const { [ID]: own, ...others } = metadata as Record<string, MetadataValue>;
       const hasOthers = Object.keys(others).length > 0;
       const known = short ?? (typeof own === "string" ? own : id);

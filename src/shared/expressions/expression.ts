@@ -37,8 +37,8 @@ import {
 /** A compiled expression. */
 export interface Expression {
   /**
-   * Returns the value, which shares nothing with the variables; `undefined` where the expression is the path of something
-   * missing. Throws `ExpressionError`, and `Spent` if the steps are used up.
+   * Returns the value, as a copy. `undefined` if the expression is the path of a missing value. Throws `ExpressionError`, and `Spent` if
+   * the budget is used up.
    */
   evaluate(variables: Readonly<Record<string, Json>>, meter: Meter): Json | undefined;
 }
@@ -240,7 +240,7 @@ function call(name: string, args: readonly ASTNode[], names: Names): Part {
     );
 }
 
-/** What a loop over items computes from the results of its parts. */
+/** A loop over items: combines the results of its parts. */
 interface Macro {
   /** The numbers of arguments, the variable included. */
   readonly counts: readonly number[];
@@ -331,7 +331,7 @@ function add(one: Value, other: Value, meter: Meter): Value {
   throw wrongType(`What "+" adds to a ${typeOf(one)}`, typeOf(one), other);
 }
 
-/** Copies a value, so that one that shares parts with itself takes the steps of its whole text. */
+/** Copies a value. Charges shared parts each time they occur. */
 function copied(value: Json, meter: Meter, depth: number): Json {
   if (typeof value === "string") {
     spendText(meter, value.length);

@@ -185,11 +185,11 @@ const sum = (list: readonly Json[]) =>
 /** Returns the bounds of a part, from its arguments: a start, and an end that may be absent. */
 function part<Whole extends string | Json[]>(whole: Whole, [start, end]: readonly Value[]): Whole {
   const to = end === undefined || end === null ? whole.length : asNumber(end, "The end");
-  // SAFETY: `slice` of a text is a text, and that of a list a list.
+  // SAFETY: `slice` of a text is a text, and `slice` of a list is a list.
   return whole.slice(asNumber(start, "The start"), to) as Whole;
 }
 
-/** Returns the best of several numbers or texts: those of a list, or the arguments. */
+/** Returns the best number or text of a list or of the arguments. */
 function best(isBetter: (order: number) => boolean): ExpressionFunction {
   return define(
     1,

@@ -1,9 +1,8 @@
 /**
- * Mappings: objects whose members are expressions. Pure.
+ * Mappings: objects with expressions as members. Pure.
  *
- * MAPPING-1  A mapped object has the mapped members and no others. A member whose expression is the path of something missing
- *            is left out.
- * MAPPING-2  Every problem of a mapping is found when it is defined, and named by its member.
+ * MAPPING-1  A mapped object has exactly the mapped members. If an expression is the path of a missing value, its member is left out.
+ * MAPPING-2  Every problem of a mapping is found when it is defined, and reported with its member.
  */
 import type { InputIssue } from "../errors.ts";
 import type { Json, JsonObject } from "../json.ts";
@@ -48,7 +47,7 @@ export function mappingIssues(mapping: Mapping, names: readonly string[], base =
 const compiled = new WeakMap<Mapping, [string, Expression][]>();
 
 /**
- * Returns the mapped object. Throws `ExpressionError`, whose message names the member, and `Spent` if the steps are used up.
+ * Returns the mapped object. Throws `ExpressionError` with the name of the member, and `Spent` if the budget is used up.
  * @example mapped({ query: "input.question" }, { input: { question: "Why?" } }, meter); // { query: "Why?" }
  */
 export function mapped(

@@ -5,20 +5,20 @@ import { parseExpression } from "./expression.ts";
 /** A path from a variable: its name, then the names of members for as long as they are fixed. */
 export type ReadPath = readonly string[];
 
-/** Macros whose first argument names the item. */
+/** Macros that name the item in their first argument. */
 const MACROS = new Set(["all", "exists", "exists_one", "filter", "find", "map"]);
 
 /** The expression is only a path. */
 export interface Reads {
   paths: ReadPath[];
-  /** The path, if the expression is nothing else. */
+  /** The path, if the expression is only a path. */
   whole: ReadPath | null;
   /** The paths that it tests: with `has`, with `in`, or by comparing them with null. */
   tested: ReadPath[];
 }
 
 /**
- * Returns the paths that an expression reads, without those that it tests. Throws `ExpressionError`.
+ * Returns the paths that an expression reads, without paths that it only tests. Throws `ExpressionError`.
  * @example readsOf("state.order.items.map(i, i.price)").paths; // [["state", "order", "items"]]
  */
 export function readsOf(source: string): Reads {
@@ -46,7 +46,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     return;
   }
   const inner = (other: ASTNode) => collect(other, own, found);
-  /** A variable alone, and one of a loop, say nothing of members. */
+  /** Skip a variable without members, and a loop variable. */
   const test = (other: ASTNode, ...members: string[]) => {
     const tested = [...(pathOf(other) ?? []), ...members];
     if (tested.length > 1 && pathOf(other) !== null && !own.has(tested[0] ?? "")) found.tested.push(tested);
@@ -78,7 +78,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     case "call": {
       const [name, args] = node.args;
       if (name !== "has") args.forEach(inner);
-      // A test behind a member that is not fixed reads what is before it.
+      // If a member is dynamic, the test reads the path before it.
       else for (const one of args) pathOf(one) === null ? inner(one) : test(one);
       return;
     }

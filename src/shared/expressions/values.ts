@@ -1,4 +1,4 @@
-/** The values of expressions: JSON, and `undefined` for what is missing. Pure. */
+/** The values of expressions: JSON, and `undefined` for missing values. Pure. */
 import type { Json, JsonObject } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
 import { UNITS_OF_STEP } from "./expression-limits.ts";
@@ -28,7 +28,7 @@ export function checkName(name: string): string {
   return name;
 }
 
-/** Steps of a member whose name is a whole number. */
+/** Steps of a member with an integer name. */
 const STEPS_OF_NUMBERED_MEMBER = 128;
 /** Comparisons of a search that are made in one step, and the fewest for each character. */
 const [COMPARISONS_OF_STEP, LEAST_COMPARISONS] = [128, 8];
@@ -88,7 +88,7 @@ export function inRange(result: number): number {
   throw new ExpressionError("Range", "A number is beyond 2^53.");
 }
 
-/** Returns an own member; `undefined` where there is none, and for a member of nothing. */
+/** Returns an own member. `undefined` if it is missing, or if the value is missing. */
 export function memberOf(value: Value, name: string): Value {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== "object" || Array.isArray(value))
@@ -96,7 +96,7 @@ export function memberOf(value: Value, name: string): Value {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Returns an item of a list or a member of a map; `undefined` where there is none. */
+/** Returns an item of a list or a member of a map, if it exists. */
 export function itemOf(value: Value, index: Value): Value {
   if (Array.isArray(value)) {
     const at = asNumber(index, "An index");
@@ -152,7 +152,7 @@ export function objectOf(entries: readonly (readonly [string, Json])[], meter: M
   return Object.fromEntries(entries);
 }
 
-/** Returns a map of these members. A later member replaces an earlier one of its name. Throws for a blocked name. */
+/** Returns a map of these members. A later member replaces an earlier member with the same name. Throws for a blocked name. */
 export function mapOf(entries: readonly (readonly [string, Value])[], meter: Meter): JsonObject {
   return objectOf(
     entries.map(([name, value]) => [checkName(name), value ?? null]),

@@ -2,8 +2,8 @@
  * Reads a model's answer to a request for data. Pure.
  *
  * ANSWERDATA-1  An answer is JSON, or has one JSON object in a code fence or in prose. The value must fit the schema.
- * ANSWERDATA-2  An answer with two different objects is ambiguous and refused. So is an answer with an incomplete object.
- * ANSWERDATA-3  The search for an object reads a few times the length of the answer. An answer that needs more is not accepted.
+ * ANSWERDATA-2  An answer with two different objects is ambiguous and refused. An answer with an incomplete object is refused, too.
+ * ANSWERDATA-3  The search for an object reads a few times the length of the answer. An answer that needs more is refused.
  */
 import {
   canonicalJson,

@@ -41,10 +41,10 @@ const UNCHECKED_FORMATS = ["regex", "url"];
 /** Names of members, or indexes of items, that a schema evaluated. No object: the value's own names would be its members. */
 type Evaluated = Set<string | number>;
 
-/** Where no schema asks what others evaluated, nothing is noted. */
+/** Used if no schema reads the results of other schemas. */
 const UNUSED: Evaluated = new Set();
 
-/** Returns the violations of a value; none if it fits. Throws `Spent`. */
+/** Returns the violations of a value. Empty if it fits. Throws `Spent`. */
 export function checkValue({ root, hasUnevaluated }: ReadSchema, value: Json, meter: Meter): Violation[] {
   return new Check(meter, hasUnevaluated).violations(root, value);
 }
@@ -52,7 +52,7 @@ export function checkValue({ root, hasUnevaluated }: ReadSchema, value: Json, me
 class Check {
   readonly #path: (string | number)[] = [];
   #found: Violation[] = [];
-  /** Violations, also those that are not kept. */
+  /** Number of violations, including dropped violations. */
   #count = 0;
   #depth = 0;
 

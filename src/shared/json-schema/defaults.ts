@@ -1,10 +1,10 @@
 /**
  * Fills in the defaults of a JSON Schema. Pure.
  *
- * DEFAULT-1  A member that is missing gets the `default` of its schema in `properties`, at any depth: also in items of lists, in further
- *            members, in what may be null, and in a default itself. Nothing else changes, and no value is changed in place. Only objects
- *            that are there get members. References and `allOf` are not followed.
- * DEFAULT-2  Filling in takes its steps from a budget before it makes them, and ends when they are used up.
+ * DEFAULT-1  A missing member gets the `default` of its schema in `properties`, at any depth: also in items of lists, in additional
+ *            members, in nullable values, and in a default itself. Only existing objects get members. All other values stay, and values are
+ *            never changed in place. References and `allOf` are ignored.
+ * DEFAULT-2  Each step is charged to a budget before it runs. Filling ends when the budget is used up.
  */
 import { DramatisError } from "../errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
@@ -33,7 +33,7 @@ export function filled(schema: JsonObject, value: Json, meter: Meter): Json {
   return new Filler(meter).fill(schema, value);
 }
 
-/** Returns the one alternative of `anyOf` or `oneOf` that is not null; `undefined` where there are several, or none. */
+/** Returns the single non-null alternative of `anyOf` or `oneOf`, if there is exactly one. */
 export function alternativeOf(alternatives: Json | undefined): { schema: Json; index: number } | undefined {
   if (!Array.isArray(alternatives)) return undefined;
   const others = alternatives.flatMap((schema, index) =>

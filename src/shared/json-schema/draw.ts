@@ -22,7 +22,7 @@ export class Draw {
     this.#state = seed | 0;
   }
 
-  /** The last value was made before: the next one must differ. */
+  /** Called if the last value was a repetition, so the next value must differ. */
   vary(): void {}
 
   /** Returns a fraction from 0 to below 1 (the generator "mulberry32"). */

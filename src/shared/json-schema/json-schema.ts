@@ -56,11 +56,11 @@ export interface SchemaNode
 /** A schema that was read, ready to be checked against. */
 export interface ReadSchema {
   root: SchemaNode;
-  /** A part of it depends on what other parts evaluated (`unevaluatedItems`, `unevaluatedProperties`). */
+  /** Set if a part depends on the results of other parts (`unevaluatedItems`, `unevaluatedProperties`). */
   hasUnevaluated: boolean;
 }
 
-/** Returns the schemas that a schema may apply to the same value, besides itself. */
+/** Returns the other schemas that a schema may apply to the same value. */
 export function schemasInPlace(schema: Schema): Schema[] {
   if (typeof schema === "boolean") return [];
   const { allOf = [], anyOf = [], oneOf = [], not, if: condition, then: yes, else: no, $ref } = schema;

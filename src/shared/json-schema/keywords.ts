@@ -77,7 +77,7 @@ export function isChecked(name: string): boolean {
   return CHECKED.has(name);
 }
 
-/** Returns the problem of a keyword's value; `null` if it has none, or is unknown. */
+/** Returns the problem of a keyword's value. `null` if it is valid or unknown. */
 export function keywordProblem(name: string, value: Json): string | null {
   return (CHECKED.get(name) ?? OTHERS.get(name))?.(value) ?? null;
 }

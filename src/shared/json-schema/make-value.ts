@@ -27,14 +27,14 @@ const LETTERS_PER_STEP = 2;
 const QUOTES = 2;
 /** Levels that have members and items which need not be there, and levels in all. */
 const [OPTIONAL_DEPTH, MAX_DEPTH] = [4, 48];
-/** Parts from which on a value gets what it needs only. */
+/** From this number of parts on, a value gets only required members. */
 const MANY_PARTS = 500;
-/** Values that are tried, each with later alternatives, and the last ones without defaults. */
+/** Values to try, each with later alternatives. The last tries ignore defaults. */
 const TRIES = 8;
 /** Numbers and items that are tried for one place. */
 const LOCAL_TRIES = 200;
 
-/** The schema cannot be checked, or no value that fits it was found. The message says what to change in the schema. */
+/** The schema cannot be checked, or no fitting value was found. The message says how to change the schema. */
 export class NoValue extends Error {}
 
 /**
@@ -49,7 +49,7 @@ export function makeValue(
   if (violations(schema, null, meter) === null)
     throw new NoValue("Its schema cannot be checked. Use the keywords that schemas of tools may have.");
   const choiceOf = (alternative: number): Choice => ({ root: schema, alternative, meter, known: new Map() });
-  // The last alternative is the one that ends most recursions.
+  // The last alternative ends most recursions.
   const deep = choiceOf(Number.MAX_SAFE_INTEGER);
   const choices = Array.from({ length: TRIES / 2 }, (_, alternative) => choiceOf(alternative));
   let problem = "";
@@ -202,7 +202,7 @@ class Maker {
     return made;
   }
 
-  /** Makes an item; `undefined` if none was found that differs from those in `before`. Empty texts become letters then. */
+  /** Makes an item that differs from the items in `before`, or returns `undefined`. Retries use letters instead of empty texts. */
   #item(schema: Json, depth: number, before: Set<string> | null): Json | undefined {
     const { mode } = this;
     try {
@@ -239,7 +239,7 @@ class Maker {
     const start = this.draw.between(lowest, Math.max(lowest, highest));
     for (let tried = 0; tried < LOCAL_TRIES; tried++) {
       this.meter.spend(STEPS_OF_NUMBER);
-      // Begins at a place within the range, and goes on from its lowest end.
+      // Starts at a place within the range and wraps around at its upper end.
       const at = start + tried <= highest ? start + tried : lowest + tried;
       const value = Number((at * step).toPrecision(15));
       if (fits(value, range)) return this.#counted(value);

@@ -5,7 +5,7 @@
  * and `$` mean the same as in JavaScript.
  */
 
-/** A pattern cannot be used. The message says what to change. */
+/** A pattern cannot be used. The message says how to change it. */
 export class UnsupportedPattern extends Error {}
 
 /** A pattern in the engine's syntax. */
@@ -170,7 +170,7 @@ class Translator {
     return this.#body();
   }
 
-  /** Reads the rest of a group. A group captures nothing: only the match counts. */
+  /** Reads the rest of a group. Groups do not capture, because only the match counts. */
   #body(): Part {
     this.#depth += 1;
     if (this.#depth > MAX_DEPTH)
@@ -269,7 +269,7 @@ function joined(alternatives: readonly Part[]): Part {
   };
 }
 
-/** Writes a class. JavaScript's empty class matches nothing; the engine has no empty class. */
+/** Writes a class. JavaScript's empty class never matches. The engine has no empty class. */
 function classOf(text: string, { isNegated = false, size = 1 } = {}): Part {
   const isEmpty = text === "";
   const content = isEmpty ? rangesText([[0, LAST]]) : text;

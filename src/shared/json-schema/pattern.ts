@@ -1,11 +1,10 @@
 /**
  * Regular expressions from outside, on an engine without backtracking. Pure.
  *
- * PATTERN-1  A match takes at most `size` steps for each character of the text, and some for each of its searches, whatever
- *            the pattern and the text are. A pattern that the engine cannot match in this way is refused, and the message says
- *            what to change.
- * PATTERN-2  Compiling takes at most the steps of a budget: those of a part are taken before it is done. The schemas of
- *            one request share a budget, equal patterns count once, and a pattern in memory is not compiled again.
+ * PATTERN-1  A match takes at most `size` steps per character, plus some per search, for any pattern and text. A pattern that the engine
+ *            cannot match in this way is refused, and the message says how to change it.
+ * PATTERN-2  Compiling takes at most the steps of a budget. Each part is charged before it is compiled. The schemas of one request share a
+ *            budget, equal patterns count once, and a pattern in memory is not compiled again.
  */
 import { RE2JS } from "re2js";
 import { WeakValues } from "../weak-values.ts";

@@ -1,11 +1,10 @@
 /**
- * Reads JSON Schemas from outside: rebuilds them from known keywords, so that exactly what was measured is checked. Pure.
+ * Reads JSON Schemas from outside: rebuilds them from known keywords, so exactly the measured parts are checked. Pure.
  *
- * INSCHEMA-1  A schema from outside is accepted only if each part has a bounded cost: patterns run in linear time
- *             (PATTERN-1), and no part applies itself, or more than `MAX_IN_PLACE` schemas, to one value. Each problem is
- *             reported with its place.
- * INSCHEMA-2  A value is checked against own members with known keywords only. Unknown keywords, and what they hold, have no
- *             effect; a reference finds only schemas that were read.
+ * INSCHEMA-1  A schema from outside is accepted only if each part has a bounded cost. Patterns run in linear time (PATTERN-1). No part
+ *             applies itself, or more than `MAX_IN_PLACE` schemas, to one value. Each problem is reported with its place.
+ * INSCHEMA-2  A value is checked only against own members with known keywords. Unknown keywords and their values have no effect. References
+ *             find only schemas that were read.
  */
 import { defined } from "../defined.ts";
 import type { InputIssue } from "../errors.ts";
@@ -26,7 +25,7 @@ import { Spent } from "./meter.ts";
 import { type Pattern, Patterns } from "./pattern.ts";
 import { UnsupportedPattern } from "./pattern-syntax.ts";
 
-/** Maximum number of schemas that one schema applies to the same value: itself, and those it combines or refers to. */
+/** Most schemas that one schema applies to the same value, including itself, combined schemas and references. */
 const MAX_IN_PLACE = 1_000;
 /** Maximum size of the patterns of one schema, in the unit of `Pattern.size`. */
 const MAX_PATTERNS = 10_000;
@@ -35,7 +34,7 @@ const MAX_SCHEMAS = 5_000;
 /** Maximum nesting of schemas. */
 const MAX_DEPTH = 200;
 const TOO_MANY_PATTERNS =
-  "Is too much to compile, with the request's other patterns: use fewer or shorter ones, with fewer properties such as \\p{L} and fewer counted repetitions.";
+  "Is too much to compile, with the request's other patterns. Use fewer or shorter patterns, with fewer properties such as \\p{L} and fewer counted repetitions.";
 /** Issues reported of one schema. */
 const MAX_ISSUES = 20;
 
@@ -48,8 +47,8 @@ const KINDS = new Map<string, Kind>([
 ]);
 
 /**
- * Reads a schema. The result is to be used only if there are no issues. `base` is the JSON pointer of the schema.
- * The schemas of one request share `patterns`.
+ * Reads a schema. Use the result only if there are no issues. `base` is the JSON pointer of the schema. The schemas of one request share
+ * `patterns`.
  */
 export function readSchema(
   schema: JsonObject,
@@ -105,7 +104,8 @@ class Reader {
   resolve(): void {
     for (const { node, target, path } of this.#references) {
       const found = this.#schemas.get(target);
-      if (found === undefined) this.#report(path, "Must refer to a schema within this one: #/$defs/NAME.");
+      if (found === undefined)
+        this.#report(path, "Must refer to a schema within the same schema: #/$defs/NAME.");
       else node.$ref = found;
     }
   }
@@ -156,7 +156,7 @@ class Reader {
 
   #reference(node: SchemaNode, value: Json, path: string): void {
     const target = typeof value === "string" && /^#(?:\/|$)/.test(value) ? value.slice(1) : null;
-    if (target === null) this.#report(path, "Must refer to a schema within this one: #/$defs/NAME.");
+    if (target === null) this.#report(path, "Must refer to a schema within the same schema: #/$defs/NAME.");
     else this.#references.push({ node, target: decoded(target), path });
   }
 
@@ -181,7 +181,7 @@ class Reader {
       if (this.#patterns > MAX_PATTERNS)
         this.#report(
           "",
-          `Has patterns of more than ${MAX_PATTERNS} parts together: use fewer or shorter ones.`,
+          `Has patterns of more than ${MAX_PATTERNS} parts together. Use fewer or shorter patterns.`,
         );
       return pattern;
     } catch (error) {

@@ -9,7 +9,7 @@ const [STEPS_OF_SCHEMA, STEPS_OF_KEYWORD] = [30, 12];
 /** Where alternatives are chosen. */
 export interface Choice {
   root: JsonObject;
-  /** Index of the alternative of `anyOf` and `oneOf`: the last one where there are fewer. */
+  /** Index of the alternative of `anyOf` and `oneOf`, limited to the last alternative. */
   alternative: number;
   /** The steps of resolving. */
   meter: Meter;

@@ -2,7 +2,7 @@
 import { canonicalJson, isJsonObject, type Json } from "../json.ts";
 import type { Meter } from "./meter.ts";
 
-/** Characters that one step compares or copies. */
+/** Characters to compare or copy per step. */
 export const CHARACTERS_PER_STEP = 8;
 /** Steps of dividing two decimals, and more where they are too large for whole numbers. */
 const [DECIMALS, LARGE_DECIMALS] = [20, 60];
@@ -57,7 +57,7 @@ function spendOn(value: Json, meter: Meter): void {
     }
 }
 
-/** Reports whether a number is a multiple of another, as decimals. Numbers beyond the range of a double are of none. */
+/** Reports whether a number is a multiple of another, as decimals. Numbers beyond the range of a double are never multiples. */
 export function isMultipleOf(value: number, divisor: number, meter: Meter): boolean {
   meter.spend(1);
   if (!Number.isFinite(value) || !Number.isFinite(divisor)) return false;

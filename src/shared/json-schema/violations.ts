@@ -6,11 +6,11 @@ import type { ReadSchema } from "./json-schema.ts";
 import { Meter, Spent } from "./meter.ts";
 import { readSchema } from "./read-schema.ts";
 
-/** Steps of checks that run without a break, such as those of all tool calls of one reply. They block the isolate. */
+/** Most steps of checks without a break, such as for all tool calls of one reply. They block the isolate. */
 const MAX_CHECK_STEPS = 250_000;
 
 const TOO_LARGE =
-  "Is too large to be checked against this schema, together with what is checked beside it: give less, and shorter texts where the schema has a pattern";
+  "Is too large to be checked against this schema, together with the other checked values: give less, and shorter texts for schemas with a pattern";
 
 /** Returns the budget of checks that run without a break. */
 export function checkBudget(): Meter {
@@ -22,10 +22,7 @@ export function violations(schema: JsonObject, value: Json, budget = checkBudget
   return misfits(schema, value, budget)?.map(({ path, message }) => `${path || "/"}: ${message}`) ?? null;
 }
 
-/**
- * Returns a value's parts that do not fit; none where it fits, `null` where the schema cannot be checked. Takes the steps of the check
- * from `budget`.
- */
+/** Returns the parts of a value that do not fit, or `null` if the schema cannot be checked. Charges the check to `budget`. */
 export function misfits(schema: JsonObject, value: Json, budget = checkBudget()): Violation[] | null {
   const read = readOnce(schema);
   if (read === null) return null;

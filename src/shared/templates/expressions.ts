@@ -80,7 +80,7 @@ function compileFilter(
 
 type Operate = (operands: Operand[], frame: Frame) => void;
 
-/** Compiles an expression whose operators follow their operands. A loop runs it: it may be long. */
+/** Compiles an expression with operators after their operands. Uses a loop, because the expression may be long. */
 function compilePostfix(tokens: readonly Token[], names: Names): Part {
   let height = 0;
   const parts = tokens.map((token): Operate => {
@@ -154,7 +154,7 @@ function contains(value: Value, part: Value, meter: Meter): boolean {
   return value.includes(searched);
 }
 
-/** Returns the value of an operand. `empty` and `blank` are empty texts where nothing is compared to them. */
+/** Returns the value of an operand. Without a comparison, `empty` and `blank` are empty texts. */
 function simple(operand: Operand | undefined): Value {
   if (operand === undefined) return undefined;
   return "test" in operand ? "" : operand.value;
@@ -212,7 +212,7 @@ function reading(object: Part, keys: readonly Part[]): Part {
   };
 }
 
-/** Finds a variable: that of a loop, an assigned one, or one of the values. */
+/** Finds a variable of a loop, an assigned variable, or a value. */
 function variableOf(name: string, names: Names): Part {
   const place = names.lastIndexOf(name);
   if (place >= 0) return ({ loops }) => loops[place]?.item;

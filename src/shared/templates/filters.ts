@@ -1,4 +1,4 @@
-/** The filters of templates: those of Liquid that read no clock, chance or files, and that end. Pure. */
+/** The filters of templates: the filters of Liquid that do not read clock, chance or files, and that terminate. Pure. */
 import { FUNCTIONS } from "../expressions/functions.ts";
 import { compare, ExpressionError, equals, inRange, spendText, type Value } from "../expressions/values.ts";
 import type { Json } from "../json.ts";
@@ -23,7 +23,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 /** Digits after the point that `round` keeps. */
 const MAX_DIGITS = 15;
 
-/** A filter of a text, whose arguments are texts. */
+/** A filter with text arguments. */
 function ofText(
   run: (text: string, others: readonly string[], meter: Meter) => Value,
   least = 0,
@@ -76,7 +76,7 @@ const divided = (operate: (value: number, other: number) => number) =>
     return operate(value, other);
   }, 1);
 
-/** Returns a text whose end is cut off, so that it is not longer than `length` with the ellipsis. */
+/** Cuts the end of a text to at most `length`, including the ellipsis. */
 function truncated([value, length, ellipsis]: readonly Value[], meter: Meter): string {
   const [text, end] = [textOf(value, meter), ellipsis === undefined ? "..." : textOf(ellipsis, meter)];
   const most = length === undefined ? 50 : numberOf(length, meter);

@@ -23,7 +23,7 @@ import {
   STEPS_OF_TAG,
 } from "./template-limits.ts";
 
-/** The tags with content, and those that stand alone. */
+/** The tags with content, and the standalone tags. */
 const BLOCKS = new Set(["if", "unless", "case", "for", "capture", "comment", "raw"]);
 const TAGS = new Set([...BLOCKS, "assign", "break", "continue", "#"]);
 /** Length of a message about a template, which may repeat parts of it. */

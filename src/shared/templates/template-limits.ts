@@ -8,10 +8,10 @@ export const MAX_TEMPLATE_CODE = 10_000;
 export const MAX_TEMPLATE_TAGS = 1_000;
 /** Nesting of blocks, and of brackets in an expression. */
 export const MAX_TEMPLATE_DEPTH = 32;
-/** UTF-16 units of all the text that one rendering writes, and of each text that a filter makes. */
+/** Most UTF-16 units of a rendered text, and of each text that a filter makes. */
 export const MAX_RENDERED_LENGTH = 1_000_000;
 /** Items of a range, such as `(1..10)`. */
 export const MAX_RANGE_ITEMS = 100_000;
 
-/** Steps of parsing a character of a tag or output, and of each one as a whole. Finding them takes a step for each character. */
+/** Steps per character of a tag or output, and per tag. Finding them takes a step per character. */
 export const [STEPS_OF_CODE_CHARACTER, STEPS_OF_TAG] = [10, 40];

@@ -1,17 +1,14 @@
 /**
- * Templates in Liquid over JSON. A library parses them; they are compiled to functions here, because a hostile template must
- * end. Pure.
+ * Liquid templates over JSON. A library parses them. They are compiled to functions here, because a hostile template must terminate. Pure.
  *
- * TEMPLATE-1  A text without tags and outputs renders as itself. Values are plain text: nothing is escaped. A value that is
- *             missing is empty, the items of a list follow one another, and a map is JSON.
- * TEMPLATE-2  A template reads own members only, and never `__proto__`, `constructor` and `prototype`. Values are never
- *             templates.
- * TEMPLATE-3  A template has the tags `if`, `unless`, `case`, `for`, `break`, `continue`, `assign`, `capture`, `comment`, `raw`
- *             and `#`, and filters that read neither clock, chance nor files. Any other tag or filter is an error.
- * TEMPLATE-4  Rendering takes its steps from a budget before it makes them, and ends when they are used up, whatever the
- *             template and the values are. The rendered text has at most `MAX_RENDERED_LENGTH` characters.
- * TEMPLATE-5  `templateIssues` finds every error that does not depend on values: of syntax, names, counts of arguments, size
- *             and nesting.
+ * TEMPLATE-1  A text without tags and outputs renders as itself. Values are plain text and are not escaped. A missing value is empty, the
+ *             items of a list are concatenated, and a map is JSON.
+ * TEMPLATE-2  A template reads own members only, and never `__proto__`, `constructor` and `prototype`. Values are never templates.
+ * TEMPLATE-3  A template has the tags `if`, `unless`, `case`, `for`, `break`, `continue`, `assign`, `capture`, `comment`, `raw` and `#`,
+ *             and filters without access to clock, chance or files. Any other tag or filter is an error.
+ * TEMPLATE-4  Each step of rendering is charged to a budget before it runs. Rendering ends when the budget is used up, for any template and
+ *             values. The rendered text has at most `MAX_RENDERED_LENGTH` characters.
+ * TEMPLATE-5  `templateIssues` finds every error that does not depend on values: syntax, names, counts of arguments, size and nesting.
  */
 import {
   AssignTag,

@@ -1,4 +1,4 @@
-/** The values of templates: JSON, and `undefined` for what is missing. Conversions of Liquid, which never fail. Pure. */
+/** The values of templates: JSON, and `undefined` for missing values. Liquid conversions never fail. Pure. */
 import { ExpressionError, memberOf, spendText, type Value } from "../expressions/values.ts";
 import { isJsonObject, type Json, MAX_DEPTH } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
@@ -6,7 +6,7 @@ import { MAX_RENDERED_LENGTH } from "./template-limits.ts";
 
 /** Members that no template reads, although JSON may have them. */
 const BLOCKED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
-/** Characters that one character can become in JSON. */
+/** Most characters that one character can become in JSON. */
 const GROWTH_IN_JSON = 6;
 
 /** Takes the steps of making a text. Throws if it would be too long. */
@@ -17,8 +17,8 @@ export function spendMade(meter: Meter, length: number): void {
 }
 
 /**
- * Returns a value as text: nothing for what is missing, the items of a list one after another, and a map as JSON. Takes the
- * steps before it makes the text.
+ * Returns a value as text. A missing value is empty, the items of a list are concatenated, and a map is JSON. Charges the steps before it
+ * makes the text.
  */
 export function textOf(value: Value, meter: Meter): string {
   if (typeof value === "string") return value;
@@ -68,7 +68,7 @@ function lengthOfText(text: string, meter: Meter): number {
   return JSON.stringify(text).length;
 }
 
-/** Returns a value as a number; 0 where it is none. */
+/** Returns a value as a number, or 0. */
 export function numberOf(value: Value, meter: Meter): number {
   if (typeof value === "number") return value;
   if (typeof value !== "string") return 0;
@@ -77,7 +77,7 @@ export function numberOf(value: Value, meter: Meter): number {
   return Number.isFinite(number) ? number : 0;
 }
 
-/** Returns a value as a list: an empty one for what is missing, and one of a single item for what is no list. */
+/** Returns a value as a list. A missing value is an empty list. A single value is a list of one item. */
 export function listOf(value: Value): Json[] {
   if (Array.isArray(value)) return value;
   return value === undefined || value === null ? [] : [value];
@@ -92,7 +92,7 @@ export function itemsOf(value: Value, meter: Meter): readonly Json[] {
   return entries;
 }
 
-/** Returns an own member, an item, or the size of a value; `undefined` where there is none. */
+/** Returns an own member, an item, or the size of a value, if it exists. */
 export function readMember(value: Value, key: Value, meter: Meter): Value {
   if (isJsonObject(value)) {
     if (typeof key !== "string" && typeof key !== "number") return undefined;
@@ -111,7 +111,7 @@ export function readMember(value: Value, key: Value, meter: Meter): Value {
   return typeof key === "number" && Number.isInteger(key) ? value.at(key) : undefined;
 }
 
-/** Reports whether a condition holds: everything does but `false` and what is missing. */
+/** Reports whether a condition holds. Only `false` and missing values do not hold. */
 export function isTrue(value: Value): boolean {
   return value !== false && value !== undefined && value !== null;
 }

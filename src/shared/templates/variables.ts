@@ -14,7 +14,7 @@ import { parse } from "./parse.ts";
 import { templateBudget } from "./template.ts";
 
 /**
- * Returns the variables that a template reads and never tests: neither in a condition, nor with the filter `default`. Throws as `parse`.
+ * Returns the variables that a template reads without testing them in a condition or with the filter `default`. Throws as `parse`.
  * @example variablesOf("Dear {{ name | default: 'you' }}: {{ text }}"); // ["text"]
  */
 export function variablesOf(source: string): string[] {
@@ -41,7 +41,7 @@ function* testedIn(templates: readonly Template[]): Generator<string> {
   }
 }
 
-/** Returns the variables of a value, without those of its filters. */
+/** Returns the variables of a value without its filters. */
 function rootsOf({ initial }: ParsedValue): string[] {
   return initial.postfix.flatMap((token: Token) => {
     if (!TypeGuards.isPropertyAccessToken(token) || token.variable !== undefined) return [];

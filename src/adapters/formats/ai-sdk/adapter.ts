@@ -1,15 +1,14 @@
 /**
- * Any language model of the AI SDK: the request is the model's call options as JSON, the payloads of its reply are the
- * parts of its stream as JSON.
+ * Any language model of the AI SDK. The request is the model's call options as JSON. The payloads of its reply are the parts of its stream
+ * as JSON.
  *
- * AISDK-1  A call is taken from its final part, never from the pieces of its input, which a model may still repair. A
- *          call that the model's provider runs itself is not a call of ours.
- * AISDK-2  Provider metadata of a part (signatures, ids) goes back with it, to the model that gave it.
- * AISDK-3  Names and ids are letters, digits, `_` and `-` wherever they occur: every provider behind the SDK accepts
- *          these.
- * AISDK-4  A prompt is one that every provider behind the SDK accepts: at most one system message, the first; then turns
- *          of user and model alternate, beginning and ending with a user's unless calls wait for their results; all results
- *          of a reply are one message right behind it.
+ * AISDK-1  A call is taken from its final part, because a model may still repair the pieces of its input. A call that the model's provider
+ *          runs itself is not a call of ours.
+ * AISDK-2  Provider metadata of a part (signatures, ids) is sent back with the part, only to the model that gave it.
+ * AISDK-3  Names and ids consist of letters, digits, `_` and `-` everywhere, because every provider behind the SDK accepts these.
+ * AISDK-4  Every provider behind the SDK accepts the prompt. It has at most one system message, at the start. Then turns of user and model
+ *          alternate. They begin and end with a user's turn, unless calls wait for their results. All results of a reply are one message
+ *          directly after it.
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";

@@ -15,7 +15,7 @@ export class AiSdkReplyParts {
   readonly #open = new Map<string, Passage>();
   #calls = 0;
   #isWaiting = false;
-  /** The passage to which text was last added. */
+  /** The passage with the latest text. */
   #lastText: Passage | undefined;
   /** Set when text was added to an earlier passage again: the parts would point to the wrong texts. */
   #isMixed = false;
@@ -82,14 +82,14 @@ export class AiSdkReplyParts {
     });
   }
 
-  /** Drops a call that waits for an approval: no one gives it, and sent back, the call would still wait. */
+  /** Drops a call that waits for an approval. It cannot be approved, and would still wait if it were sent back. */
   dropProviderCall(toolCallId: string): void {
     this.#isWaiting = true;
     const index = this.#parts.findIndex((part) => "value" in part && part.value.toolCallId === toolCallId);
     if (index >= 0) this.#parts.splice(index, 1);
   }
 
-  /** Returns the parts of the reply; none if they cannot be kept. */
+  /** Returns the parts of the reply, or an empty list if they cannot be kept. */
   parts(): NativePart[] {
     const parts = this.#parts.flatMap(toPart);
     return !this.#isMixed && isJson(parts) ? parts : [];

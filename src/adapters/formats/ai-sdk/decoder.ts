@@ -99,7 +99,7 @@ function kindOf(type: string): "text" | "reasoning" {
   return type.startsWith("text") ? "text" : "reasoning";
 }
 
-/** The provider's own counts are the finer ones. */
+/** The provider's own counts are more detailed. */
 function toUsage(value: Json | undefined): TokenUsage | undefined {
   const { inputTokens, outputTokens, raw } = membersOf(value);
   const [input, output] = [membersOf(inputTokens), membersOf(outputTokens)];

@@ -19,7 +19,7 @@ const errorSchema = z.object({
   responseBody: z.string().catch(""),
 });
 
-/** Errors of the AI SDK whose name determines the category. */
+/** Maps names of AI SDK errors to categories. */
 const CATEGORY_BY_NAME: ReadonlyMap<string, ErrorCategory> = new Map([
   ["AI_LoadAPIKeyError", "auth"],
   ["AI_NoSuchModelError", "not_found"],
@@ -44,7 +44,7 @@ export function aiSdkFailure(error: unknown, now: number): ModelFailure {
   return new ModelFailure(categoryOf(parsed.data), clean(message) || NO_REASON, defined(details));
 }
 
-/** Returns the response that an error belongs to; `undefined` if there was none. */
+/** Returns the response of an error, if any. */
 export function aiSdkResponse(error: unknown, now: number): ResponseInfo | undefined {
   const parsed = errorSchema.safeParse(error);
   if (!parsed.success || parsed.data.statusCode === undefined) return undefined;

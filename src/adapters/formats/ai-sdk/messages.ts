@@ -41,7 +41,7 @@ export const AI_SDK_TURNS: TurnFormat = {
   },
 };
 
-/** Builds one turn per message, empty for an empty message. `calls` are those that were sent before. */
+/** Builds one turn per message, empty for an empty message. `calls` were sent before. */
 export function promptTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],

@@ -38,7 +38,7 @@ import { ANTHROPIC_CALLS, ANTHROPIC_NAME_LENGTH, anthropicTurns } from "./messag
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "messages", "system", "tools", "tool_choice", "output_config"];
 
-/** The API demands a limit; this one leaves room for long answers. */
+/** The API requires a limit. This limit leaves room for long answers. */
 const MAX_TOKENS = 16_384;
 /** Tokens for the answer, beside the profile's budget for thinking. */
 const ANSWER_TOKENS = 4_096;

@@ -66,7 +66,7 @@ export class AnthropicReplyParts {
     return delta.type === "thinking_delta" ? reasoningDeltas(delta.thinking) : [];
   }
 
-  /** Completes a block. An input that came in pieces replaces the one that the block began with. */
+  /** Completes a block. An input that came in pieces replaces its initial input. */
   end(index: number): ModelDelta[] {
     const block = this.#open.get(index);
     this.#open.delete(index);
@@ -86,7 +86,7 @@ export class AnthropicReplyParts {
     return values.flatMap((value, index) => [...this.begin(index, value), ...this.end(index)]);
   }
 
-  /** Completes the blocks whose ends did not come. */
+  /** Completes the blocks without an end event. */
   close(): ModelDelta[] {
     return [...this.#open.keys()].flatMap((index) => this.end(index));
   }

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas as the Messages API enforces them. The API refuses keywords that it does not enforce; these go into a
- * description, where the model can read them. Pure.
+ * Adapts JSON Schemas to the Messages API. The API refuses keywords that it does not enforce. These move into a description, so the model
+ * can read them. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { unsupported } from "../common/request.ts";
@@ -13,8 +13,8 @@ const KEPT = new Set(["$ref", "type", "enum", "const", "title", "description", "
 const NESTED = new Set(["$defs", "definitions", "properties", "anyOf", "allOf"]);
 
 /**
- * Closes every object, and moves every other limit into a description. A value of the result fits the given schema too,
- * except for these limits. Throws `UNSUPPORTED` for an object whose members are not named.
+ * Closes every object, and moves every other limit into a description. A value of the result also fits the given schema, except for these
+ * limits. Throws `UNSUPPORTED` for an object with unnamed members.
  */
 export function enforceable(schema: JsonObject): JsonObject {
   if (isMap(schema)) {

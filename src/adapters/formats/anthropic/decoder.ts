@@ -2,9 +2,9 @@
  * Decodes one reply of the Messages API: the events of a stream, or the whole message as one payload.
  *
  * ANTHROPIC-5  A tool that the provider runs itself is not a call of ours: its blocks are kept and sent back.
- * ANTHROPIC-6  A message that begins a second time before its first block is the same message; one that begins later is
- *              an error, because deltas that were reported cannot be withdrawn.
- * ANTHROPIC-7  Events of an unknown type are ignored; a known event of another shape is an error.
+ * ANTHROPIC-6  If a message starts again before its first block, it is the same message. A later start is an error, because reported deltas
+ *              cannot be withdrawn.
+ * ANTHROPIC-7  Events of an unknown type are ignored. A known event of another shape is an error.
  */
 import { z } from "zod";
 import type { ModelError } from "../../../model/error.ts";
@@ -90,7 +90,7 @@ export class AnthropicDecoder extends ReplyDecoder {
     if (data === undefined) return undefined;
     this.isOver ||= wholeStop !== undefined;
     if (this.#parts.size > 0) {
-      return this.error("transient", "The provider began another reply in the middle of this one.");
+      return this.error("transient", "The provider started another reply within this reply.");
     }
     this.#hasBegun = true;
     this.#stop = data.stop_reason ?? wholeStop ?? this.#stop;

@@ -27,7 +27,7 @@ export const ANTHROPIC_CALLS: CallForm = {
   },
 };
 
-/** Builds one turn per message, empty for an empty message. `calls` are those that were sent before. */
+/** Builds one turn per message, empty for an empty message. `calls` were sent before. */
 export function anthropicTurns(
   profile: ModelProfile,
   messages: readonly ContextMessage[],

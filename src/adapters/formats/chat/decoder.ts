@@ -1,4 +1,4 @@
-/** Decodes one chat reply, for every provider whose payloads a function can turn into `ChatPiece`s. */
+/** Decodes one chat reply, for every provider with payloads that a function can convert to `ChatPiece`s. */
 
 import type { ModelError } from "../../../model/error.ts";
 import type { ProviderId } from "../../../model/profile.ts";

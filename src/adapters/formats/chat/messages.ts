@@ -97,7 +97,7 @@ export function toNativeMessage(given: ContextMessage, profile: ModelProfile, me
   };
 }
 
-/** Builds the messages of a chat: the instructions as one leading system message, if there are any; no silent ones. */
+/** Builds the messages of a chat. The instructions become one leading system message, if there are any. Silent messages are dropped. */
 export function chatMessages(
   { systemInstructions, messages }: ModelContext,
   toMessages: (messages: readonly ContextMessage[]) => JsonObject[],

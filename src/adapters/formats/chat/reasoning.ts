@@ -1,7 +1,7 @@
 /**
- * Reasoning that compatible servers demand back with a reply that called tools, under the key under which it came, and
- * members beside a call (`extra_content`, which holds Gemini's signatures). OpenAI itself sends none of them. A reply
- * without calls is not kept: it ends its turn, and some servers refuse old reasoning. Pure.
+ * Keeps reasoning that compatible servers require back with a reply that called tools, under its original key. Also keeps members of a call
+ * (`extra_content` with Gemini's signatures). OpenAI itself sends no such data. Reasoning of a reply without calls is dropped: the reply
+ * ends its turn, and some servers refuse old reasoning. Pure.
  */
 
 import type { ContextMessage, NativePart } from "../../../model/messages.ts";
@@ -10,7 +10,7 @@ import { defined } from "../../../shared/defined.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { ownParts } from "../common/native.ts";
 
-/** The reasoning of one chunk, by the server's own keys. The first key that a reply has is the one to send back. */
+/** The reasoning of one chunk, by the server's own keys. The first key in a reply is sent back. */
 export interface ChatReasoning {
   reasoning_details?: Json[] | null | undefined;
   reasoning_content?: string | null | undefined;
@@ -62,7 +62,7 @@ export class ReasoningRecord {
   }
 }
 
-/** Returns the members that a message of this profile's own model gets back, and those of its calls in order. */
+/** Returns the members that are sent back with a message to its own model, and the members of its calls in order. */
 export function ownReasoning(
   message: ContextMessage,
   profile: ModelProfile,

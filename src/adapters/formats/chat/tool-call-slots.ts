@@ -1,8 +1,8 @@
 /**
- * Sorts the tool-call fragments of a chat stream into calls. Servers differ: some send an index with every fragment,
- * some send whole calls without an index, some give every call index 0, some repeat id and name with each fragment.
+ * Sorts the tool-call fragments of a chat stream into calls. Servers differ: some send an index with every fragment, some send whole calls
+ * without an index. Some give every call index 0, some repeat id and name with each fragment.
  *
- * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, whatever the server's own indices are.
+ * SLOT-1  Calls are numbered 0, 1, 2 … in the order in which they begin, regardless of the server's own indices.
  * SLOT-2  The id and the name of a call are reported once each, as soon as they are known.
  */
 
@@ -15,7 +15,7 @@ export interface ToolCallFragment {
   index: number | null | undefined;
   id: string | null | undefined;
   name: string | null | undefined;
-  /** A fragment of JSON text; empty if the element has none. */
+  /** A fragment of JSON text, or empty. */
   arguments: string;
   /** Members that must go back to the server with the call. */
   extra: JsonObject | undefined;

@@ -10,7 +10,7 @@ import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { Facts } from "../../../shared/json.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 
-/** Text of a user's turn where the provider demands one and the conversation has none. */
+/** Text of a user's turn that the provider requires but the conversation lacks. */
 export const NO_MESSAGE = "(no message)";
 
 /** Reports whether a text has no visible character. */
@@ -26,7 +26,7 @@ export function shownParts({
   return parts.filter((part) => part.type !== "text" || !isBlank(part.text));
 }
 
-/** Reports whether a message has nothing to send (BLANK-1). */
+/** Reports whether a message is empty for a provider (BLANK-1). */
 export function isSilent(message: ContextMessage): boolean {
   const { role, toolCalls = [] } = message;
   return role !== "tool" && toolCalls.length === 0 && shownParts(message).length === 0;

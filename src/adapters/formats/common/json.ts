@@ -1,7 +1,7 @@
-/** Reads and builds JSON whose shape is not known. Pure. */
+/** Reads and builds JSON of unknown shape. Pure. */
 import { type Facts, isJsonObject, type JsonObject } from "../../../shared/json.ts";
 
-/** Returns the objects in a list; none if the value is not a list. */
+/** Returns the objects in a list. Empty if the value is not a list. */
 export function objects(value: unknown): JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }

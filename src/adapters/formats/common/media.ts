@@ -24,7 +24,7 @@ export function resolveMedia(provider: ProviderId, media: ContextMedia): Resolve
   const [, ownType, base64] = DATA_URL.exec(source.url) ?? [];
   if (base64 !== undefined) return byValue(base64, mediaType ?? ownType);
   const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(source.url)?.[0].toLowerCase() ?? "no scheme";
-  throw unsupported(provider, `${articled} whose address begins with "${scheme}"`);
+  throw unsupported(provider, `${articled} with an address that begins with "${scheme}"`);
 }
 
 /** Returns an HTTPS address; throws `UNSUPPORTED` for any other. */
@@ -70,7 +70,7 @@ const IMAGE_ENDINGS: ReadonlyMap<string, string> = new Map([
 ]);
 const OWN_ENDINGS = new Set(["png", "jpeg", "gif", "webp", "avif", "heic", "heif", "bmp", "tiff"]);
 
-/** Returns the media type of an image by the ending of its address; `image/jpeg` if the ending names none. */
+/** Returns the media type of an image by the extension of its address, or `image/jpeg`. */
 export function imageType(url: string): string {
   const [, ending = ""] = /\.([a-z]+)$/i.exec(new URL(url).pathname) ?? [];
   const name = ending.toLowerCase();

@@ -1,7 +1,7 @@
 /**
  * The messages of a format, without the rest of its request.
  *
- * MESSAGES-1  The messages are those of the format's own request to the model.
+ * MESSAGES-1  The messages equal the messages in the format's request to the model.
  */
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 

@@ -19,7 +19,7 @@ export function fitLength(text: string, limit: number): string {
 /** Leaves room for a number behind the id: the strictest providers accept ids of 64 characters. */
 export const ID_LENGTH = 56;
 
-/** The id and the name under which a call is sent. */
+/** The id and the name of a call as they are sent. */
 export interface SentCall {
   id: string;
   name: string;
@@ -56,8 +56,8 @@ export class SentCalls {
   readonly #form: CallForm;
 
   /**
-   * Begins with the calls that `request` has. A request that was made elsewhere, or was copied, has no original ids: a
-   * result then answers its newest call whose sent id comes from the same text.
+   * Begins with the calls in `request`. A copied or foreign request has no original ids. Then a result answers its newest call with a sent
+   * id from the same text.
    */
   constructor(form: CallForm, request?: JsonObject) {
     const carried = request && CARRIED.get(request);

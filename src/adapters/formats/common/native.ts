@@ -11,8 +11,8 @@ import { jsonOf } from "./json.ts";
 import { attributed } from "./turns.ts";
 
 /**
- * Reports the parts of a complete reply, if they carry more than its text and, behind it, its calls: a block, a key
- * beside a text or a call, or a text behind a call. Keys in `ignored` and keys without a value do not count.
+ * Reports the parts of a complete reply if they carry more than its text followed by its calls: a block, a key of a text or a call, or a
+ * text after a call. Keys in `ignored` and keys without a value do not count.
  */
 export function nativeDeltas(parts: NativePart[], ignored: readonly string[] = []): ModelDelta[] {
   const firstCall = parts.findIndex(({ type }) => type === "tool-call");
@@ -25,15 +25,15 @@ export function nativeDeltas(parts: NativePart[], ignored: readonly string[] = [
   return isNeeded ? [{ type: "native", parts }] : [];
 }
 
-/** A native part with its text or its call. `extra` is empty where the part has none. */
+/** A native part with its text or its call. `extra` may be empty. */
 export type OwnPart =
   | { type: "text"; text: string; extra: JsonObject }
   | { type: "tool-call"; call: ToolCall; extra: JsonObject }
   | { type: "block"; value: JsonObject };
 
 /**
- * Returns the native parts of a reply, without blank texts, if this profile's model gave them and they still cover the
- * message's text and calls; `undefined` if the message must be built from text and calls alone.
+ * Returns the native parts of a reply without blank texts, if this profile's model gave them and they still cover the message's text and
+ * calls. Returns `undefined` if the message must be built from text and calls alone.
  */
 export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPart[] | undefined {
   const { native, content, toolCalls = [] } = message;

@@ -12,7 +12,7 @@ export function settings(parameters: JsonObject | undefined, reserved: readonly 
   return Object.fromEntries(entries.filter(([key, value]) => value !== null && !reserved.includes(key)));
 }
 
-/** Returns the list that a request has under `key`; throws `INVALID_INPUT` if it has none. */
+/** Returns the list under `key` of a request. Throws `INVALID_INPUT` if it is missing. */
 export function requireList(request: JsonObject, key: string): readonly Json[] {
   const list = request[key];
   if (Array.isArray(list)) return list;
@@ -36,7 +36,7 @@ export function ownTools({ provider, parameters }: ModelProfile): readonly Json[
   throw unsupported(provider, "a parameter `tools` that is not a list");
 }
 
-/** Throws `UNSUPPORTED` for a tool whose name the model could not write in a call. */
+/** Throws `UNSUPPORTED` for a tool with a name that the model could not write in a call. */
 export function checkNames(provider: ProviderId, { tools }: ModelContext, limit = NAME_LENGTH): void {
   const misnamed = tools.find(({ name }) => name !== plainName(name, limit));
   if (misnamed === undefined) return;
@@ -44,14 +44,14 @@ export function checkNames(provider: ProviderId, { tools }: ModelContext, limit 
   throw unsupported(provider, `a tool named "${misnamed.name}": ${rule}`);
 }
 
-/** Throws `UNSUPPORTED` if the tool choice demands a tool that is neither offered nor one of the provider's `own`. */
+/** Throws `UNSUPPORTED` if the tool choice requires a tool that is not offered and not in the provider's `own`. */
 export function checkChoice(
   provider: ProviderId,
   { tools, toolChoice }: { tools: readonly { name: string }[]; toolChoice: ModelContext["toolChoice"] },
   own: readonly Json[] = [],
 ): void {
   if (toolChoice === "required" && tools.length + own.length === 0) {
-    throw unsupported(provider, "a forced tool call where none is offered");
+    throw unsupported(provider, "a forced tool call without offered tools");
   }
   if (typeof toolChoice !== "object") return;
   const names = [...tools, ...own.filter(isJsonObject)].map(({ name }) => name);

@@ -1,7 +1,7 @@
 /** JSON Schemas on their way to providers that take a part of the language only. Pure. */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
-/** Keywords whose members are schemas, by name. */
+/** Keywords with schemas as members, by name. */
 const NAMED = new Set(["properties", "$defs", "definitions", "patternProperties"]);
 
 /** Formats of strings that every provider enforces. */

@@ -20,7 +20,7 @@ const NOTE_LABEL = "[Note of the platform] ";
 
 /** The instructions of a context, and its messages behind them. */
 export interface Instructed {
-  /** Includes the system messages at the beginning, up to the first note; empty if there are none. */
+  /** The leading system messages, up to the first note. May be empty. */
   instructions: string;
   messages: readonly ContextMessage[];
   /** Number of messages that went into the instructions. */
@@ -43,7 +43,7 @@ export function instructed(provider: ProviderId, context: ModelContext): Instruc
   return { instructions, messages: context.messages.slice(leading), leading };
 }
 
-/** Joins instructions by blank lines; blank ones are left out. */
+/** Joins instructions with blank lines. Drops blank instructions. */
 export function joinedInstructions(texts: readonly string[]): string {
   return texts.filter((text) => !isBlank(text)).join("\n\n");
 }
@@ -55,8 +55,8 @@ export function attributed(name: string | undefined, text: string): string {
 }
 
 /**
- * Returns the shown parts of a message, after `name: ` if it names its speaker, or the label of a system message; none of
- * a message without parts and calls.
+ * Returns the shown parts of a message. They start with `name: ` if the message names its speaker, or with the label of a system message.
+ * Empty for a message without parts and calls.
  */
 export function spokenParts(message: ContextMessage): ContextPart[] {
   const { role, name, toolCalls = [] } = message;
@@ -114,8 +114,8 @@ export function laterTurns(
 }
 
 /**
- * Joins neighbours of one role and leaves out empty turns. If a model's turn would come first, or behind another one in
- * what was sent before, an opening turn of the user comes before it.
+ * Joins neighbours with the same role and drops empty turns. Inserts an opening turn of the user if a model's turn would come first, or
+ * directly after a sent model's turn.
  */
 function alternating(turns: readonly SpeakerTurn[], opening: JsonObject, followsUser = false): SpeakerTurn[] {
   const joined: SpeakerTurn[] = [];

@@ -5,7 +5,7 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { membersOf } from "./json.ts";
 
-/** Returns the valid counts, with the provider's `finer` ones as their breakdown; `undefined` if there are none. */
+/** Returns the valid counts, with the provider's detailed counts (`finer`) as their breakdown. `undefined` if there are none. */
 export function tokenUsage(
   counts: Partial<Record<Exclude<keyof TokenUsage, "breakdown">, unknown>>,
   finer: JsonObject = {},
@@ -23,7 +23,7 @@ export function finerCounts(counts: JsonObject): JsonObject {
   );
 }
 
-/** Adds up the valid counts; `undefined` if there are none. */
+/** Adds up the valid counts. `undefined` if there are none. */
 export function sum(...values: readonly unknown[]): number | undefined {
   const counts = values.filter(isCount);
   return counts.length === 0 ? undefined : counts.reduce((total, count) => total + count, 0);
@@ -38,7 +38,7 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
-/** Counts that one reply reports several times: later counts replace earlier ones, key by key. */
+/** Counts that one reply reports several times. Later counts replace earlier counts, key by key. */
 export class RunningCounts {
   readonly #toUsage: (counts: JsonObject) => TokenUsage | undefined;
   #counts: JsonObject = {};

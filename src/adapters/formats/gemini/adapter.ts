@@ -98,8 +98,8 @@ function tools(profile: ModelProfile, context: ModelContext): JsonObject {
 }
 
 /**
- * Reports whether the tools must be left out: models before the third generation take none beside a structured reply.
- * Throws `UNSUPPORTED` if the model might call one.
+ * Reports whether the tools must be left out: models before the third generation do not support tools with a structured reply. Throws
+ * `UNSUPPORTED` if the model might call a tool.
  */
 function mustOmitTools(
   { modelId }: ModelProfile,

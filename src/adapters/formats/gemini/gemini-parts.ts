@@ -1,9 +1,9 @@
 /**
- * The parts of one reply. Text and thoughts are reported as they arrive, calls at the end. Every other part is kept as it
- * came: code and tools that the provider ran, media, parts of unknown types; so are signatures.
+ * The parts of one reply. Text and thoughts are reported as they arrive, calls at the end. Every other part is kept unchanged: code and
+ * tools that the provider ran, media, parts of unknown types, and signatures.
  *
- * GEMINI-6  A call whose result is in the reply was run by Google's server: it is not a call of ours, and goes back with
- *           its result.
+ * GEMINI-6  If a reply contains the result of a call, Google's server ran the call. It is not a call of ours, and is sent back with its
+ *           result.
  */
 
 import { z } from "zod";
@@ -35,7 +35,7 @@ interface Call {
 
 export class GeminiReplyParts {
   readonly #parts: (NativePart | Call)[] = [];
-  /** The call whose arguments are not complete. */
+  /** The call with incomplete arguments. */
   #open: Call | undefined;
 
   get hasCalls(): boolean {
@@ -57,7 +57,7 @@ export class GeminiReplyParts {
     if (isJsonObject(part.functionResponse)) this.#answer(part.functionResponse);
     const isThought = part.thought === true;
     if (typeof text === "string" && !isThought) return this.#addText(text, part);
-    // Of the thoughts, only signed ones go back.
+    // Only signed thoughts are sent back.
     const isKept = isThought ? thoughtSignature !== undefined : Object.keys(part).length > 0;
     if (isKept) this.#parts.push({ type: "block", value: part });
     return isThought && typeof text === "string" && text !== "" ? [{ type: "reasoning", text }] : [];

@@ -51,7 +51,7 @@ function valueAt({ stringValue, numberValue, boolValue }: PartialArg, old: Json 
   return numberValue ?? boolValue ?? null;
 }
 
-/** Splits a path such as `$.a.b[0]['c d']` into its steps; returns none for a path that cannot be read. */
+/** Splits a path such as `$.a.b[0]['c d']` into its steps. Empty for an unreadable path. */
 function stepsOf(path: string): (string | number)[] {
   const steps: (string | number)[] = [];
   for (let at = 1; at < path.length; at = STEP.lastIndex) {

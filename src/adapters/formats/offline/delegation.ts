@@ -1,8 +1,7 @@
 /**
- * Rule 16: an agent with colleagues, whom it asks by tools, has them do the work and puts their answers together.
+ * Rule 16: an agent with colleagues delegates the work to them by tools, and combines their answers.
  *
- * OFFLINE-5  An agent that another one called, or gave the word, calls nobody. A message leads to one call of each colleague at
- *            most.
+ * OFFLINE-5  A called or mentioned agent never calls other agents. A message leads to at most one call of each colleague.
  */
 import { parseJson } from "../../../shared/json.ts";
 import { cut, shorten } from "../../../shared/text.ts";
@@ -15,7 +14,7 @@ import { VERB, VERB_BEFORE, workerOf } from "./work.ts";
 
 /** Only the beginning of a message is searched for work. */
 const MAX_READ = 2_000;
-/** What is shown of an answer, and passed on to the next colleague. */
+/** Length of an answer that is shown and passed to the next colleague. */
 const MAX_ANSWER = 2_000;
 
 /** A call that a message asks for. */
@@ -60,7 +59,7 @@ function callOf({ colleague, message, joins = false }: Ask, said: readonly strin
   return { tool: colleague.tool, input: JSON.stringify(input) };
 }
 
-/** Returns the calls of each reply; none if the message asks for no work. */
+/** Returns the calls of each reply. Empty if the message asks for no work. */
 function stepsFor({ text, colleagues }: View): Ask[][] {
   const named = namedIn(text, colleagues);
   return named.length > 0 ? named : workIn(text, colleagues);
@@ -69,7 +68,7 @@ function stepsFor({ text, colleagues }: View): Ask[][] {
 const REQUEST =
   /@$|\b(?:ask|have|let|get|tell|call|consult|involve|want|need|like|bring|invite|add|loop in|check with|talk (?:to|with))\b/i;
 const INVITATION = /\b(?:bring|invite|add|loop in|talk (?:to|with))\s+(?:in\s+)?(?:(?:the|our)\s+)?@?$/i;
-/** The message of an invitation that says nothing else. */
+/** The message of an invitation without further text. */
 const JOIN = "Join us, and say how you can help.";
 /** Words between the part of one colleague and the name of the next. */
 const CONNECTORS =
@@ -114,7 +113,7 @@ function textOf(part: string): string {
   return part.replace(OPENING, "").trim();
 }
 
-/** "Build it": what the first colleague was asked for. */
+/** "Build it": refers to the first colleague's task. */
 const PRONOUN = new RegExp(String.raw`^(${VERB}\s+)(?:it|this|that|them)(?=[.!?]?$)`, "i");
 const REQUESTED = new RegExp(
   String.raw`^(?:@[\w-]+[,:]?\s+)?(?:please\s+|(?:can|could|would|will) you\s+|i (?:want|need) you to\s+|let['’]?s\s+)*` +
@@ -154,7 +153,7 @@ function nameOf({ tool }: SeenResult, { colleagues }: View): string {
   return colleagues.find((colleague) => colleague.tool === tool)?.name ?? tool;
 }
 
-/** Puts results together under the names of those who gave them. */
+/** Combines results under the names of their agents. */
 function summary(results: readonly SeenResult[], view: View): string {
   const names = results.map((result) => `the ${nameOf(result, view)}`);
   const last = names.at(-1) ?? "";
@@ -172,7 +171,7 @@ function section(name: string, result: SeenResult): string {
     case "failed":
       return `**${name}** gave no answer: ${outcome.code ?? "it failed"}. ${outcome.text}`;
     case "pending":
-      return `**${name}** is at work. I tell you the answer when it is here.`;
+      return `**${name}** is working on it. I will tell you the answer when it arrives.`;
     case "answer":
       return `**${name}**\n\n${bare(outcome.text)}`;
   }

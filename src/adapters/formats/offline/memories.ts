@@ -1,7 +1,7 @@
 /**
- * Rules 7 and 15: what an agent with memory is asked to remember or to forget, and questions that its memories answer.
+ * Rules 7 and 15: requests to remember or forget, and questions that memories answer.
  *
- * OFFLINE-6  A question is answered from the memories that the request tells, the most relevant first, and from nothing else: they are quoted.
+ * OFFLINE-6  A question is answered only from the memories in the request, the most relevant first. They are quoted.
  */
 import { keptWish } from "../../../library/built-in/rules/extract-by-rules.ts";
 import { namesSecret } from "../../../library/memory/turn.ts";
@@ -22,7 +22,7 @@ const UNWISH = /^\s*(?:please )?forget(?: that)?:?\s+([\s\S]*\S)/i;
 const QUESTION =
   /^\s*(?:(?:and|but|so|hey|hi|hello|ok|okay|please|well)\b[\s,:]*){0,3}(?:(?:can|could|will|would) you )?(?:(?:please )?(?:tell|remind) me\b|what\b|who(?:m|se)?\b|when\b|where\b|which\b|why\b|how\b|(?:is|are|am|was|were|do|does|did|have|has|had)\b.{0,400}\?|remember\b.{0,400}\?)/i;
 
-/** Rule 7. The words are those that the agent would learn of the message, so what it learns after the turn is the same memory. */
+/** Rule 7. The words equal the words that the agent would learn from the message, so the memory after the turn is the same. */
 export function remember({ text, memories, offers }: View): OfflineAnswer | undefined {
   if (!offers("remember") || text.trimEnd().endsWith("?")) return undefined;
   const [, wish] = WISH.exec(text) ?? [];
@@ -33,7 +33,7 @@ export function remember({ text, memories, offers }: View): OfflineAnswer | unde
   return call("remember", { content });
 }
 
-/** Rule 7, the other way. The memory is the one that the same words would make. */
+/** The reverse of rule 7. The memory is the same that these words would create. */
 export function forget({ text, memories, offers }: View): OfflineAnswer | undefined {
   if (!offers("forget") || text.trimEnd().endsWith("?")) return undefined;
   const [, wish] = UNWISH.exec(text) ?? [];
@@ -41,7 +41,7 @@ export function forget({ text, memories, offers }: View): OfflineAnswer | undefi
   const content = keptWish(shorten(wish, MAX_WISH));
   const memory = memories.find((one) => one.content === content);
   return memory === undefined
-    ? labelled(`I remember nothing of the kind: "${shorten(content, MAX_QUOTE)}"`)
+    ? labelled(`I do not remember this: "${shorten(content, MAX_QUOTE)}"`)
     : call("forget", { id: memory.id });
 }
 

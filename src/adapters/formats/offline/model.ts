@@ -1,4 +1,4 @@
-/** The offline model in the place of a server: it takes a request and gives the payloads of a stream. */
+/** The offline model as a server: converts a request to the payloads of a stream. */
 
 import { fingerprint } from "../../../shared/text.ts";
 import type { OfflineAnswer } from "./answer.ts";

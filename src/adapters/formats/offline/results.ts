@@ -38,7 +38,7 @@ function sentence(result: SeenResult): string {
   }
 }
 
-/** Returns the words for what the platform's tools `remember` and `forget` have done. */
+/** Returns the words for a result of the platform's tools `remember` and `forget`. */
 function memoryResult({ tool, text, failed }: SeenResult): string | undefined {
   const facts = membersOf(parseJson(text));
   const { remembered, forgotten } = membersOf(facts.success === true ? facts.result : facts);

@@ -54,7 +54,7 @@ const ROLE = new RegExp(
   "i",
 );
 
-/** Rule 17, after a search of a researcher: lists what was found. */
+/** Rule 17, after a researcher's search: lists the results. */
 export function listFindings(view: View): OfflineAnswer | undefined {
   const { results, text } = view;
   if (roleOf(view) !== "researcher" || isCommanded(view)) return undefined;
@@ -106,7 +106,7 @@ function subjectOf(text: string): string {
   const subject = lineOf(text)
     .replace(/^(?:(?:please|can you|could you|would you)\s+)+/i, "")
     .replace(VERB_BEFORE, "")
-    // Nobody gets the word by a quote.
+    // A quote must not mention an agent.
     .replace(/@(?=\w)/g, "")
     .replace(/[\s.:!?]+$/, "");
   return shorten(subject, MAX_SUBJECT).toWellFormed();

@@ -1,10 +1,10 @@
 /**
- * The rules of the offline model in the order of `docs/offline-model.md`; the first rule with an answer gives it.
+ * The rules of the offline model in the order of `docs/offline-model.md`. The first rule with an answer gives it.
  *
  * OFFLINE-1  Equal requests get equal replies.
- * OFFLINE-2  If tools may not be called, none is.
+ * OFFLINE-2  If tools are disallowed, the model calls no tool.
  * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
- * OFFLINE-4  Equal schemas give equal values. A value fits its schema; without such a value the answer is `{}`.
+ * OFFLINE-4  Equal schemas give equal values. A value fits its schema. If no value fits, the answer is `{}`.
  */
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { FirstChoice } from "../../../shared/json-schema/draw.ts";

@@ -13,7 +13,7 @@ export interface SeenResult {
   failed: boolean;
 }
 
-/** An agent that this one can ask. */
+/** An agent that this agent can ask. */
 export interface Colleague {
   tool: string;
   /** In lower case. */
@@ -40,13 +40,13 @@ export interface View {
   rounds: number;
   /** The last message, if it is a system message: a report of the platform. */
   notice: string | undefined;
-  /** Results of background operations at the end, with which a new cycle begins. */
+  /** Results of background operations at the end. They start a new cycle. */
   outcomes: readonly SeenResult[];
   /** The first system instruction. */
   persona: string;
   /** The agents behind its tools that take a message. */
   colleagues: readonly Colleague[];
-  /** Another agent called this one, or gave it the word. */
+  /** Another agent called or mentioned this agent. */
   isCalled: boolean;
   mayCallTools: boolean;
   /** The tool that must be called now, and the schema of its arguments. */
@@ -114,7 +114,7 @@ function colleagueOf({ name, inputSchema: { properties } }: OfflineBody["tools"]
   return [{ tool: name, name: agent.replace(/[_-]+/g, " ").toLowerCase(), hasModes }];
 }
 
-/** The results in the system messages at the end; none if one of them tells something else. */
+/** The results in the system messages at the end. Empty if a message contains anything else. */
 function outcomesAtEnd(messages: readonly OfflineMessage[]): SeenResult[] {
   const end = messages.slice(messages.findLastIndex(({ role }) => role !== "system") + 1);
   const results = end.flatMap(({ text }) => {

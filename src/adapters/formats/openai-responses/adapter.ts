@@ -1,11 +1,11 @@
 /**
  * OpenAI's Responses API.
  *
- * RESPONSES-1  Nothing depends on what the provider stores: every request carries the whole conversation, and turns
- *              storage off unless the profile turns it on.
- * RESPONSES-2  A reply goes back to its model item by item, as it was given: reasoning, built-in tools, phases and ids.
- *              A reply that the API would refuse in that form (reasoning without its encrypted content, an unanswered
- *              call of a built-in tool) goes back as texts and calls alone.
+ * RESPONSES-1  Requests never depend on stored data of the provider. Every request carries the whole conversation, and turns storage off
+ *              unless the profile turns it on.
+ * RESPONSES-2  A reply is sent back to its model item by item, unchanged: reasoning, built-in tools, phases and ids. If the API would
+ *              refuse that form (reasoning without its encrypted content, an unanswered call of a built-in tool), the reply is sent as
+ *              texts and calls alone.
  * RESPONSES-3  The speaker's name comes before the text, as in `Ann: Hello`, because messages have no names.
  */
 

@@ -85,7 +85,7 @@ export class ResponsesDecoder extends ReplyDecoder {
       default:
         return this.error("validation", "The response is not finished: remove the parameter `background`.");
     }
-    // The two are not matched: places of streamed items may have gaps, the list of the whole has none.
+    // The lists are not matched: places of streamed items may have gaps, the whole list has no gaps.
     const rest = this.#parts.hasItems
       ? []
       : objects(response.output).flatMap((item, place) => this.#parts.finish(place, item));

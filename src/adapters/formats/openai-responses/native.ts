@@ -6,7 +6,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { attributedParts, type OwnPart, ownParts } from "../common/native.ts";
 
-/** Returns the native items of a reply; `undefined` if it has none that can go back. */
+/** Returns the native items of a reply, if they can be sent back. */
 export function nativeItems(
   message: ContextMessage,
   profile: ModelProfile,

@@ -1,7 +1,6 @@
 /**
- * The output of one response: items by their place, and the texts and calls that were reported of them. A text or a call
- * is reported as its pieces arrive; the rest of it is reported with the finished item, so that a server that sends no
- * pieces loses nothing. Pure state.
+ * The output of one response: items by their place, with their reported texts and calls. A text or a call is reported as its pieces arrive.
+ * The rest is reported with the finished item, so a server without pieces loses no text. Pure state.
  */
 
 import type { NativePart } from "../../../model/messages.ts";
@@ -83,7 +82,7 @@ export class ResponsesReplyParts {
     return item.type === "function_call" ? this.#name(place, item) : [];
   }
 
-  /** Takes a finished item. The first one at a place counts. */
+  /** Adds a finished item. The first item at a place counts. */
   finish(place: number, item: JsonObject): ModelDelta[] {
     if (this.#items.has(place)) return [];
     this.#items.set(place, item);
@@ -99,7 +98,7 @@ export class ResponsesReplyParts {
     }
   }
 
-  /** Returns the parts of the reply; none if its texts and calls were not reported in the order of the items. */
+  /** Returns the parts of the reply. Empty if its texts and calls were not reported in the order of the items. */
   parts(): NativePart[] {
     const places = new Set([...this.#items.keys(), ...this.#passages.map(({ place }) => place)]);
     const parts = [...places].sort((one, other) => one - other).flatMap((place) => this.#partsAt(place));
@@ -160,7 +159,7 @@ export class ResponsesReplyParts {
   }
 }
 
-/** Returns the rest of a text behind its reported beginning; nothing if the text begins in another way. */
+/** Returns the rest of a text after its reported beginning. Empty if the text begins differently. */
 function restOf(whole: Json | undefined, reported: string): string {
   return typeof whole === "string" && whole.startsWith(reported) ? whole.slice(reported.length) : "";
 }

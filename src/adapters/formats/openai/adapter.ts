@@ -1,12 +1,12 @@
 /**
  * OpenAI's Chat Completions, for OpenAI and every compatible server.
  *
- * OPENAI-1  Names and ids are made to fit the API, the same way wherever they occur, so that one invalid tool call cannot
- *           break later requests. Each call gets an id that is unique in the request. A tool that is *offered* under an impossible name is
- *           refused: the model could not call it.
+ * OPENAI-1  Names and ids are converted to fit the API, in the same way everywhere, so an invalid tool call cannot break later requests.
+ *           Each call gets an id that is unique in the request. A tool that is *offered* under an invalid name is refused, because the
+ *           model could not call it.
  * OPENAI-2  Only OpenAI's own server gets keys that other servers do not support (`prompt_cache_key`).
- * OPENAI-3  Reasoning and members beside a call go back with the reply that called tools, to the model that gave them,
- *           under the keys under which they came.
+ * OPENAI-3  Reasoning and members of a call are sent back with the reply that called tools, to the model that gave them, under their
+ *           original keys.
  */
 
 import type { ModelContext } from "../../../model/context.ts";

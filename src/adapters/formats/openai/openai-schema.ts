@@ -1,7 +1,7 @@
 /**
- * JSON Schemas as OpenAI takes them. OpenAI refuses patterns that look around; these go into a description, where the
- * model can read them. It enforces a part of the language only ("strict") and refuses a strict request with more, so a
- * request is strict only if every keyword is known to be enforced. Pure.
+ * Adapts JSON Schemas to OpenAI. OpenAI refuses patterns with lookaround. These move into a description, so the model can read them. OpenAI
+ * enforces a part of the language ("strict") and refuses a strict request with other keywords. So a request is strict only if all keywords
+ * are known to be enforced. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { FORMATS, mapSchemas, withNote } from "../common/tool-schemas.ts";

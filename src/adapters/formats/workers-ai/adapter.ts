@@ -1,9 +1,8 @@
 /**
- * Workers AI: chat messages as `env.AI.run` takes them, and its two kinds of reply, `{response}` of the older models and
- * chat chunks of the newer ones.
+ * Workers AI: chat messages for `env.AI.run`, and its two kinds of reply. Older models send `{response}`, newer models send chat chunks.
  *
- * WORKERSAI-1  A structured reply is requested unstreamed and without tools, because the platform supports no other form.
- *              A request for it that offers tools is refused.
+ * WORKERSAI-1  A structured reply is requested unstreamed and without tools, because the platform supports no other form. A request for it
+ *              that offers tools is refused.
  */
 
 import { z } from "zod";
