@@ -7,7 +7,6 @@ import { parseReference } from "./library/definitions/reference.ts";
 import type { DeployedCode } from "./library/registry/deployed-code.ts";
 import { parsePersonaSource } from "./library/registry/resolve.ts";
 import { agentTarget } from "./library/tools/agent-tool.ts";
-import { findTool } from "./library/tools/find-tool.ts";
 import { networkProblem } from "./library/tools/sub-agent.ts";
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
@@ -182,7 +181,8 @@ function knownTools(persona: FirstAgent["persona"], libraries: readonly Library[
   const found = (definition.tools?.toolIds ?? []).map((reference) => {
     const tool = parseReference(reference, home);
     const library = libraries.find((one) => one.id === tool.library);
-    return tool.version === undefined ? findTool(library?.tools ?? [], tool.id)?.definition : undefined;
+    const known = library?.tools.find(({ id }) => id === tool.id);
+    return tool.version === undefined ? known?.definition : undefined;
   });
   const known = found.filter((tool) => tool !== undefined);
   return { known, isComplete: known.length === found.length };

@@ -181,7 +181,7 @@ function scriptedGateway(rounds: number, calls: number): ModelGateway {
 function chainOf(code: DeployedCode): Promise<VersionChain> {
   const persona = {
     identity: { systemPrompt: "Look things up." },
-    tools: { toolIds: ["bench/look-up"], constraints: { maxMovesPerTurn: 100 } },
+    tools: { toolIds: ["bench/look_up"], constraints: { maxMovesPerTurn: 100 } },
   };
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   return resolveChain(new Registry(code), persona, profile);

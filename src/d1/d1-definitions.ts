@@ -10,7 +10,6 @@
 
 import { type DefinitionKind, type DefinitionTypes, kindName } from "../library/definitions/definition.ts";
 import type { DefinitionKey, LibraryReference } from "../library/definitions/reference.ts";
-import { fromStored, toStored } from "../library/definitions/stored-tool.ts";
 import type {
   DefinitionStore,
   DefinitionVersion,
@@ -130,7 +129,7 @@ export class D1Definitions implements DefinitionStore {
       [never[], { version: number }[], DefinitionRow[], LibraryRow[]]
     >([
       [ADD_LIBRARY, [library, subject, now]],
-      [ADD_VERSION, [...key, subject, now, JSON.stringify(toStored(definition)), isAdmin ? 1 : 0]],
+      [ADD_VERSION, [...key, subject, now, JSON.stringify(definition), isAdmin ? 1 : 0]],
       [FIND_CONTENT, key],
       [FIND_LIBRARY, [library]],
     ]);
@@ -213,7 +212,7 @@ function toVersion<Kind extends DefinitionKind>(row: DefinitionRow): DefinitionV
     version,
     hash,
     // SAFETY: only `add` and `publish` write this column, from a definition of the row's kind.
-    definition: fromStored(JSON.parse(row.definition)) as DefinitionTypes[Kind],
+    definition: JSON.parse(row.definition) as DefinitionTypes[Kind],
     // Deployments write an empty owner.
     owner: owner === "" ? null : owner,
     createdAt: toIso(created_at),

@@ -27,6 +27,7 @@ export const MIGRATIONS: readonly Migration[] = [
         persona TEXT NOT NULL,
         project_ids TEXT NOT NULL,
         updated_at INTEGER NOT NULL,
+        metadata TEXT,
         PRIMARY KEY (tenant, created_at, id)
       ) STRICT, WITHOUT ROWID`,
       `CREATE TABLE conversations (
@@ -46,22 +47,12 @@ export const MIGRATIONS: readonly Migration[] = [
         id TEXT NOT NULL,
         PRIMARY KEY (tenant, user_id, created_at, id)
       ) STRICT, WITHOUT ROWID`,
-    ],
-  },
-  {
-    name: "0002_dead_letters",
-    statements: [
       `CREATE TABLE dead_letters (
         tenant TEXT NOT NULL,
         operation_id TEXT NOT NULL,
         letter TEXT NOT NULL,
         PRIMARY KEY (tenant, operation_id)
       ) STRICT, WITHOUT ROWID`,
-    ],
-  },
-  {
-    name: "0003_definitions",
-    statements: [
       `CREATE TABLE libraries (
         tenant TEXT NOT NULL,
         id TEXT NOT NULL,
@@ -84,11 +75,6 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
       `CREATE INDEX definitions_by_creation ON definitions (tenant, library, kind, created_at, id)
         WHERE version = 1`,
-    ],
-  },
-  {
-    name: "0004_usage",
-    statements: [
       `CREATE TABLE usage (
         tenant TEXT NOT NULL,
         agent_id TEXT NOT NULL,
@@ -100,11 +86,6 @@ export const MIGRATIONS: readonly Migration[] = [
         nano_dollars INTEGER NOT NULL,
         PRIMARY KEY (tenant, agent_id, conversation_id)
       ) STRICT, WITHOUT ROWID`,
-    ],
-  },
-  {
-    name: "0005_triggers",
-    statements: [
       `CREATE TABLE triggers (
         tenant TEXT NOT NULL,
         id TEXT NOT NULL,
@@ -114,11 +95,6 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (tenant, id)
       ) STRICT, WITHOUT ROWID`,
       "CREATE INDEX triggers_by_subject ON triggers (tenant, acts_as, id)",
-    ],
-  },
-  {
-    name: "0006_runs",
-    statements: [
       `CREATE TABLE runs (
         tenant TEXT NOT NULL,
         created_at INTEGER NOT NULL,
@@ -137,11 +113,6 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX runs_by_starter ON runs (tenant, started_by, created_at, id)",
       "CREATE INDEX runs_by_status ON runs (tenant, status, created_at, id)",
       "CREATE INDEX runs_by_workflow ON runs (tenant, library, workflow, created_at, id)",
-    ],
-  },
-  {
-    name: "0007_memories",
-    statements: [
       `CREATE TABLE memories (
         tenant TEXT NOT NULL,
         agent_id TEXT NOT NULL,
@@ -168,12 +139,6 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (tenant, agent_id, id)
       ) STRICT, WITHOUT ROWID`,
       "CREATE INDEX memories_by_type ON memories (tenant, agent_id, type, id)",
-      "ALTER TABLE agents ADD COLUMN metadata TEXT",
-    ],
-  },
-  {
-    name: "0008_approvals",
-    statements: [
       `CREATE TABLE approval_places (
         tenant TEXT NOT NULL,
         place TEXT NOT NULL,

@@ -6,7 +6,7 @@
  *         earlier reply of the agent has inherited. So the mark ends when the source, its summaries and the replies that it has led to
  *         have left the request.
  * MARK-3  A message has the mark that is stored with it. Without one, its role and its origin decide. A result, a summary or a note of the
- *         platform without a mark, as older releases stored them, counts as the result of a tool.
+ *         platform without a mark counts as the result of a tool.
  */
 import type { ContextMessage } from "./messages.ts";
 

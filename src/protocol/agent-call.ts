@@ -86,12 +86,8 @@ export type CalledByView =
   | { runId: string; node?: string };
 
 const label = z.string().min(1).max(200);
-const readers = {
-  /** Users who may read the conversation that the call opens. */
-  readers: z.array(label).max(100),
-  /** Number of the list: a later list of the same caller has a higher number. Absent from an older release. */
-  readersSeq: z.int().min(0).exactOptional(),
-};
+const readers = z.array(label).max(100);
+const readersSeq = z.int().min(0);
 
 /** The caller of an agent: an agent in one of its turns, or a node of a run. */
 const agentCallerSchema = z.union([
@@ -109,8 +105,11 @@ export const agentCallSchema = callAddressSchema.extend({
   projectIds: z.array(definitionIdSchema).min(1).max(100),
   /** The agents that called each other, the first one first, the caller last. Of a run: those that wait for it. */
   path: z.array(agentIdSchema).max(100),
-  ...readers,
-  /** The person at the root of the calls (WHO-2). Absent in calls of an older release, and if the person is unknown. */
+  /** Users who may read the conversation that the call opens. */
+  readers,
+  /** As in `AgentReadersBody`. */
+  readersSeq: readersSeq.exactOptional(),
+  /** The person at the root of the calls (WHO-2). Absent if the person is unknown. */
   requester: label.exactOptional(),
   /** The part of the caller's budget that the call may use up. Absent if the caller has no budget. */
   budget: budgetSchema.exactOptional(),

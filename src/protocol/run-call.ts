@@ -172,7 +172,7 @@ export interface ChildRun extends CallTrail {
   input: JsonObject;
   /** Branches above which fan-outs are spread; absent where the default counts. */
   width?: number;
-  /** Its room in the tree. Absent in messages of an older release. */
+  /** Its room in the tree; `TREE_ROOM` if absent. */
   room?: TreeRoom;
   /** The part of a fan-out with which it begins; absent where it begins with the first node. */
   part?: PartStart;

@@ -24,7 +24,6 @@ import {
 } from "../../src/agents/conversation/reads/views.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { Journal, packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
-import { currentForm, storedForm } from "../../src/agents/conversation/store/turn-forms.ts";
 import type { ModelReply } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
@@ -378,56 +377,6 @@ describe("stored forms", () => {
     fc.assert(
       fc.property(head, (value) => {
         expect(unpackHead(parsed(packHead(value)))).toEqual({ ...value, sessions: { ...value.sessions } });
-      }),
-    );
-  });
-
-  test("HEAD-1 a head of an older release is read beside those of today", () => {
-    const pair = new Pair();
-    const [at, entry] = [1, '["turn.started",1]'];
-    const insert = "INSERT INTO journal (seq, at, body) VALUES (?, ?, ?)";
-    pair.database.run(insert, 2, at, `[[1,{"first":4},[1]],${entry},${entry}]`);
-    pair.database.run(insert, 4, at, `[[2,{"first":6},[],[3,30,10,20,500]],${entry}]`);
-    const journal = new Journal(pair.database);
-    journal.append(
-      { seq: 5, at, entries: [{ type: "turn.started", turn: 1 }] },
-      { ...pair.state, active: [7] },
-    );
-    const nothing = { tokens: 0, nanoDollars: 0, toolCalls: 0, modelCalls: 0 };
-    const old = { status: "active", gate: "open", order: "parallel", compactions: {}, spent: nothing };
-    expect([0, 1, 2, 3, 4, 5, 9].map((seq) => journal.headAt(seq))).toEqual([
-      null,
-      { ...old, turns: 0, sessions: {}, active: [], usage: none },
-      { ...old, turns: 1, sessions: { first: 4 }, active: [1], usage: none },
-      { ...old, turns: 1, sessions: { first: 4 }, active: [1], usage: none },
-      {
-        ...old,
-        turns: 2,
-        sessions: { first: 6 },
-        active: [],
-        usage: { calls: 3, inputTokens: 30, cachedInputTokens: 10, outputTokens: 20, nanoDollars: 500 },
-        spent: { tokens: 50, nanoDollars: 500, toolCalls: 0, modelCalls: 3 },
-      },
-      { ...old, turns: 0, sessions: {}, active: [7], usage: none },
-      { ...old, turns: 0, sessions: {}, active: [7], usage: none },
-    ]);
-  });
-
-  test("FORM-1 a turn's snapshot comes back as it was, and an older release's is the turn's first entry", () => {
-    const members = fc.record({
-      firstSeq: fc.integer({ min: 2 }),
-      snapshotSeq: fc.nat(),
-      other: jsonValues(),
-    });
-    fc.assert(
-      fc.property(members, ({ other, ...members }) => {
-        const turn = { ...members, other };
-        expect(currentForm(parsed(storedForm(turn)))).toEqual(parsed(turn));
-        const first = { ...turn, snapshotSeq: turn.firstSeq };
-        expect(storedForm(first)).not.toHaveProperty("snapshotSeq");
-        const { snapshotSeq: _, ...old } = first;
-        expect(currentForm({ ...old, snapshot: 12 })).toEqual(first);
-        expect(currentForm({ ...old, newer: ["no, Tuesday"] })).toEqual(first);
       }),
     );
   });

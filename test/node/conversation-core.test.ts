@@ -996,7 +996,7 @@ describe("hostile names and sizes", () => {
     expect(messages.at(-1)?.content).toBe("the answer");
   });
 
-  test("QUERY-1 a list of turns ends before rows of a megabyte each, as earlier releases wrote them, fill the actor's memory", () => {
+  test("QUERY-1 a list of turns ends before rows of a megabyte each fill the actor's memory", () => {
     const driver = new Driver();
     for (let n = 0; n < 12; n++) {
       driver.send(user("hello"));

@@ -1,16 +1,12 @@
-/** Other forms of input, ids that were derived, and the stored form of tools. */
+/** Other forms of input, and ids of tools. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
-import { contentHash } from "../../src/library/definitions/definition.ts";
-import { fromStored, toStored } from "../../src/library/definitions/stored-tool.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../src/library/registry/resolve.ts";
-import { findTool } from "../../src/library/tools/find-tool.ts";
 import { withToolForms } from "../../src/library/tools/tool-forms.ts";
 import { retrySchema } from "../../src/library/tools/tool-schema.ts";
-import type { ToolDefinition } from "../../src/protocol/definitions.ts";
 import { participantSchema } from "../../src/protocol/participants.ts";
 import { validate } from "../../src/shared/validation.ts";
 
@@ -145,62 +141,10 @@ describe("ids of tools", () => {
     },
   );
 
-  test("TOOLID-2 a derived id finds its tool, in every place that names one", async () => {
-    const order = tool("Place_Order");
-    const library = defineLibrary("shop", {
-      tools: [order],
-      personas: [definePersona("seller", { identity, tools: { toolIds: ["place-order@1"] } })],
-    });
-    const code = new DeployedCode([library]);
-    expect(code.toolCode("shop", "place-order")).toBe(order);
-    const chain = await resolveChain(new Registry(code), "shop/seller", {
-      provider: "offline",
-      modelId: "offline-1",
-    });
-    expect(chain.tools).toMatchObject([{ id: "Place_Order" }]);
-  });
-
-  test("TOOLID-2 an exact id comes first, and a derived id that two tools share finds none", () => {
-    const [under, hyphen, capital] = [tool("a_b"), tool("other", "a-b"), tool("A_b")];
-    expect(findTool([under, hyphen, capital], "a-b")).toBe(hyphen);
-    expect(findTool([under, capital], "a_b")).toBe(under);
-    expect(findTool([under, capital], "a-b")).toBeUndefined();
-    expect(findTool([under], "a-b")).toBe(under);
-    expect(findTool([under], "A_B")).toBeUndefined();
-  });
-
   test("an unknown tool gets an error with the known ones", () => {
     const persona = definePersona("p", { identity, tools: { toolIds: ["place_orders"] } });
     expect(() => defineLibrary("shop", { personas: [persona], tools: [tool("place_order")] })).toThrow(
       /"place_orders".*It has: place_order\./,
-    );
-  });
-});
-
-describe("the stored form of a tool", () => {
-  const definition: ToolDefinition = {
-    name: "sum",
-    description: "Adds.",
-    inputSchema: { type: "object" },
-    effect: "pure",
-    timeoutMs: 1,
-    target: { task: "demo/calculator" },
-  };
-  const { target: _, ...rest } = definition;
-  const stored = { ...rest, task: "demo/calculator" };
-
-  test("STORED-1 is that of release 0.3.0, and is read back as it was", () => {
-    expect(toStored(definition)).toEqual(stored);
-    expect(fromStored(stored)).toEqual(definition);
-    expect(fromStored(definition)).toEqual(definition);
-    expect(toStored(rest)).toEqual(rest);
-    expect(fromStored(rest)).toEqual(rest);
-  });
-
-  test("STORED-1 HASH-1 its hash is that of release 0.3.0", async () => {
-    // printf '{"description":"Adds.","effect":"pure","inputSchema":{"type":"object"},"name":"sum","task":"demo/calculator","timeoutMs":1}' | sha256sum
-    expect(await contentHash(definition)).toBe(
-      "094600b13c4b72a53b02e10ac280e6c59c2529dc6e8daaf777b2c1a354c9ab09",
     );
   });
 });

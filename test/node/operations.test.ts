@@ -524,15 +524,4 @@ describe("stored operations", () => {
     expect(packOperation(operation(1), NOW)).toEqual(before);
     expect([target, mode, usual, attempt]).toEqual(["code", "sync", "pending", 1]);
   });
-
-  test("OP-2 a client's operation of release 0.3 is read with its target and its deadline", () => {
-    const { target: _target, mode: _mode, status: _status, attempt: _attempt, ...old } = operation(1);
-    expect(unpackOperation({ ...old, client: true }, NOW)).toEqual(
-      operation(1, { target: "client", deadline: NOW + TIMEOUT_MS }),
-    );
-    expect(unpackOperation({ ...old, client: true, result, completedAt: NOW }, NOW)).toEqual(
-      operation(1, { target: "client", status: "completed", result, completedAt: NOW }),
-    );
-    expect(unpackOperation({ ...old, result: { ...result, success: false } }, NOW).status).toBe("failed");
-  });
 });

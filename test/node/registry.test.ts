@@ -377,9 +377,6 @@ describe("what is deployed", () => {
     const posted = { ...tool, definition: { ...tool.definition, target: { task: "demo/greet" } } };
     const greeting = { library: "demo", id: "greet", version: 0 };
     expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input }).tool).toEqual(greeting);
-    // STORED-1: release 0.3.0 pinned `task`.
-    const older = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
-    expect(invocationOf({ ...chain, tools: [older] }, { tool: call, input }).tool).toEqual(greeting);
     // INMAP-1: with a mapping the task gets the mapped members, without one the same input.
     expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input }).input).toBe(input);
     const mapped = { ...posted.definition, inputMapping: { who: "input.name" } };

@@ -14,7 +14,7 @@ import {
 import { compaction, result, user } from "../support/events.ts";
 import { dumpStorage } from "../support/releases/format.ts";
 
-/** The tables of releases up to 0.3.0, which had no index of ids. */
+/** The tables of this package, without the index of ids. */
 const OWN_SESSIONS = `CREATE TABLE cf_agents_sessions (
   id TEXT PRIMARY KEY NOT NULL, agent_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
   metadata TEXT, next_seq INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`;
@@ -65,10 +65,8 @@ const SEED = [DESIGN_SESSIONS, DESIGN_EVENTS, DESIGN_INDEX];
 test.each([
   ["whole", SEED],
   ["without its index", SEED.slice(0, 2)],
-  ["recorded as version 1 by an earlier release", SEED],
-])("DESIGN-1 the design's tables, %s, keep their sessions and events, and go on", (name, statements) => {
+])("DESIGN-1 the design's tables, %s, keep their sessions and events, and go on", (_name, statements) => {
   const stores = made(...statements);
-  if (name.includes("recorded")) stores.keyValue.put("dramatis:sessions", 1);
   writeDesignRows(stores.database);
   const store = storeOf(stores);
   expect(store.list({ order: "asc" }).items).toEqual([

@@ -341,26 +341,6 @@ export function turnStoreContract(withPorts: WithPorts, runs: number): void {
     });
   });
 
-  it("ROW-1 TURNROW-1 a row in pieces, as earlier releases wrote it, is read, and its pieces go with the next commit", async () => {
-    await withPorts((ports) => {
-      const turns = new Turns(ports);
-      const { store } = turns;
-      turns.run([STEP, STEP, STEP]);
-      const whole = { ...store.turn(1), input: "x".repeat(2_000_000) };
-      const { n: _n, recoveries: _recoveries, issues: _issues, calls: _calls, ...body } = whole;
-      const { calls } = JSON.parse(ports.db.all<{ body: string }>("SELECT body FROM turns")[0]?.body ?? "");
-      const packed = new LongText(ports.db).pack("turn:1", JSON.stringify({ ...body, calls }));
-      ports.db.run("UPDATE turns SET body = ?", packed);
-      expect(store.turn(1)).toEqual(whole);
-      expect(storedKeys(ports.db)).toEqual(["turn:1"]);
-      turns.reload();
-      turns.run([{ ...STEP, between: "recovery", undone: true }]);
-      expect(store.turn(1)).toEqual({ ...whole, recoveries: 1 });
-      expect(storedKeys(ports.db)).not.toContain("turn:1");
-      expectEachTextIsNeeded(ports.db, turns);
-    });
-  });
-
   it("QUERY-1 EVENTS-4 a list reads no texts; a turn or a window of events takes one statement for all of them", async () => {
     await withPorts((ports) => {
       const counter = new CostCounter();

@@ -439,27 +439,7 @@ describe("tools by API", () => {
   );
 });
 
-describe("what release 0.3.0 stored", () => {
-  const stored = {
-    name: "doubled",
-    description: "Doubles.",
-    inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
-    effect: "pure",
-    timeoutMs: 60_000,
-    task: "test/double",
-  };
-  const insert = async (tenant: string, library: string, id: string, definition: object) => {
-    // SAFETY: the hash of a definition is that of its canonical JSON, whatever its type.
-    const hash = await contentHash(definition as ToolDefinition);
-    await database()
-      .prepare(
-        "INSERT INTO definitions (tenant, library, kind, id, version, hash, owner, created_at, definition) VALUES (?1, ?2, 'tool', ?3, 1, ?4, 'ann', 1, ?5)",
-      )
-      .bind(tenant, library, id, hash, JSON.stringify(definition))
-      .run();
-    return hash;
-  };
-
+describe("tools over tasks", () => {
   test("LIBCHECK-1 the error for a task that does not exist names those that do, the most similar first", async () => {
     const detailOf = async (task: string) => {
       const tool = { id: "t", name: "t", description: "A tool.", target: { task } };
@@ -475,16 +455,21 @@ describe("what release 0.3.0 stored", () => {
     );
   });
 
-  test("STORED-1 a posted tool is read with its target, keeps its version when it is posted again, and runs", async () => {
+  test("TOOLFORM-1 a posted tool keeps its version when it is posted again in another form, and runs", async () => {
     await add("stored/personas", guide("Count."));
-    const hash = await insert("test", "stored", "doubled", stored);
-    const { task, ...rest } = stored;
-    const { body } = await get("/api/libraries/stored/tools/doubled", AUTHOR);
-    expect(body).toMatchObject({ version: 1, hash, definition: { ...rest, target: { task } } });
-    expect(body.definition).not.toHaveProperty("task");
-    for (const form of [{ task }, { taskId: task }, { target: { task } }]) {
-      const again = await add("stored/tools", { id: "doubled", ...rest, ...form });
-      expect(again).toMatchObject({ status: 200, body: { version: 1, hash } });
+    const tool = {
+      id: "doubled",
+      name: "doubled",
+      description: "Doubles.",
+      inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
+      effect: "pure",
+      timeoutMs: 60_000,
+    };
+    const task = "test/double";
+    const { body } = await add("stored/tools", { ...tool, target: { task } });
+    for (const form of [{ task }, { taskId: task }]) {
+      const again = await add("stored/tools", { ...tool, ...form });
+      expect(again).toMatchObject({ status: 200, body: { version: 1, hash: body.hash } });
     }
     await add("stored/personas", guide("Count.", { tools: { toolIds: ["doubled"] } }));
     const conversation = await createConversation(await createAgent("stored/guide"));
@@ -493,58 +478,6 @@ describe("what release 0.3.0 stored", () => {
     });
     const { moves } = await conversation.ended(turnId);
     expect(moves[0]?.toolResult).toMatchObject({ success: true, result: { doubled: 8 } });
-  });
-
-  test("TOOLID-2 versions that were published under a derived id stay, and the id itself means the present tool", async () => {
-    const { task: _, ...before } = { ...stored, name: "place_order", description: "Ordered, before." };
-    await insert(CODE_TENANT, "renamed", "place-order", before);
-    const placeOrder = defineTool({
-      name: "place_order",
-      description: "Orders, now.",
-      input: z.object({}),
-      execute: () => null,
-    });
-    const code = new DeployedCode([defineLibrary("renamed", { tools: [placeOrder] })]);
-    const registry = new Registry(code, storesOf(database(), "test"));
-    const found = (id: string, version?: number) =>
-      registry.tool({ library: "renamed", id, ...(version === undefined ? {} : { version }) });
-    const now = { id: "place_order", version: 1, definition: { description: "Orders, now." } };
-    expect(await found("place_order")).toMatchObject(now);
-    expect(await found("place_order", 1)).toMatchObject(now);
-    expect(await found("place-order")).toMatchObject(now);
-    expect(await found("place-order", 1)).toMatchObject({
-      id: "place-order",
-      version: 1,
-      definition: { description: "Ordered, before." },
-    });
-    await expect(found("place-order", 2)).rejects.toMatchObject({ code: "NOT_FOUND" });
-    const { items } = await registry.versions("tool", { library: "renamed", id: "place-order" });
-    expect(items).toMatchObject([{ id: "place-order", definition: { description: "Ordered, before." } }]);
-    expect(code.toolCode("renamed", "place-order")).toBe(placeOrder);
-  });
-});
-
-describe("what is published under the present id only", () => {
-  test("TOOLID-2 is found under the derived id with its versions, by every path", async () => {
-    const tool = defineTool({
-      name: "ring_bell",
-      description: "Rings.",
-      input: z.object({}),
-      execute: () => null,
-    });
-    const code = new DeployedCode([defineLibrary("belfry", { tools: [tool] })]);
-    const registry = new Registry(code, storesOf(database(), "test"));
-    const derived = { library: "belfry", id: "ring-bell" };
-    const latest = await registry.find("tool", derived);
-    expect(latest).toMatchObject({ id: "ring_bell", version: 1 });
-    expect(await registry.find("tool", { ...derived, version: 1 })).toEqual(latest);
-    expect(await registry.versions("tool", derived)).toEqual({ items: [latest] });
-    for (const missing of [
-      () => registry.find("tool", { ...derived, version: 2 }),
-      () => registry.versions("tool", { ...derived, id: "ring--bell" }),
-    ]) {
-      await expect(missing()).rejects.toMatchObject({ code: "NOT_FOUND" });
-    }
   });
 });
 

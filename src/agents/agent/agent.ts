@@ -352,16 +352,6 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#store.conversations(options));
     }
 
-    /**
-     * Serves conversations of release 0.1.0, which call this method instead of sending `conversation.opened`. During a deployment, such a
-     * conversation may still run beside a newer agent. Idempotent.
-     */
-    async addConversation(conversationId: string) {
-      return asDone(() => {
-        this.#store.addConversation(conversationId, systemClock.now());
-      });
-    }
-
     /** Commits a change of the identity, and publishes it to the directory. */
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {

@@ -90,10 +90,7 @@ const recordSchema = z.strictObject({
 const journalSchema = z.strictObject({
   seq: z.int().min(1),
   at: time,
-  body: z.tuple(
-    [z.union([z.looseObject({}), z.array(z.unknown())])],
-    z.tuple([z.enum(ENTRY_TYPES)], z.unknown()),
-  ),
+  body: z.tuple([z.looseObject({})], z.tuple([z.enum(ENTRY_TYPES)], z.unknown())),
 });
 const turnSchema = z.looseObject({
   n: z.int().min(1),

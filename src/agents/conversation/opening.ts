@@ -119,7 +119,7 @@ export class Opening {
     if (runtime.exists) {
       if (runtime.state.record.call?.from !== from.id) throw notCaller();
       const unit = runtime.begin();
-      unit.stage([{ type: "conversation.agent.readers", readers, ...defined({ readersSeq }) }]);
+      unit.stage([{ type: "conversation.agent.readers", readers, readersSeq }]);
       afterCommit(async () => {
         await unit.release();
         expel();

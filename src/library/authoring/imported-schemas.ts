@@ -3,7 +3,6 @@ import { z } from "zod";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
-import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputSchemaIssues } from "../definitions/input-schema.ts";
 import { MAX_FALLBACKS, modelProfileSchema, personaSchema } from "../personas/persona-schema.ts";
 import { agentTarget, RESERVED, reservedMember } from "../tools/agent-tool.ts";
@@ -34,17 +33,9 @@ const toolDefinition = toolDefinitionSchema.superRefine((definition, context) =>
 
 const tool = z.strictObject({
   ...pin,
-  definition: z.preprocess(
-    (given) => (isJsonObject(given) && given.target === undefined ? withTarget(given) : given),
-    toolDefinition,
-  ),
+  definition: toolDefinition,
   task: part,
 });
-
-/** Returns a tool with its target, also where release 0.3.0 pinned it (STORED-1). */
-function withTarget({ task, ...tool }: JsonObject): JsonObject {
-  return task === undefined ? tool : { ...tool, target: { task } };
-}
 
 const hook = z
   .strictObject({ ...place, task: part, workflow: part })

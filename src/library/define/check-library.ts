@@ -19,7 +19,6 @@ import type { HookUse } from "../hooks/hook-inputs.ts";
 import { type LibraryAction, madeAs, type Task, type Tool, type Workflow } from "../tasks/built.ts";
 import { refersTo } from "../tasks/kinds.ts";
 import { isReference } from "../tasks/steps-schema.ts";
-import { findTool } from "../tools/find-tool.ts";
 import { workflowTarget } from "../tools/workflow-tool.ts";
 import { checkNesting } from "../workflows/nesting.ts";
 
@@ -80,7 +79,7 @@ export function checkLibrary(library: Contents): void {
   }
   const profile = { kind: "model profile", known: modelProfiles };
   const code = { kind: "task", known: [...tasks, ...tools] };
-  const tool = { kind: "tool", known: tools, has: (id: string) => findTool(tools, id) !== undefined };
+  const tool = { kind: "tool", known: tools };
   const workflow = { kind: "workflow", known: workflows };
   const hookTask = { ...code, other: { known: workflows, fix: OTHER_HOOK.workflow } };
   const hookWorkflow = { ...workflow, other: { known: code.known, fix: OTHER_HOOK.task } };
@@ -158,7 +157,6 @@ export function checkLibrary(library: Contents): void {
 interface Target {
   kind: string;
   known: readonly Identified[];
-  has?(id: string): boolean;
   /** Definitions that the reference may have meant, and the fix for it. */
   other?: { known: readonly Identified[]; fix: string };
 }
@@ -167,10 +165,10 @@ function checkReference(
   library: string,
   origin: string,
   reference: DefinitionReference,
-  { kind, known, has = (id) => known.some((definition) => definition.id === id), other }: Target,
+  { kind, known, other }: Target,
 ): void {
   const target = parseReference(reference, library);
-  if (target.library !== library || has(target.id)) return;
+  if (target.library !== library || known.some(({ id }) => id === target.id)) return;
   const ids = known.map(({ id }) => id);
   const fix = other?.known.some(({ id }) => id === target.id) ? ` ${other.fix}` : "";
   throw new DramatisError(

@@ -11,7 +11,6 @@ import type { ActionDefinition, PromptDefinition, TaskDefinition } from "../../p
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import { toStored } from "./stored-tool.ts";
 
 /** The type of the definitions of each kind. */
 export interface DefinitionTypes {
@@ -47,5 +46,5 @@ export const MAX_DEFINITION_BYTES = 512 * 1024;
 /** Returns the SHA-256 of the definition's canonical JSON as 64 hex digits. */
 export function contentHash(definition: DefinitionTypes[DefinitionKind]): Promise<string> {
   // SAFETY: a definition has passed its schema, and the schemas admit only JSON values.
-  return sha256Hex(canonicalJson(toStored(definition) as unknown as Json));
+  return sha256Hex(canonicalJson(definition as unknown as Json));
 }

@@ -33,7 +33,6 @@ import { completePersona } from "../personas/persona.ts";
 import type { LibraryAction, Prompt, Task, Workflow } from "../tasks/built.ts";
 import { attemptsOf } from "../tasks/task-schema.ts";
 import { taskTarget } from "../tools/agent-tool.ts";
-import { findTool } from "../tools/find-tool.ts";
 import type { Run } from "../tools/tool.ts";
 import { checkNesting, type Source } from "../workflows/nesting.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
@@ -140,7 +139,7 @@ export class DeployedCode implements ToolCodes {
     const contents = this.#contents(library);
     const task = contents?.task.find((candidate) => candidate.id === id);
     if (task !== undefined) return functionOf(task, this.approvalOf(library, id));
-    const tool = findTool(contents?.tool ?? [], id);
+    const tool = contents?.tool.find((candidate) => candidate.id === id);
     return tool?.definition.target === undefined ? tool : undefined;
   }
 
@@ -166,9 +165,7 @@ export class DeployedCode implements ToolCodes {
     kind: Kind,
     { library, id }: DefinitionKey,
   ): Promise<UnversionedDefinition<Kind> | undefined> {
-    const definitions = this.#of(kind, library);
-    const found =
-      kind === "tool" ? findTool(definitions, id) : definitions.find((candidate) => candidate.id === id);
+    const found = this.#of(kind, library).find((candidate) => candidate.id === id);
     return found === undefined ? undefined : this.#hashed(kind, library, found);
   }
 

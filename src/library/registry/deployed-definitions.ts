@@ -41,12 +41,10 @@ export class DeployedDefinitions implements DefinitionSource {
     kind: Kind,
     reference: LibraryReference,
   ): Promise<DefinitionVersion<Kind> | null> {
-    const { library, version } = reference;
+    const { library, id, version } = reference;
     const deployed = await this.code.definition(kind, reference);
     const found = deployed === undefined ? null : await this.#withVersion(deployed);
-    if (version === undefined) return found;
-    const id = await this.#publishedId(kind, reference, found);
-    if (found?.version === version && found.id === id) return found;
+    if (version === undefined || found?.version === version) return found;
     return this.store === null ? null : this.store.find(kind, { library, id, version });
   }
 
@@ -70,21 +68,7 @@ export class DeployedDefinitions implements DefinitionSource {
   ): Promise<Page<DefinitionVersion<Kind>>> {
     const found = await this.find(kind, { library, id });
     if (this.store === null) return { items: found === null ? [] : [found] };
-    const publishedId = await this.#publishedId(kind, { library, id }, found);
-    return this.store.versions(kind, { library, id: publishedId }, options);
-  }
-
-  /**
-   * Returns the id that the versions of a definition have. Under a derived id (TOOLID-2) they are those that were published
-   * under it; if there are none, those of the tool itself.
-   */
-  async #publishedId(
-    kind: DefinitionKind,
-    { library, id }: DefinitionKey,
-    deployed: DefinitionVersion | null,
-  ): Promise<string> {
-    if (deployed === null || deployed.id === id || this.store === null) return deployed?.id ?? id;
-    return (await this.store.find(kind, { library, id })) === null ? deployed.id : id;
+    return this.store.versions(kind, { library, id }, options);
   }
 
   async #withVersion<Kind extends DefinitionKind>(

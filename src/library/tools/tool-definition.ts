@@ -1,4 +1,8 @@
-/** The definition of a tool in code, whatever its calls run: the options that all tools have, and their checks. */
+/**
+ * The definition of a tool in code: the options that all tools have, and their checks.
+ *
+ * TOOLID-1  The id of a tool in code is its name, unchanged, unless the tool has an `id`.
+ */
 import { z } from "zod";
 import type { ApprovalNeed } from "../../protocol/approval.ts";
 import type { AgentTarget, ToolDefinition, ToolEffect, ToolTarget } from "../../protocol/definitions.ts";

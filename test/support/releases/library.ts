@@ -18,7 +18,7 @@ export const RECORDED_PERSONA: Persona = {
   identity: { systemPrompt: "You are recorded." },
   tools: {
     toolIds: [
-      "release/look-up",
+      "release/look_up",
       "release/save",
       "release/charge",
       "release/fails",

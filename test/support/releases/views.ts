@@ -7,9 +7,7 @@ import { applyFrame } from "../../../src/client/reducer.ts";
 import { initialState } from "../../../src/client/state.ts";
 import { D1Definitions } from "../../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../../src/d1/d1-directory.ts";
-import type { DefinitionVersion } from "../../../src/library/registry/definition-source.ts";
 import type { SessionStore } from "../../../src/memory/session/session-store.ts";
-import type { SessionEvent } from "../../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../../src/memory/session/working-context.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Page, PageOptions } from "../../../src/shared/page.ts";
@@ -28,9 +26,7 @@ export function conversationViews({ runtime, queries }: Awake): Record<string, u
     turns: queries.turns({ limit: 200 }).items.map(({ id }) => queries.turn(state, id)),
     journal: all((options) => queries.journal(state, options)),
     snapshot: queries.snapshot(state, [], 4 * 1024 * 1024),
-    events: runtime.store.events
-      .load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 })
-      .map(asRecorded),
+    events: runtime.store.events.load(primaryAgent(state.record).id, { limit: 10_000, maxBytes: 2 ** 30 }),
     toolState: runtime.toolState.list(""),
     frames,
     client: frames.reduce(applyFrame, initialState),
@@ -53,17 +49,12 @@ export function agentViews(store: AgentStore): Record<string, unknown> {
   return { identity: store.identity(), conversations: store.conversations() };
 }
 
-/** Returns an event as recordings have it: releases up to 0.3.0 called its time `createdAt`. */
-export function asRecorded({ timestamp, ...event }: SessionEvent): object {
-  return { ...event, createdAt: timestamp };
-}
-
 export function sessionViews(store: SessionStore): Record<string, unknown> {
   const sessions = store.list().items;
   const load = (id: string) => store.load(id, { limit: 1_000, maxBytes: 2 ** 30 });
   return {
     sessions,
-    events: sessions.map(({ id }) => load(id).map(asRecorded)),
+    events: sessions.map(({ id }) => load(id)),
     contexts: sessions.map(({ id }) => buildWorkingContext(load(id)).messages),
   };
 }
@@ -75,36 +66,20 @@ export async function directoryViews(database: D1Database): Promise<Record<strin
     tenant: "test",
     roles: [role],
   });
-  const definitions = await definitionViews(new D1Definitions(database, "test"));
   return {
     agents: await directory.agents("test"),
     conversations: await directory.conversations(principal("op", "operator")),
     "conversations of ada": await directory.conversations(principal("ada", "member")),
-    // Releases before 0.3.0 have no definitions.
-    ...(definitions === null ? {} : { definitions }),
+    definitions: await definitionViews(new D1Definitions(database, "test")),
   };
 }
 
-async function definitionViews(store: D1Definitions): Promise<Record<string, unknown> | null> {
-  const library = await store.library("written");
-  if (library === null) return null;
-  const { source: _, ...own } = library;
-  const latest = await store.list("model-profile", "written");
-  const versions = await store.versions("model-profile", { library: "written", id: "fast" });
+async function definitionViews(store: D1Definitions): Promise<Record<string, unknown>> {
   return {
-    library: { ...own, createdAt: Date.parse(own.createdAt ?? "") },
-    latest: recorded(latest),
-    versions: recorded(versions),
+    library: await store.library("written"),
+    latest: await store.list("model-profile", "written"),
+    versions: await store.versions("model-profile", { library: "written", id: "fast" }),
   };
-}
-
-/** Versions as recordings have them: times in milliseconds, without the library. */
-function recorded({ items, ...rest }: Page<DefinitionVersion>) {
-  const versions = items.map(({ library: _, createdAt, ...version }) => ({
-    ...version,
-    createdAt: Date.parse(createdAt ?? ""),
-  }));
-  return { items: versions, ...rest };
 }
 
 function all<Item>(read: (options: PageOptions) => Page<Item>): Item[] {

@@ -37,7 +37,7 @@ const OVER_CLOSE = 1000;
 
 /** The facts of a reader that outlive the actor's memory. */
 export interface Flow {
-  /** Stands for the connection in the outflow; absent from an older release. */
+  /** Stands for the connection in the outflow; absent before the first frame. */
   id?: string;
   acks: boolean;
   /** The marks that are not acknowledged, the oldest first. */

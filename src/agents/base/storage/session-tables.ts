@@ -1,4 +1,4 @@
-/** The tables of an actor's sessions, and their version. Release 0.1.0 recorded none: its tables are of version 1. */
+/** The tables of an actor's sessions, and their version. Tables without a version are of another origin. */
 
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
@@ -7,11 +7,7 @@ import { SqlSessionTable } from "../../../memory/session/session-table.ts";
 import { type ActorSchema, type ActorStores, newestVersion, upgrade } from "./schema-upgrade.ts";
 import { alignSessionTables } from "./session-upgrade.ts";
 
-export const SESSIONS_SCHEMA: ActorSchema = {
-  of: "actor's sessions",
-  first: 1,
-  steps: [{ version: 2, name: "events are found by id", up: alignSessionTables }],
-};
+export const SESSIONS_SCHEMA: ActorSchema = { of: "actor's sessions", first: 1, steps: [] };
 
 const VERSION_KEY = "dramatis:sessions";
 const EXISTS = `SELECT 1 AS found FROM sqlite_master
@@ -23,13 +19,15 @@ export function openSessionTables(stores: ActorStores): Pick<SessionStorage, "db
   const sessions = new SqlSessionTable(database);
   const events = new EventStore(database, new LongText(database));
   const record = (version: number) => keyValue.put(VERSION_KEY, version);
-  /** Creates the tables of a new actor. Returns the version of the tables. */
+  /** Creates the tables, or takes those of another origin. Returns their version. */
   const adopt = () =>
     database.transaction(() => {
-      if (database.all(EXISTS).length > 0) return SESSIONS_SCHEMA.first;
-      sessions.createTable();
-      events.createTable();
-      events.indexIds();
+      if (database.all(EXISTS).length > 0) alignSessionTables(database);
+      else {
+        sessions.createTable();
+        events.createTable();
+        events.indexIds();
+      }
       const version = newestVersion(SESSIONS_SCHEMA);
       record(version);
       return version;

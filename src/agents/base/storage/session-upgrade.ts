@@ -1,6 +1,6 @@
 /**
- * The step to version 2 of an actor's session tables. It takes the tables of releases up to 0.3.0, and those of the Agents
- * SDK's memory design, which have the same names. One of the two tables may be missing.
+ * Converts the session tables of the Agents SDK's memory design. They have the same names as the tables of this package.
+ * One of the two tables may be missing, or already be a table of this package.
  *
  * DESIGN-1  Sessions and events of the design's tables keep their ids, numbers, times and content, and the next number of a
  *         session follows its newest event.
@@ -8,7 +8,7 @@
  *         The message has the remedy.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { type ActorStores, StorageRefusal } from "./schema-upgrade.ts";
+import { StorageRefusal } from "./schema-upgrade.ts";
 
 type Table = "cf_agents_sessions" | "cf_agents_events";
 
@@ -43,8 +43,8 @@ const COPY_EVENTS = `INSERT INTO cf_agents_events (id, session_id, seq, action, 
   ORDER BY session_id, seq`;
 const DROP_EVENTS = "DROP TABLE cf_agents_events_before";
 
-/** Brings both tables to version 2. Runs inside a transaction. Throws `UNAVAILABLE` (DESIGN-2). */
-export function alignSessionTables({ database }: ActorStores): void {
+/** Converts both tables. Call it inside a transaction. Throws `UNAVAILABLE` (DESIGN-2). */
+export function alignSessionTables(database: SqlDatabase): void {
   alignEvents(database);
   alignSessions(database);
   database.run(INDEX_IDS);

@@ -1,6 +1,5 @@
 /** The data of the runs that tool calls and hooks start. Pure. */
 import { formatReference, parseReference } from "../../../library/definitions/reference.ts";
-import { fromStored } from "../../../library/definitions/stored-tool.ts";
 import type { Mark } from "../../../model/mark.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, turnId } from "../../../protocol/ids.ts";
@@ -34,9 +33,7 @@ export function calledRunOf(
     return undefined;
   const pinned = chain.tools.find(({ definition }) => definition.name === operation.name);
   const input =
-    pinned === undefined
-      ? operation.input
-      : targetInput(fromStored(pinned.definition), operation.input, checkBudget());
+    pinned === undefined ? operation.input : targetInput(pinned.definition, operation.input, checkBudget());
   return runOf(record, turn, operation, {
     ...{ workflow, input, mark: markOfCall(turn, operation.reply) },
     traceparent: operationTraceparent(turn, operation.item),

@@ -239,7 +239,7 @@ export type ConversationDecision =
   | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller; isDeleted?: true }
   | { type: "ERASE_ENTRY"; erasure: Erasure; by: Caller }
   /** Let these users read the conversation of a call, and no others. */
-  | { type: "SET_READERS"; readers: readonly string[]; readersSeq?: number }
+  | { type: "SET_READERS"; readers: readonly string[]; readersSeq: number }
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };
 

@@ -1,7 +1,6 @@
 /** The participants of a conversation as decisions change them. Pure. */
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
 import type { MarkedText } from "../../../model/mark.ts";
-import { defined } from "../../../shared/defined.ts";
 import { hasSeveralPeople } from "./caller.ts";
 import type { AgentDecision } from "./decisions.ts";
 import { countsWith } from "./own-spending.ts";
@@ -62,7 +61,7 @@ export function setReaders(
   const { call } = state.record;
   if (call === undefined) return transition;
   const readers = [...given];
-  const changed = { ...call, readers, ...defined({ readersSeq }) };
+  const changed = { ...call, readers, readersSeq };
   return {
     ...transition,
     state: { ...state, record: { ...state.record, call: changed } },

@@ -3,7 +3,7 @@
  *
  * OP-1  An operation gets one result. Only the attempt that the state calls for can give it; a late result and one of
  *       another attempt change nothing.
- * OP-2  An operation that was stored by an older release reads as one of this release.
+ * OP-2  `unpackOperation(packOperation(operation))` equals the operation.
  * OP-3  A result by name never settles a `pure` operation. Pure calls may run before their reply is committed, and after a
  *       crash another reply may have taken its place, with another call under the same operation id.
  * OP-4  A failure by name does not settle an operation that runs again after a crash: it may be the earlier run's, such as
@@ -144,11 +144,7 @@ export interface Approval {
 type Lifecycle = "target" | "mode" | "status" | "attempt";
 
 /** An operation without the members that have their usual value. */
-export type StoredOperation = Omit<Operation, Lifecycle> &
-  Partial<Pick<Operation, Lifecycle>> & {
-    /** In storage of releases up to 0.3: the target is the client. */
-    readonly client?: true;
-  };
+export type StoredOperation = Omit<Operation, Lifecycle> & Partial<Pick<Operation, Lifecycle>>;
 
 /** Reports whether the operation still needs a result. */
 export function isOpen({ result }: Pick<Operation, "result">): boolean {
@@ -339,13 +335,10 @@ export function packOperation(operation: Operation, replyAt: number | undefined)
   };
 }
 
-/** Restores a stored operation, also one of an older release (OP-2). `replyAt` is the time of its reply. */
-export function unpackOperation(
-  { client, ...stored }: StoredOperation,
-  replyAt: number | undefined,
-): Operation {
+/** Restores a stored operation (OP-2). `replyAt` is the time of its reply. */
+export function unpackOperation(stored: StoredOperation, replyAt: number | undefined): Operation {
   const operation: Operation = {
-    target: client === true ? "client" : "code",
+    target: "code",
     mode: "sync",
     status: statusOf(stored.result),
     attempt: 1,

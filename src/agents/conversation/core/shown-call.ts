@@ -7,7 +7,6 @@
  */
 
 import { parseReference } from "../../../library/definitions/reference.ts";
-import { fromStored } from "../../../library/definitions/stored-tool.ts";
 import { taskTarget } from "../../../library/tools/agent-tool.ts";
 import { workflowTarget } from "../../../library/tools/workflow-tool.ts";
 import { type AnsweredBy, ruleOf } from "../../../protocol/approval.ts";
@@ -75,5 +74,5 @@ function pinnedTool(
   const pinned = tools.find(
     ({ library, id, version }) => library === tool?.library && id === tool?.id && version === tool?.version,
   );
-  return pinned && fromStored(pinned.definition);
+  return pinned?.definition;
 }

@@ -163,8 +163,8 @@ export interface AgentAsked {
 export interface ReadersChanged {
   type: "conversation.agent.readers";
   readers: readonly string[];
-  /** Number of the list; absent from an older release. */
-  readersSeq?: number;
+  /** Number of the list. */
+  readersSeq: number;
 }
 
 /** The part of a join that its agent brings. */
@@ -190,7 +190,7 @@ export interface RunInvited extends Invitation {
   invited: { operationId: string; attempt: number; path: readonly string[] };
   /** The operation that started the run: its turn, its item and its attempt. */
   origin: { turn: number; item: number; attempt: number };
-  /** The place of the node in its trace; absent from an older release. */
+  /** The place of the node in its trace. */
   traceparent?: string;
 }
 

@@ -189,8 +189,6 @@ export interface StoredParts {
   readonly moved: ReadonlyMap<string, object>;
   /** The members that are texts of their own: by the id of the object that has them, then by name. */
   readonly texts: ReadonlyMap<string, ReadonlyMap<string, StoredMember>>;
-  /** Keys of texts that the next commit deletes. */
-  readonly stale?: readonly string[];
 }
 
 /** A member that is stored as a text of its own. */

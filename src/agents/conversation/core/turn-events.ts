@@ -73,7 +73,6 @@ type EventOperation = Pick<
   | "approval"
   | "task"
   | "attempt"
-  | "client"
   | "timeoutMs"
   | "invalidArguments"
   | "delivered"

@@ -92,7 +92,7 @@ export interface Turn {
   readonly halved?: true;
   /** Number of the newest turn whose message the model need not be told of any more (ORDER-4); the turn's own when absent. */
   readonly heard?: number;
-  /** The place of the turn's events in the session of its agent, once the turn is over. Turns that failed in releases up to 0.3 have none. */
+  /** The place of the turn's events in the session of its agent, once the turn is over. */
   readonly events?: { readonly from: number; readonly count: number };
   /** It completed without a message (TALK-4). */
   readonly silent?: true;
@@ -125,7 +125,7 @@ export interface Turn {
   readonly paused?: PausedReply;
   /** Number of continuations of paused replies; 0 when absent. */
   readonly continuations?: number;
-  /** Records of the model calls. Absent in turns of releases without records. */
+  /** Records of the model calls. Absent before the first. */
   readonly calls?: readonly CallRecord[];
   readonly operations: readonly Operation[];
   /** Tool calls that have run or run; 0 when absent. */
@@ -191,7 +191,7 @@ export interface RunInvitation {
 /** A message that another one replies to. */
 export interface RepliedMessage {
   readonly role: "user" | "agent";
-  /** The author; absent for the agent's own where it is the only one, and in turns of earlier releases. */
+  /** The author; absent for the agent's own message if the conversation has one agent. */
   readonly by?: Caller;
   /** At most `MAX_QUOTED_LENGTH`. */
   readonly text: string;

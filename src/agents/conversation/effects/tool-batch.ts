@@ -1,7 +1,6 @@
 /** Operations of one turn that run in one call of the Executor: a batch of calls, whose ends become signals. */
 
 import { parseReference } from "../../../library/definitions/reference.ts";
-import { fromStored } from "../../../library/definitions/stored-tool.ts";
 import { taskTarget } from "../../../library/tools/agent-tool.ts";
 import type { Mark } from "../../../model/mark.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -138,7 +137,7 @@ export function invocationOf(
     ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
   );
   if (pinned === undefined) return { tool, input };
-  const definition = fromStored(pinned.definition);
+  const { definition } = pinned;
   const target = taskTarget(definition.target);
   return {
     tool: target === undefined ? tool : { ...parseReference(target.task, pinned.library), version: 0 },

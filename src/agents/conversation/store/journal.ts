@@ -2,7 +2,7 @@
  * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
  * JOURNAL-1  Entry numbers are gapless: a row's first number is one more than the last of the row before it.
- * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten, so those of all releases are readable.
+ * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten.
  */
 
 import { type Amounts, addAmounts, subtractAmounts } from "../../../model/spending.ts";
@@ -166,8 +166,6 @@ type PackedHead = {
   /** Exchanges. */
   t?: NonNullable<Head["exchanges"]>;
 };
-/** The head in rows of releases up to 0.3.0. */
-type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
 type PackedEntry = [type: EntryType, turn?: number | null, item?: number | null, data?: Json];
 
 export function packHead({
@@ -209,29 +207,24 @@ export function packHead({
   });
 }
 
-export function unpackHead(packed: PackedHead | OldHead): Head {
-  if (Array.isArray(packed)) {
-    const [n, s, a, u] = packed;
-    return unpackHead({ n, s, a, ...defined({ u }) });
-  }
-  const {
-    n: turns,
-    s: sessions,
-    a: active = [],
-    u,
-    st: status,
-    g: gate,
-    o: order,
-    m: orchestration,
-    q: queue,
-    c: compactions,
-    x: extraction,
-    b: budget,
-    l: leases,
-    p,
-    w,
-    t: exchanges,
-  } = packed;
+export function unpackHead({
+  n: turns,
+  s: sessions,
+  a: active = [],
+  u,
+  st: status,
+  g: gate,
+  o: order,
+  m: orchestration,
+  q: queue,
+  c: compactions,
+  x: extraction,
+  b: budget,
+  l: leases,
+  p,
+  w,
+  t: exchanges,
+}: PackedHead): Head {
   const usage = u === undefined ? NEW_STANDING.usage : unpackUsage(u);
   const counted = amountsOfUsage(usage);
   const spent = p === undefined ? counted : addAmounts(counted, unpackSpending(p));
@@ -244,7 +237,7 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
   };
 }
 
-/** Returns the amounts of a conversation that a release without a ledger stored: those of its usage. */
+/** Returns the amounts that the usage of a conversation contains. */
 function amountsOfUsage({ calls, inputTokens, outputTokens, nanoDollars }: UsageTotals): Amounts {
   return { tokens: inputTokens + outputTokens, nanoDollars, toolCalls: 0, modelCalls: calls };
 }
@@ -303,7 +296,7 @@ function packEntry({ type, turn, item, data }: JournalEntry): PackedEntry {
 
 function unpack({ seq, at, body }: Row): { row: JournalRow; head: Head } {
   // SAFETY: only `append` writes this column.
-  const [head, ...packed] = JSON.parse(body) as [PackedHead | OldHead, ...PackedEntry[]];
+  const [head, ...packed] = JSON.parse(body) as [PackedHead, ...PackedEntry[]];
   const entries = packed.map(([type, turn, item, data]) => ({
     type,
     ...defined({ turn: turn ?? undefined, item: item ?? undefined, data }),

@@ -18,7 +18,6 @@ import type { StoredParts } from "../core/state.ts";
 import { issuesOf, type Turn } from "../core/turn.ts";
 import { isRecorded, type RecordedTurn, turnRow } from "../core/turn-events.ts";
 import { type PackedCall, packCall } from "./call-rows.ts";
-import { storedForm } from "./turn-forms.ts";
 import { memberKey, type NewTexts, type PackedMembers, packMembers } from "./turn-members.ts";
 
 /** Size of an active turn's row above which its lists move to a part, in bytes. */
@@ -158,27 +157,15 @@ function contentsOf(turn: Turn, { texts }: StoredParts): Map<string, TextReferen
 }
 
 /** Returns the keys of stored texts that are not kept. */
-function droppedKeys(
-  { texts, stale = [] }: StoredParts,
-  isKept: (id: string, member: string) => boolean,
-): string[] {
+function droppedKeys({ texts }: StoredParts, isKept: (id: string, member: string) => boolean): string[] {
   const members = [...texts].flatMap(([id, stored]) => [...stored.keys()].map((member) => ({ id, member })));
   const dropped = members.filter(({ id, member }) => !isKept(id, member));
-  return [...stale, ...dropped.map(({ id, member }) => memberKey(id, member))];
+  return dropped.map(({ id, member }) => memberKey(id, member));
 }
 
 /** Returns the members of a row's body without its lists. Leaves out those that most turns have alike. */
-function ownMembers(
-  turn: Omit<Partial<Turn>, "issues"> & Pick<Turn, "issues" | "firstSeq" | "snapshotSeq">,
-): object {
-  const {
-    n: _n,
-    status: _status,
-    replies: _replies,
-    operations: _operations,
-    calls: _calls,
-    ...rest
-  } = storedForm(turn);
+function ownMembers(turn: Omit<Partial<Turn>, "issues"> & Pick<Turn, "issues">): object {
+  const { n: _n, status: _status, replies: _replies, operations: _operations, calls: _calls, ...rest } = turn;
   const { recoveries, issues: _issues, ...members } = rest;
   return { ...members, ...(recoveries === 0 ? {} : { recoveries }), ...issuesOf(turn) };
 }

@@ -1,4 +1,4 @@
-/** Restores turns from their rows and the texts outside the rows (TURNROW-1). Reads rows of all earlier releases. */
+/** Restores turns from their rows and the texts outside the rows (TURNROW-1). */
 import type { TextReference } from "../../../memory/session/long-text.ts";
 import { type TurnKey, turnId } from "../../../protocol/ids.ts";
 import { type StoredOperation, unpackOperation } from "../core/operation.ts";
@@ -6,7 +6,6 @@ import type { StoredParts } from "../core/state.ts";
 import type { Reply, Turn } from "../core/turn.ts";
 import type { TurnRow } from "../core/turn-events.ts";
 import { type PackedCall, unpackCall } from "./call-rows.ts";
-import { currentForm } from "./turn-forms.ts";
 import { type PackedMembers, referencesOf, type StoredMembers, unpackMembers } from "./turn-members.ts";
 import { elementId, LISTS, type ListName, type PackedLists, partKey, placeOf } from "./turn-packing.ts";
 
@@ -34,11 +33,7 @@ export type TurnFacts = Pick<
 >;
 
 /** The columns of a turn's row; the body is JSON. */
-export interface TurnColumns {
-  n: number;
-  status: string;
-  body: string;
-}
+export type TurnColumns = { n: number; status: string; body: string };
 
 /** Reads texts by key. */
 export type ReadTexts = (references: readonly TextReference[]) => ReadonlyMap<string, string>;
@@ -88,7 +83,7 @@ export function unpackTurn(
   };
   const turn: Record<string, unknown> = {
     ...DEFAULTS,
-    ...currentForm({ firstSeq: head.firstSeq, ...restore(head, turnId(key)) }),
+    ...restore(head, turnId(key)),
     n,
     status,
   };

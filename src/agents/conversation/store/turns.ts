@@ -1,19 +1,13 @@
 /**
  * The table `turns`: one row per turn. An active turn's content is in its row and in the texts that the row refers to; the
- * row of a turn that is over keeps what its session events do not. Turns that failed in releases up to 0.3 have no events.
- *
- * ROW-1  A row that has become short leaves no pieces of its long form behind.
+ * row of a turn that is over keeps what its session events do not.
  */
-import {
-  type LongText,
-  type PackedText,
-  packedBytes,
-  type TextReference,
-} from "../../../memory/session/long-text.ts";
+import type { LongText, TextReference } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { MAX_TURN_NUMBER } from "../../../protocol/ids.ts";
 import type { TurnIssues } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
+import { utf8Length } from "../../../shared/utf8.ts";
 import type { ListedTurn } from "../core/decisions.ts";
 import type { StoredParts } from "../core/state.ts";
 import type { HooksOfTurn, Turn } from "../core/turn.ts";
@@ -30,9 +24,6 @@ const GET = "SELECT n, status, body FROM turns WHERE n = ?";
 const FORWARD = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n LIMIT ?";
 const AFTER = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n";
 const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?";
-
-/** A row as stored. Rows above 1.5 MB were written by releases that had all of a turn's content in its row. */
-type Row = Omit<TurnColumns, "body"> & { body: PackedText };
 
 /** Rows in which the newest turns of a kind are looked for. */
 const MAX_LOOK_BACK = 64;
@@ -73,7 +64,7 @@ export class TurnTable {
     );
     const parts = (stored?.parts ?? []).map((_, index) => partKey(turn, index));
     const { body, texts } = packTurn(turn);
-    this.texts.discardKeys([...members, ...parts, ...(stored?.stale ?? [])]);
+    this.texts.discardKeys([...members, ...parts]);
     this.texts.write(texts);
     this.database.run(PUT, turn.n, turn.status, body);
   }
@@ -88,35 +79,27 @@ export class TurnTable {
 
   /** Adds issues or facts of hooks to a turn that is over. */
   amend(n: number, { issues, hooks }: { issues?: TurnIssues; hooks?: HooksOfTurn }): void {
-    const [row] = this.database.all<Row>(GET, n);
+    const [row] = this.database.all<TurnColumns>(GET, n);
     if (row === undefined) return;
-    const { body, status } = this.#columns(row);
-    const members = JSON.parse(body);
+    const members = JSON.parse(row.body);
     const changed = {
       ...members,
       ...(issues && { issues: { ...members.issues, ...issues } }),
       ...(hooks && { hooks: { ...members.hooks, ...hooks } }),
     };
-    if (typeof row.body !== "string") this.texts.discard(textKey(n));
-    this.database.run(PUT, n, status, JSON.stringify(changed));
+    this.database.run(PUT, n, row.status, JSON.stringify(changed));
   }
 
   /** Returns a turn and the parts outside its row; `null` for an unknown number. */
   get(n: number): { turn: StoredTurn; stored?: StoredParts } | null {
-    const [row] = this.database.all<Row>(GET, n);
-    if (row === undefined) return null;
-    const { turn, stored } = unpackTurn(this.#columns(row), (references) => this.texts.read(references));
-    if (typeof row.body === "string") return { turn, ...(stored === undefined ? {} : { stored }) };
-    return {
-      turn,
-      stored: { parts: [], moved: new Map(), texts: new Map(), ...stored, stale: [textKey(n)] },
-    };
+    const [row] = this.database.all<TurnColumns>(GET, n);
+    return row === undefined ? null : unpackTurn(row, (references) => this.texts.read(references));
   }
 
   /** Returns a turn without its content; `null` for an unknown number. */
   facts(n: number): TurnFacts | null {
-    const [row] = this.database.all<Row>(GET, n);
-    return row === undefined ? null : factsOf(this.#columns(row));
+    const [row] = this.database.all<TurnColumns>(GET, n);
+    return row === undefined ? null : factsOf(row);
   }
 
   /**
@@ -124,24 +107,23 @@ export class TurnTable {
    * rows hold `MAX_LISTED_BYTES`. `more` reports whether others follow.
    */
   list(n: number, order: "asc" | "desc", limit: number): { turns: TurnFacts[]; more: boolean } {
-    const rows: Row[] = [];
+    const rows: TurnColumns[] = [];
     let bytes = 0;
     let more = false;
-    for (const row of this.database.each<Row>(order === "asc" ? FORWARD : BACKWARD, n, limit + 1)) {
+    for (const row of this.database.each<TurnColumns>(order === "asc" ? FORWARD : BACKWARD, n, limit + 1)) {
       more = rows.length === limit || bytes > MAX_LISTED_BYTES;
       if (more) break;
       rows.push(row);
-      bytes += packedBytes(row.body);
+      bytes += utf8Length(row.body);
     }
-    return { turns: rows.map((row) => factsOf(this.#columns(row))), more };
+    return { turns: rows.map(factsOf), more };
   }
 
   /** Returns the numbers of the turns after number `n` whose callers pass, ascending. It reads their rows only. */
   numbersAfter(n: number, passes: (caller: Turn["caller"]) => boolean): number[] {
     const numbers: number[] = [];
-    for (const row of this.database.each<Row>(AFTER, n)) {
-      const { body } = this.#columns(row);
-      if (passes(JSON.parse(body).caller)) numbers.push(row.n);
+    for (const row of this.database.each<TurnColumns>(AFTER, n)) {
+      if (passes(JSON.parse(row.body).caller)) numbers.push(row.n);
     }
     return numbers;
   }
@@ -150,8 +132,8 @@ export class TurnTable {
   newest(limit: number, passes: (turn: ListedTurn) => boolean): ListedTurn[] {
     const found: ListedTurn[] = [];
     if (limit === 0) return found;
-    for (const row of this.database.each<Row>(BACKWARD, MAX_TURN_NUMBER + 1, MAX_LOOK_BACK)) {
-      const { agentId, caller, exchange, silent } = JSON.parse(this.#columns(row).body);
+    for (const row of this.database.each<TurnColumns>(BACKWARD, MAX_TURN_NUMBER + 1, MAX_LOOK_BACK)) {
+      const { agentId, caller, exchange, silent } = JSON.parse(row.body);
       // SAFETY: only `put` writes this column.
       const turn = {
         n: row.n,
@@ -165,12 +147,4 @@ export class TurnTable {
     }
     return found;
   }
-
-  #columns({ n, status, body }: Row): TurnColumns {
-    return { n, status, body: this.texts.unpack(textKey(n), body) };
-  }
-}
-
-function textKey(n: number): string {
-  return `turn:${n}`;
 }

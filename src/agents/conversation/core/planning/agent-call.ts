@@ -15,7 +15,6 @@ import type { ModelReply } from "../../../../model/reply.ts";
 import type { AgentOutcome } from "../../../../protocol/agent-call.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { Caller } from "../../../../protocol/views.ts";
-import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import { callEnd } from "../call-time.ts";
@@ -170,19 +169,6 @@ export function planReaders(
   { record: { call } }: Pick<ConversationState, "record">,
   { readers, readersSeq }: ReadersChanged,
 ): AgentDecision[] {
-  if (call === undefined || !isNewer(call, { readers, readersSeq })) return [];
-  return [{ type: "SET_READERS", readers, ...defined({ readersSeq }) }];
-}
-
-function isNewer(
-  known: Pick<CallOrigin, "readers" | "readersSeq">,
-  { readers, readersSeq }: { readers: readonly string[]; readersSeq: number | undefined },
-): boolean {
-  // A caller of an older release does not number its lists, and once it is upgraded it numbers all.
-  if (readersSeq === undefined) return known.readersSeq === undefined && !isEqual(known.readers, readers);
-  return readersSeq > (known.readersSeq ?? -1);
-}
-
-function isEqual(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((reader, index) => reader === other[index]);
+  if (call === undefined || readersSeq <= (call.readersSeq ?? -1)) return [];
+  return [{ type: "SET_READERS", readers, readersSeq }];
 }
