@@ -113,7 +113,7 @@ export const agentCallSchema = callAddressSchema.extend({
   requester: label.exactOptional(),
   /** The part of the caller's budget that the call may use up. Absent if the caller has no budget. */
   budget: budgetSchema.exactOptional(),
-  /** The calls of agents that may be open below it at a time. Absent from an older release: as many as a user's conversation may have. */
+  /** The calls of agents that may be open below it at a time. If absent, as many as a user's conversation may have. */
   calls: z.int().min(0).exactOptional(),
   /** When the call ends unless it has a result, in milliseconds since the epoch. */
   deadline: z.int(),
@@ -180,7 +180,11 @@ export const agentAskSchema = callAddressSchema.extend({
 /** The body of `agent.ask`. */
 export type AgentAskBody = z.infer<typeof agentAskSchema>;
 
-export const agentReadersSchema = callAddressSchema.extend(readers);
+export const agentReadersSchema = callAddressSchema.extend({
+  readers,
+  /** Number of the list. A later list of the same caller has a higher number. */
+  readersSeq,
+});
 
 /** The body of `agent.readers`. */
 export type AgentReadersBody = z.infer<typeof agentReadersSchema>;

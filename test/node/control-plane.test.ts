@@ -23,7 +23,7 @@ import {
   turnView,
 } from "../../src/agents/conversation/reads/views.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
-import { Journal, packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
+import { packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
 import type { ModelReply } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
@@ -32,7 +32,6 @@ import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { callId } from "../../src/protocol/ids.ts";
 import type { Caller } from "../../src/protocol/views.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
-import { jsonValues } from "../support/json-values.ts";
 
 const PIN = { version: 1, hash: "h" };
 const FACTS: AttemptFacts = {

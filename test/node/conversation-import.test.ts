@@ -80,15 +80,16 @@ test("BACKUP-3 BACKUP-15 the recorded conversation is imported, and goes on", as
 
 test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => unknown]>([
   ["a turn with a stem that is none", ({ turn }) => turn !== undefined, ({ turn }) => (turn.stem = "conv_1")],
+  ["a turn without events", ({ turn }) => turn !== undefined, ({ turn }) => delete turn.events],
   [
     "a message with a part that is none",
-    ({ turn }) => turn?.input !== undefined,
-    ({ turn }) => (turn.input = [null]),
+    ({ event }) => event?.action === "user_message",
+    ({ event }) => (event.content = [null]),
   ],
   [
     "an operation with attempts without end",
-    ({ turn }) => turn?.operations?.length > 0,
-    ({ turn }) => (turn.operations[0].attempt = 2 ** 52),
+    ({ event }) => event?.metadata?.operations?.length > 0,
+    ({ event }) => (event.metadata.operations[0].attempt = 2 ** 52),
   ],
   [
     "a call of a model whose attempts no span can have",
@@ -96,14 +97,9 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
     ({ turn }) => (turn.calls[0].attempts = null),
   ],
   [
-    "an operation that ends when no date is",
-    ({ turn }) => turn?.operations?.length > 0,
-    ({ turn }) => (turn.operations[0].completedAt = 9e15),
-  ],
-  [
     "a reply without a text",
-    ({ turn }) => turn?.replies?.length > 0,
-    ({ turn }) => (turn.replies[0].text = 0),
+    ({ event }) => event?.action === "agent_message",
+    ({ event }) => (event.content = 0),
   ],
   ["a time that no date has", ({ event }) => event !== undefined, ({ event }) => (event.timestamp = 9e15)],
   [

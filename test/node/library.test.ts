@@ -36,7 +36,7 @@ const full: Persona = {
     modelProfileId: { library: "acme", id: "fast", version: 1 },
   },
   memory: { recentTurnsLimit: 5 },
-  tools: { toolIds: ["greet", "acme/greet-politely@1"], constraints: { maxMovesPerTurn: 3 } },
+  tools: { toolIds: ["greet", "acme/Greet_Politely@1"], constraints: { maxMovesPerTurn: 3 } },
 };
 
 const minimal: Persona = { identity: { systemPrompt: "You help." } };

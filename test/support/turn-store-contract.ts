@@ -10,7 +10,6 @@ import { beginTransition, type Transition } from "../../src/agents/conversation/
 import { openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
-import { LongText } from "../../src/memory/session/long-text.ts";
 import type { RequestMark } from "../../src/model/mark.ts";
 import type { SqlDatabase, SqlValue } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";

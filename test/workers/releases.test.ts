@@ -264,7 +264,7 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
     const { sessions, events } = recording.views as { sessions: StoredSession[]; events: SessionEvent[][] };
     expect((await stub.listSessions()).items).toEqual(sessions);
     for (const [index, { id }] of sessions.entries()) {
-      expect((await stub.loadEvents(id, { limit: 1_000 }))).toEqual(events[index]);
+      expect(await stub.loadEvents(id, { limit: 1_000 })).toEqual(events[index]);
     }
     const index = events.findIndex((list) => list.length > 5);
     const id = sessions[index]?.id ?? "";

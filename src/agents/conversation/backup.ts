@@ -34,12 +34,12 @@ import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { ActorContext } from "./context.ts";
 import { runningExtractions } from "./core/hooks.ts";
 import { type ConversationIdentity, type ConversationState, runningCompactions } from "./core/state.ts";
+import type { TurnRow } from "./core/turn-events.ts";
 import { checkKeeper } from "./inbound/access.ts";
 import { readAll } from "./read-all.ts";
 import type { ConversationQueries } from "./reads/queries.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
-import type { StoredTurn } from "./store/turn-reading.ts";
 
 interface BackupContext
   extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "importedChain" | "owner"> {
@@ -101,6 +101,7 @@ const turnSchema = z.looseObject({
   createdAt: time,
   firstSeq: z.int().min(1),
   snapshotSeq: z.int().min(1),
+  events: z.strictObject({ from: z.int().min(0), count: z.int().min(1) }),
 });
 const keySchema = z.tuple([
   z
@@ -270,7 +271,7 @@ export class ConversationBackup {
       case "turn":
         validate(turnSchema, value, "", "The turn");
         // SAFETY: as with the record.
-        store.turns.putStored(value as StoredTurn);
+        store.turns.putStored(value as TurnRow);
         return;
       case "event": {
         const [event] = validate(schemas.events, [value], "", "The event");

@@ -11,6 +11,7 @@ import { utf8Length } from "../../../shared/utf8.ts";
 import type { ListedTurn } from "../core/decisions.ts";
 import type { StoredParts } from "../core/state.ts";
 import type { HooksOfTurn, Turn } from "../core/turn.ts";
+import type { TurnRow } from "../core/turn-events.ts";
 import { memberKey } from "./turn-members.ts";
 import { packTurn, partKey } from "./turn-packing.ts";
 import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
@@ -70,9 +71,8 @@ export class TurnTable {
   }
 
   /** Writes a turn that is over as `get` returns it. */
-  putStored(turn: StoredTurn): void {
-    const content = { input: "", replies: [], operations: [], call: null };
-    const { body, texts } = packTurn(turn.events === undefined ? turn : { ...turn, ...content });
+  putStored(turn: TurnRow): void {
+    const { body, texts } = packTurn({ ...turn, input: "", replies: [], operations: [], call: null });
     this.texts.write(texts);
     this.database.run(PUT, turn.n, turn.status, body);
   }
