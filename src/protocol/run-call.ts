@@ -50,7 +50,7 @@ export const runEndedSchema = callAddressSchema.extend({
     z.object({ output: z.json() }),
     z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
   ]),
-  /** The status of a run that did not complete. Absent from an older release. */
+  /** The status of a run that did not complete. */
   status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
   /** The excerpt of an output that does not fit. The outcome is then an error, for callers that need the whole output. */
   large: resultExcerptSchema.exactOptional(),
