@@ -225,7 +225,8 @@ export function dramatis(options: DramatisOptions) {
       location,
       workflow,
       checkedInput,
-      ...defined({ fanOutWidth: limits.fanOutWidth, tree: limits.runs }),
+      tree: limits.runs,
+      ...defined({ fanOutWidth: limits.fanOutWidth }),
     }),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>({
       actors: durableActors,

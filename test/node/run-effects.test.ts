@@ -34,7 +34,8 @@ function started(run: PlayedRun) {
         return new Promise(() => undefined);
       },
     },
-    state: () => run.state,
+    turn: async () => undefined,
+    runtime: run,
     report(signals) {
       reports.push([...signals]);
       return stores;
@@ -103,7 +104,8 @@ function looping() {
   const spawned: RunEffectRunner = new RunEffectRunner({
     clock,
     executor: { run: () => new Promise(() => undefined) },
-    state: () => wide(1, "").state,
+    turn: async () => undefined,
+    runtime: wide(1, ""),
     report(signals) {
       reports.push([...signals]);
       if (reports.length < 3) spawned.start([{ kind: "advance", key: "advance" }]);

@@ -1,6 +1,5 @@
 /** A run whose outbox is full: it holds back, and loses nothing. */
 import { expect, test } from "vitest";
-import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
@@ -9,6 +8,7 @@ import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import { quietRun } from "../support/no-mail.ts";
 
 const DEFINITION = workflowSchema.parse({
   inputSchema: { type: "object" },
@@ -26,28 +26,28 @@ test("RUNSIGNAL-5 a full outbox holds a run back: no result of a `once` task is 
   const batches: { calls: ToolInvocation[]; caller: BatchCaller }[] = [];
   const sent: string[] = [];
   let isFull = true;
-  const runtime = new RunRuntime({
-    database,
-    keyValue: new NodeKeyValue(database),
-    clock,
-    ids: seededIds(7, clock),
-    executor: {
-      run(calls, caller) {
-        batches.push({ calls, caller });
-        return new Promise(() => undefined);
+  const runtime = new RunRuntime(
+    {
+      ...quietRun,
+      database,
+      keyValue: new NodeKeyValue(database),
+      clock,
+      ids: seededIds(7, clock),
+      executor: {
+        run(calls, caller) {
+          batches.push({ calls, caller });
+          return new Promise(() => undefined);
+        },
+      },
+      armWakeup: async () => undefined,
+      send: ({ type }) => {
+        if (isFull) throw new DramatisError("QUEUE_OVERFLOW", "The outbox is full.", { retriable: true });
+        sent.push(type);
+        return Promise.resolve();
       },
     },
-    armWakeup: async () => undefined,
-    send: ({ type }) => {
-      if (isFull) throw new DramatisError("QUEUE_OVERFLOW", "The outbox is full.", { retriable: true });
-      sent.push(type);
-      return Promise.resolve();
-    },
-    room: () => AMPLE,
-    withdraw: () => undefined,
-    statusChanged: async () => undefined,
-    publish: () => undefined,
-  });
+    () => undefined,
+  );
   const tasks = { pay: { library: "lib", id: "pay", effect: "once", timeoutMs: 60_000 } } as const;
   await runtime.start({
     ...{ id: "run_1", tenant: "local", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },

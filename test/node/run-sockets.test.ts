@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { createOutflows, stallMs } from "../../src/agents/base/sockets/outflow.ts";
 import { NEW_FLOW, SocketReader } from "../../src/agents/base/sockets/socket-reader.ts";
+import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { RunCursor } from "../../src/agents/coordinator/reads/run-cursor.ts";
 import { RunEvents } from "../../src/agents/coordinator/reads/run-events.ts";
 import type { RunJournalRow } from "../../src/agents/coordinator/store/run-journal.ts";
@@ -10,15 +11,14 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 /** A journal that a test writes. */
 function journal() {
   const rows: RunJournalRow[] = [];
-  const state = { seq: 0, isOver: false };
+  const state: Pick<RunState, "seq" | "status"> = { seq: 0, status: "running" };
   const events = new RunEvents({ holding: (entry) => rows.findLast(({ seq }) => seq <= entry) });
   const commit = (entries: number, text = "", isOver = false) => {
     const entry = { type: "token.created", data: text } as const;
     rows.push({ seq: state.seq + 1, at: 0, entries: Array.from({ length: entries }, () => entry) });
-    Object.assign(state, { seq: state.seq + entries, isOver });
+    Object.assign(state, { seq: state.seq + entries, status: isOver ? "completed" : "running" });
   };
-  const cursor = (from: number) =>
-    new RunCursor({ events, newest: () => state.seq, isOver: () => state.isOver }, from);
+  const cursor = (from: number) => new RunCursor({ events, runtime: { state } }, from);
   return { commit, cursor };
 }
 

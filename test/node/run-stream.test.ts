@@ -18,7 +18,7 @@ function world() {
   const rows: RunJournalRow[] = [];
   const state: { seq: number; status: RunStatus } = { seq: 0, status: "running" };
   const holding = vi.fn((entry: number) => rows.findLast(({ seq }) => seq <= entry));
-  const readers = new RunReaders({ clock, events: new RunEvents({ holding }), state: () => state });
+  const readers = new RunReaders({ clock, events: new RunEvents({ holding }), runtime: { state } });
   const commit = (entries: number, text = "", status: RunStatus = "running") => {
     const entry = { type: "token.created", data: text } as const;
     rows.push({ seq: state.seq + 1, at: clock.now(), entries: Array.from({ length: entries }, () => entry) });

@@ -3,7 +3,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createEmbeddingGateway } from "../../src/adapters/gateway/embeddings.ts";
 import { adapterFor, createModelGateway, type ModelProfile, trustedHosts } from "../../src/adapters/index.ts";
-import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { isOver } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
@@ -20,6 +19,7 @@ import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { stemOf } from "../../src/protocol/ids.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { localExecutor, noHandles } from "../support/local-executor.ts";
+import { quietRun } from "../support/no-mail.ts";
 import { type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
 
 /** The instructions and the message of a request. */
@@ -62,21 +62,20 @@ async function run(id: string, given: JsonObject): Promise<RunState> {
   });
   const database = new NodeSqlDatabase();
   return new Promise((resolve, reject) => {
-    const runtime = new RunRuntime({
-      database,
-      keyValue: new NodeKeyValue(database),
-      clock: systemClock,
-      executor,
-      armWakeup: async () => undefined,
-      ids: systemIds,
-      send: async () => undefined,
-      room: () => AMPLE,
-      withdraw: () => undefined,
-      statusChanged: async () => undefined,
-      publish: ({ state }) => {
+    const runtime = new RunRuntime(
+      {
+        ...quietRun,
+        database,
+        keyValue: new NodeKeyValue(database),
+        clock: systemClock,
+        executor,
+        armWakeup: async () => undefined,
+        ids: systemIds,
+      },
+      ({ state }) => {
         if (isOver(state)) resolve(state);
       },
-    });
+    );
     runtime
       .start({
         id: `run_${systemIds.ulid()}`,

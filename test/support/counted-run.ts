@@ -1,5 +1,4 @@
 /** A run on counted storage of a Durable Object, for tests and measurements of what it costs. */
-import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { isOver } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import type { Library } from "../../src/library/define/define.ts";
@@ -12,6 +11,7 @@ import type { JsonObject } from "../../src/shared/json.ts";
 import { type Cost, CostCounter } from "./counting.ts";
 import { countingStorage } from "./counting-storage.ts";
 import { localExecutor } from "./local-executor.ts";
+import { quietRun } from "./no-mail.ts";
 
 export interface CountedRun extends Cost {
   /** Bytes of all rows when they were most, as the database has them after a commit: the end of a fan-out deletes those of its branches. */
@@ -36,22 +36,21 @@ export async function countedRun(
   const counted = countingStorage(storage, counter);
   const { promise, resolve } = Promise.withResolvers<void>();
   let bytes = 0;
-  const runtime = new RunRuntime({
-    database: new DurableSqlDatabase(counted),
-    keyValue: new DurableKeyValue(counted),
-    clock: systemClock,
-    ids: systemIds,
-    executor: localExecutor(code, systemClock),
-    armWakeup: async () => undefined,
-    send: async () => undefined,
-    room: () => AMPLE,
-    withdraw: () => undefined,
-    statusChanged: async () => undefined,
-    publish: ({ state }) => {
+  const runtime = new RunRuntime(
+    {
+      ...quietRun,
+      database: new DurableSqlDatabase(counted),
+      keyValue: new DurableKeyValue(counted),
+      clock: systemClock,
+      ids: systemIds,
+      executor: localExecutor(code, systemClock),
+      armWakeup: async () => undefined,
+    },
+    ({ state }) => {
       bytes = Math.max(bytes, storage.sql.databaseSize);
       if (isOver(state)) resolve();
     },
-  });
+  );
   await runtime.start({
     ...{ id: "run_cost", tenant: "test", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
     ...{ workflow, input, startedBy: "ada", request: "", createdAt: systemClock.now() },

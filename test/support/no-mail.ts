@@ -1,5 +1,7 @@
 /** The context of a conversation that sends nothing, runs no workflows, and finds no memories. */
 import type { RuntimeContext } from "../../src/agents/conversation/context.ts";
+import type { RuntimeContext as RunContext } from "../../src/agents/coordinator/context.ts";
+import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 
 const unknown = async (_: unknown, id: string): Promise<never> => {
@@ -29,4 +31,14 @@ export const noMail: Pick<
     keeper: { keep: async () => ({ lost: "this conversation stores no results." }) },
     sender: () => Promise.reject(new Error("No sender has a result.")),
   },
+};
+
+/** The context of a run that sends nothing, and waits for no turn. */
+export const quietRun: Pick<RunContext, "send" | "room" | "withdraw" | "turn" | "listing" | "approvals"> = {
+  send: async () => undefined,
+  room: () => AMPLE,
+  withdraw: () => undefined,
+  turn: async () => undefined,
+  listing: { note: async () => undefined },
+  approvals: { note: async () => undefined },
 };

@@ -2,7 +2,6 @@
 
 import { expect } from "vitest";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
-import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts";
@@ -19,6 +18,7 @@ import { asDone } from "../../src/shared/errors.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { Crossings, crossExecutor, crossKeyValue, crossSql } from "./crossings.ts";
 import { localExecutor } from "./local-executor.ts";
+import { quietRun } from "./no-mail.ts";
 
 export interface RunWorld {
   readonly state: RunState;
@@ -55,22 +55,22 @@ export async function runWorkflow(
     lifeClock.die();
     lifeClock = new MortalClock(clock);
     const life = crossings.beginLife();
-    const runtime = new RunRuntime({
-      database: crossSql(database, life),
-      keyValue: crossKeyValue(keyValue, life),
-      clock: lifeClock,
-      executor: crossExecutor(executor, life),
-      armWakeup: () => life.cross("window.open", async () => undefined),
-      ids: seededIds(7, clock),
-      send: async () => undefined,
-      room: () => AMPLE,
-      withdraw: () => undefined,
-      statusChanged: () => life.cross("status.note", async () => undefined),
-      publish: (commit) => {
+    const runtime = new RunRuntime(
+      {
+        ...quietRun,
+        database: crossSql(database, life),
+        keyValue: crossKeyValue(keyValue, life),
+        clock: lifeClock,
+        executor: crossExecutor(executor, life),
+        armWakeup: () => life.cross("window.open", async () => undefined),
+        ids: seededIds(7, clock),
+        listing: { note: () => life.cross("status.note", async () => undefined) },
+      },
+      (commit) => {
         checkStored(new RunDatabase(database, keyValue).load(), commit.state);
         life.cross("publish", () => undefined);
       },
-    });
+    );
     door = {
       handleTaskResult: (result) => asDone(() => life.cross("task.result", () => runtime.taskResult(result))),
     };

@@ -19,7 +19,7 @@ import {
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
 import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
-import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import { AGENT_INVITE, agentInviteSchema } from "../../protocol/run-invitation.ts";
@@ -27,6 +27,7 @@ import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { ActorContext } from "./context.ts";
 import type { RunRecord } from "./core/record.ts";
 import { type RunSignal, undelivered } from "./core/signals.ts";
 import type { NodeOutcome } from "./core/state.ts";
@@ -36,8 +37,12 @@ import type { RunRuntime } from "./run-runtime.ts";
 /** Registers the handlers of answers. Each stages its change in the transaction of the receipt. */
 export function takeAgentAnswers(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  runtime: Pick<RunRuntime, "begin" | "endSignals" | "state">,
-  sender: (address: ActorAddress) => Promise<WholeResultApi>,
+  {
+    runtime,
+    sender,
+  }: Pick<ActorContext, "sender"> & {
+    runtime: Pick<RunRuntime, "begin" | "endSignals" | "state">;
+  },
 ): void {
   const stage = (signals: readonly RunSignal[], afterCommit: DeliveryOutcome["afterCommit"]) => {
     if (signals.length === 0) return;

@@ -10,16 +10,11 @@
  * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, over all depths. If a run is not admitted, its node fails.
  */
 
-import type { Clock } from "../../ports/clock.ts";
-import type { Ids } from "../../ports/ids.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
 import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
-import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import {
   type ChildRun,
-  type ChildRunApi,
   PART_CLOSE,
   PART_ENDED,
   PART_PROGRESS,
@@ -37,7 +32,6 @@ import {
   runStartSchema,
   runWaitsSchema,
 } from "../../protocol/run-call.ts";
-import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
 import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
@@ -45,26 +39,17 @@ import { isJsonObject } from "../../shared/json.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { checkSender } from "./agent-nodes.ts";
+import type { ActorContext } from "./context.ts";
 import type { RunRecord } from "./core/record.ts";
 import { type RunSignal, undelivered } from "./core/signals.ts";
 import { usedSignals } from "./core/usage.ts";
 import type { RunRuntime } from "./run-runtime.ts";
+import { pinnedWorkflow } from "./starts.ts";
 
-export interface ChildRunPorts {
-  clock: Pick<Clock, "now">;
-  ids: Ids;
-  keyValue: KeyValue;
+interface ChildRunContext
+  extends Pick<ActorContext, "clock" | "ids" | "keyValue" | "run" | "conversation" | "bounds">,
+    Pick<ActorContext, "checkedInput" | "checkPlace" | "location" | "workflow"> {
   runtime: RunRuntime;
-  /** Finds the actor of another run. */
-  run(tenant: string, runId: string): Promise<ChildRunApi>;
-  /** Finds the conversation of a tool call. */
-  conversation(tenant: string, id: string): Promise<RunCallerApi>;
-  /** Returns the workflow of a tool call, with all that it runs. Throws if the workflow does not exist, or must not run here. */
-  pinned(run: ActorAddress, called: CalledRun): Promise<PinnedWorkflow>;
-  /** The bounds of a run of a tool call, as of a run that a principal starts. */
-  bounds: Pick<ChildRun, "width" | "room">;
-  /** Returns an input as its workflow takes it. Throws `INVALID_INPUT`. */
-  checked(run: Pick<ChildRun, "workflow" | "input">): ChildRun["input"];
 }
 
 /** The data of a new run. A run that a conversation starts has no run above. */
@@ -84,8 +69,9 @@ const NOT_WANTED: Result<never> = {
 /** Registers the handlers of starts, ends and cancellations. Each stages its change in the transaction of the receipt. */
 export function takeChildRuns(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  { clock, ids, keyValue, runtime, run, conversation, pinned, bounds, checked }: ChildRunPorts,
+  context: ChildRunContext,
 ): void {
+  const { clock, ids, keyValue, runtime, run, conversation, bounds } = context;
   takeParts(mailbox, { keyValue, runtime, run });
   /** Reports whether the run has begun, or is not to begin any more. */
   const isBeyond = () => runtime.exists || keyValue.get<boolean>(OVER) === true;
@@ -98,7 +84,14 @@ export function takeChildRuns(
       if (from.kind === "conversation") {
         const called = await (await conversation(from.tenant, from.id)).calledRun(address);
         return called.ok
-          ? { ok: true, value: { ...called.value, ...bounds, workflow: await pinned(to, called.value) } }
+          ? {
+              ok: true,
+              value: {
+                ...called.value,
+                ...bounds,
+                workflow: await pinnedWorkflow(context, to, called.value),
+              },
+            }
           : called;
       }
       const above = await run(from.tenant, from.id);
@@ -122,7 +115,7 @@ export function takeChildRuns(
         stem: stemOf(ids.ulid()),
         workflow,
         // The run above was begun with that of a part, which has only what it reads.
-        input: part === undefined ? checked(child) : child.input,
+        input: part === undefined ? context.checkedInput(workflow, child.input) : child.input,
         startedBy,
         request: "",
         ...(rootRunId !== undefined && { parent: { runId: from.id, rootRunId, operationId, attempt } }),
@@ -178,7 +171,7 @@ export function takeChildRuns(
 /** Registers the handlers of what the runs of parts and the run above tell each other. */
 function takeParts(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  { keyValue, runtime, run }: Pick<ChildRunPorts, "keyValue" | "runtime" | "run">,
+  { keyValue, runtime, run }: Pick<ChildRunContext, "keyValue" | "runtime" | "run">,
 ): void {
   const stage = (signals: readonly RunSignal[], afterCommit: Delivery["afterCommit"]) => {
     const unit = runtime.begin();

@@ -11,9 +11,6 @@
  */
 
 import type { ConnectionContext } from "agents";
-import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
-import type { Directory } from "../../d1/directory.ts";
-import type { Span, SpanExporter } from "../../model/span.ts";
 import { checkAnswerer } from "../../policy/answerers.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
@@ -26,98 +23,48 @@ import type {
   RunView,
   StartRun,
 } from "../../protocol/coordinator-api.ts";
-import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 import type {
   TaskError,
   TaskErrorApi,
-  TaskExecutor,
   TaskResult,
   TaskResultApi,
   ToolStateApi,
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
-import { stemOf } from "../../protocol/ids.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
-import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
-import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import {
-  type ChildRun,
-  type ChildRunApi,
-  MAX_TREE_RUNS,
-  type PartResult,
-  RUN_START,
-} from "../../protocol/run-call.ts";
+import { type ChildRun, type ChildRunApi, type PartResult, RUN_START } from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
-import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
-import { trailOf } from "../../shared/call-trail.ts";
-import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
-import type { DefinitionReference } from "../../shared/identifiers.ts";
-import type { Json, JsonObject } from "../../shared/json.ts";
+import { asDone, asResult, type Result } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { durableActor } from "../base/lookup/durable-actors.ts";
-import { approvalsProjection } from "../base/projections/approvals-projection.ts";
-import { Projection } from "../base/projections/projection.ts";
 import { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
-import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
+import type { CoordinatorClassPorts } from "./context.ts";
 import { wholeOutput } from "./core/child-run.ts";
-import { changesGates } from "./core/gates.ts";
 import { unknownRun } from "./core/record.ts";
-import { beginsWork } from "./core/run-envelopes.ts";
 import { isOver } from "./core/state.ts";
-import { shownStatus } from "./core/work.ts";
-import { RunTelemetry } from "./effects/run-telemetry.ts";
-import { RunReaders } from "./inbound/run-readers.ts";
-import { RunSockets } from "./inbound/run-sockets.ts";
-import { RunWaiters } from "./inbound/run-waiters.ts";
 import {
   answerCheck,
   cannotDefer,
   checkReader,
-  checkRepeated,
   mayRead,
   parseFollow,
   parseRetry,
-  parseStart,
-  refuseWaiting,
-  requestHash,
 } from "./inbound/start-run.ts";
-import { RunEvents } from "./reads/run-events.ts";
+import { connected, givenContext } from "./parts.ts";
 import { readRunTrace } from "./reads/run-trace.ts";
-import { journalPage, outerView, runSummary, runView, runWorkflow, waitingGates } from "./reads/run-views.ts";
-import { RunRuntime } from "./run-runtime.ts";
-
-/** Everything that an application provides to its runs. */
-export interface CoordinatorClassPorts<Env> {
-  executor(env: Env): TaskExecutor;
-  deadLetters(env: Env): DeadLetterWriter | null;
-  /** Returns `null` where there is no directory. */
-  directory(env: Env): Directory | null;
-  /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
-  workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
-  /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
-  checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
-  /** Branches above which a fan-out of a new run is spread; a default when absent. */
-  fanOutWidth?: number;
-  /** Returns `undefined` if spans are not exported. */
-  exporter(env: Env): SpanExporter | undefined;
-  /** Returns `undefined` if spans are not logged. */
-  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
-  /** The limits of the tree of a new run; defaults when absent. */
-  tree?: { active: number; tokens: number; total: number };
-  /** Where the runs of a tenant may live. */
-  location(tenant: string): LocationPolicy;
-}
+import { journalPage, outerView, runView, runWorkflow } from "./reads/run-views.ts";
+import { startRun } from "./starts.ts";
 
 /** Returns the class `Coordinator` of an application. */
 export function createCoordinatorClass<Env extends Cloudflare.Env>(
@@ -134,8 +81,6 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   WholeResultApi &
   ToolStateApi &
   DeferApi {
-  const { active, tokens, total: maxTreeRuns = MAX_TREE_RUNS } = ports.tree ?? {};
-  const treeRoom = active === undefined || tokens === undefined ? undefined : { runs: active, tokens };
   const outflows = createOutflows();
   /** The turns of all runs in this isolate. */
   const turns = new TenantTurns();
@@ -151,89 +96,25 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       ToolStateApi,
       DeferApi
   {
-    /** The names are stored with the jobs: never change them. */
-    readonly #wakeups = new Wakeups(
-      {
-        run: () => {
-          this.#runtime.reconcile();
-          return this.#runtime.dueIn;
-        },
-        approvals: () => (this.#runtime.exists ? this.#approvals.wake() : null),
-        directory: () => this.#listing.wake(),
-        expiry: () => this.#sockets.expire(),
-      },
-      { early: ["run"] },
-    );
-    readonly #runtime = new RunRuntime({
-      ...durableStorage(this.ctx.storage),
-      clock: systemClock,
-      executor: ports.executor(this.env),
-      turn: () => turns.take(this.#runtime.state.record.tenant, systemClock),
-      armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
-      ids: systemIds,
-      // Starts keep to the room for what begins work (MAIL-20).
-      send: (envelope) => this.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
-      room: () => this.mailbox.room(),
-      withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
-      statusChanged: () => this.#listing.note(),
-      gatesChanged: () => void this.#approvals.note().catch((error: unknown) => console.error(error)),
-      publish: (commit) => {
-        const { before, state } = commit;
-        this.#readers.wake();
-        this.#sockets.wake();
-        if (isOver(state)) this.#waiters.wake();
-        if (changesGates(before, commit)) void this.#approvals.publish();
-        if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
-        // The last step: an error of the telemetry stops no other step.
-        this.#telemetry.ended(before, commit.row);
-      },
-    });
-    /** The gates that wait for people, in the directory. */
-    readonly #approvals = approvalsProjection({
-      clock: systemClock,
-      wakeup: this.#wakeups.named("approvals"),
-      directory: () => ports.directory(this.env),
-      waiting: () => {
-        const { state } = this.#runtime;
-        const { tenant, id: place } = state.record;
-        return { tenant, place, seq: state.seq, waiting: waitingGates(state) };
-      },
-    });
-    readonly #telemetry = new RunTelemetry(
-      ports.exporter(this.env),
-      ports.log(this.env),
-      systemClock,
-      (work) => this.ctx.waitUntil(work),
-    );
-    /** The run's entry in the directory. */
-    readonly #listing = new Projection({
-      clock: systemClock,
-      wakeup: this.#wakeups.named("directory"),
-      put: async () => {
-        const { record, seq } = this.#runtime.state;
-        await ports.directory(this.env)?.putRun(record.tenant, { ...runSummary(this.#runtime), seq });
-      },
-      changedAt: () => this.#runtime.endedAt ?? this.#runtime.state.record.createdAt,
-    });
-    readonly #events = new RunEvents(this.#runtime.store.journal);
-    readonly #readers = new RunReaders({
-      clock: systemClock,
-      events: this.#events,
-      state: () => this.#runtime.state,
-    });
-    readonly #sockets = new RunSockets({
-      clock: systemClock,
-      events: this.#events,
+    readonly #context = connected(
+      givenContext(ports, this.env, this.mailbox, {
+        ...durableStorage(this.ctx.storage),
+        clock: systemClock,
+        ids: systemIds,
+        name: () => this.name,
+        checkPlace: () => this.checkPlace(),
+        clients: () => this.getConnections<ConnectionMemory>(),
+        waitUntil: (work) => this.ctx.waitUntil(work),
+      }),
+      turns,
       outflows,
-      clients: () => this.getConnections<ConnectionMemory>(),
-      state: () => this.#runtime.state,
-      expireAt: (time) => this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now())),
-    });
-    readonly #waiters = new RunWaiters(systemClock);
+    );
+    readonly #runtime = this.#context.runtime;
+    readonly #sockets = this.#context.sockets;
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.lifecycle.use(this.#wakeups);
+      this.lifecycle.use(this.#context.wakeups);
       this.lifecycle.use(
         new ConnectionGuard({
           // The SDK tags each socket with its connection's id.
@@ -243,20 +124,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           receive: (client, message) => this.#sockets.receive(client, message),
         }),
       );
-      takeAgentAnswers(this.mailbox, this.#runtime, (address) =>
-        durableActor<WholeResultApi>(env as object, address),
-      );
-      takeChildRuns(this.mailbox, {
-        clock: systemClock,
-        ids: systemIds,
-        keyValue: durableStorage(ctx.storage).keyValue,
-        runtime: this.#runtime,
-        run: (tenant, id) => durableActor<ChildRunApi>(env, { kind: "coordinator", tenant, id }),
-        conversation: (tenant, id) => durableActor<RunCallerApi>(env, { kind: "conversation", tenant, id }),
-        pinned: (to, called) => this.#pinned(to, called),
-        bounds: defined({ width: ports.fanOutWidth, room: treeRoom }),
-        checked: ({ workflow, input }) => ports.checkedInput(workflow, input),
-      });
+      takeAgentAnswers(this.mailbox, this.#context);
+      takeChildRuns(this.mailbox, this.#context);
     }
 
     protected override createSessionStorage() {
@@ -293,42 +162,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {
-      return asResult(async () => {
-        this.checkPlace();
-        const {
-          id,
-          workflow: reference,
-          input = {},
-          projectId = "default",
-          idempotencyKey,
-          path = [],
-          origin,
-          pinned,
-          ...rest
-        } = parseStart(given);
-        const { tenant, subject } = principal;
-        if (this.name !== `${tenant}:${id}`)
-          throw new DramatisError("INVALID_INPUT", `The actor of this run is "${tenant}:${id}".`);
-        const request = await requestHash(given);
-        if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
-        checkNew(id, ports.location(tenant), "/id");
-        const workflow = pinned ?? (await ports.workflow(this.env, tenant, reference));
-        refuseWaiting(workflow, path);
-        // Another request may have started the run meanwhile.
-        if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
-        await this.#runtime.start({
-          ...{ id, tenant, projectId, workflow, request },
-          stem: stemOf(systemIds.ulid()),
-          input: ports.checkedInput(workflow, input),
-          startedBy: subject,
-          ...(path.length === 0 ? {} : { path }),
-          ...trailOf(rest),
-          ...defined({ origin, width: ports.fanOutWidth, room: treeRoom }),
-          createdAt: systemClock.now(),
-        });
-        void this.#listing.publish();
-        return runView(this.#runtime);
-      });
+      return asResult(() => startRun(this.#context, principal, given));
     }
 
     async status(principal: Principal) {
@@ -364,13 +198,13 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async follow(principal: Principal, options: FollowRun = {}) {
-      return this.#read(principal, () => this.#readers.stream(principal, parseFollow(options)));
+      return this.#read(principal, () => this.#context.readers.stream(principal, parseFollow(options)));
     }
 
     async finished(principal: Principal, timeoutMs: number) {
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
-        if (!isOver(this.#runtime.state)) await this.#waiters.wait(timeoutMs);
+        if (!isOver(this.#runtime.state)) await this.#context.waiters.wait(timeoutMs);
         return runView(this.#runtime);
       });
     }
@@ -427,7 +261,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async admitRun(): Promise<Result<null>> {
-      return asDone(() => this.#runtime.admitRun(maxTreeRuns));
+      return asDone(() => this.#runtime.admitRun(ports.tree.total));
     }
 
     async partResult(address: CallAddress): Promise<Result<PartResult>> {
@@ -469,21 +303,6 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
-    }
-
-    /** Returns the workflow of a tool call. Throws if it may not run here, or asks an agent that waits for it (RUNDOOR-3). */
-    async #pinned({ tenant, id }: ActorAddress, { workflow, path }: CalledRun): Promise<PinnedWorkflow> {
-      this.checkPlace();
-      checkNew(id, ports.location(tenant), "/id");
-      const pinned = await ports.workflow(this.env, tenant, workflow);
-      refuseWaiting(pinned, path);
-      return pinned;
-    }
-
-    /** Answers a request that was made before. Throws as `checkRepeated`. */
-    #repeated(principal: Principal, request: string, key: string | undefined): RunView {
-      checkRepeated(this.#runtime.state.record, principal, { request, key });
-      return runView(this.#runtime);
     }
 
     #read<Value>(principal: Principal, body: () => Value): Promise<Result<Value>> {

@@ -1,5 +1,4 @@
 /** The core of a run, as the shell of its actor calls it: decisions, store, and the effects that a state calls for. */
-import type { Ids } from "../../ports/ids.ts";
 import { AGENT_CALL, AGENT_CANCEL } from "../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import {
@@ -13,13 +12,13 @@ import {
 import { AGENT_INVITE, AGENT_UNINVITE } from "../../protocol/run-invitation.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
+import type { RuntimeContext } from "./context.ts";
 import type { RunChange } from "./core/draft.ts";
 import { dueIn, effectsAfter, effectsOf, endedBy, type RunEffect } from "./core/effects.ts";
 import { changesGates } from "./core/gates.ts";
 import { plan } from "./core/plan.ts";
 import { type RunEnvelope, runEnvelopes } from "./core/run-envelopes.ts";
 import type { RunSignal } from "./core/signals.ts";
-import type { Room } from "./core/start-room.ts";
 import type { RunState } from "./core/state.ts";
 import { shownStatus } from "./core/work.ts";
 import type { RunDatabase } from "./store/run-database.ts";
@@ -31,6 +30,10 @@ export interface RunCommit extends Commit<RunState>, RunChange {
   readonly row: RunJournalRow;
   /** The envelopes that it owes. */
   readonly owed: readonly RunEnvelope[];
+  /** The visible status of the run changes. */
+  readonly changesStatus: boolean;
+  /** A gate opens or ends. */
+  readonly changesGates: boolean;
 }
 
 /** The types of envelopes that make earlier envelopes of the same or another type pointless. */
@@ -48,16 +51,13 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   readonly effectsOf = effectsOf;
 
   /**
-   * `wokeAt`: the time at which this life of the actor began. `statusChanged` and `gatesChanged` run in the transaction of a commit: the first if
-   * it changes the visible status of the run, the second if it opens or ends a gate. `room` returns the room in the outbox for new work.
+   * `wokeAt`: the time at which this life of the actor began. `note` runs in the transaction of each commit.
    */
   constructor(
     private readonly store: RunDatabase,
-    private readonly ids: Ids,
+    private readonly context: Pick<RuntimeContext, "ids" | "room">,
     private readonly wokeAt: number,
-    private readonly statusChanged: () => void,
-    private readonly gatesChanged: (change: RunChange) => void,
-    private readonly room: () => Room,
+    private readonly note: (commit: RunCommit) => void,
   ) {}
 
   load(): RunState | null {
@@ -67,7 +67,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat. */
   plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
     try {
-      return plan(state, signals, now, this.room);
+      return plan(state, signals, now, this.context.room);
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       console.error(cause);
@@ -78,9 +78,12 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   write(before: RunState, change: RunChange | null, now: number): RunCommit | null {
     if (change === null) return null;
     const row = this.store.commit(before, change, now);
-    if (shownStatus(change.state) !== shownStatus(before)) this.statusChanged();
-    if (changesGates(before, change)) this.gatesChanged(change);
-    return { before, ...change, row, owed: runEnvelopes(before, change) };
+    const changesStatus = shownStatus(change.state) !== shownStatus(before);
+    const isGateChanged = changesGates(before, change);
+    const owed = runEnvelopes(before, change);
+    const commit = { before, ...change, row, owed, changesStatus, changesGates: isGateChanged };
+    this.note(commit);
+    return commit;
   }
 
   withdrawals({ owed }: RunCommit): readonly Withdrawal[] {
@@ -88,7 +91,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   }
 
   envelopes({ owed }: RunCommit): readonly NewEnvelope[] {
-    return owed.map((envelope) => ({ operationId: `op_${this.ids.ulid()}`, ...envelope }));
+    return owed.map((envelope) => ({ operationId: `op_${this.context.ids.ulid()}`, ...envelope }));
   }
 
   dueIn(state: RunState, now: number): number | null {

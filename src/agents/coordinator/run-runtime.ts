@@ -1,15 +1,10 @@
 /**
  * A run of a workflow: connects the shell with the run's core, store and effects. Runs unchanged in a Durable Object and in Node.
  */
-
-import type { Ids } from "../../ports/ids.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
 import type { RetryRun } from "../../protocol/coordinator-api.ts";
-import type { NewEnvelope } from "../../protocol/envelope.ts";
-import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
+import type { TaskResult } from "../../protocol/executor-api.ts";
 import type {
   ChildRun,
   PartProgressBody,
@@ -21,11 +16,10 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
-import type { Withdrawal } from "../base/runtime/actor-core.ts";
-import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
+import type { RuntimeContext, StoredRun } from "./context.ts";
 import { newRun } from "./core/begin.ts";
 import { childRunOf, partResultOf } from "./core/child-run.ts";
 import type { RunChange } from "./core/draft.ts";
@@ -36,36 +30,11 @@ import type { RunRecord } from "./core/record.ts";
 import { unknownRun } from "./core/record.ts";
 import { wasAsked } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
-import type { Room } from "./core/start-room.ts";
 import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
 import { workOf } from "./core/work.ts";
 import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
 import { type RunCommit, RunCore } from "./run-core.ts";
 import { RunDatabase } from "./store/run-database.ts";
-
-export interface RunPorts extends WakeupPorts {
-  ids: Ids;
-  database: ActorDatabase;
-  keyValue: KeyValue;
-  executor: TaskExecutor;
-  /** Resolves when it is the turn of the run among the runs of its isolate. If absent, the run never waits for a turn. */
-  turn?(): Promise<void>;
-  /** As `Mailbox.send`. */
-  send(envelope: NewEnvelope): Promise<void>;
-  /** As `Mailbox.room`. */
-  room(): Room;
-  /** As `Mailbox.withdraw`. */
-  withdraw(withdrawal: Withdrawal): void;
-  /**
-   * Called in the transaction that creates the run or changes its status. Throws if the change cannot be noted. Resolves when its wake-up
-   * is armed.
-   */
-  statusChanged(): Promise<void>;
-  /** As `statusChanged`, for a commit that opens or ends a gate. */
-  gatesChanged?(): void;
-  /** Gets each commit, after it. */
-  publish(commit: RunCommit): void;
-}
 
 /** The key of the number of the runs that were admitted below this one. */
 const ADMITTED = "run:admitted";
@@ -76,41 +45,30 @@ const gateKey = (token: number) => `gate:${token}`;
 /** A unit of work of a run. */
 export type RunUnit = UnitOfWork<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
 
-export class RunRuntime {
+export class RunRuntime implements StoredRun {
   readonly store: RunDatabase;
-  private readonly ports: RunPorts & { clock: StoredClock };
+  private readonly context: RuntimeContext & { clock: StoredClock };
   readonly #shell: ActorShell<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
   readonly #effects: RunEffectRunner;
   readonly #toolState: ToolStateStore;
   /** The newest note of a change of the status. */
   #noted: Promise<void> = Promise.resolve();
 
-  constructor(given: RunPorts) {
+  /** `publish` takes each commit, after it. */
+  constructor(given: RuntimeContext, publish: (commit: RunCommit) => void) {
     const { database, keyValue } = given;
     this.store = new RunDatabase(database, keyValue);
     const clock = new StoredClock(given.clock, () => this.store.newestAt);
-    const ports = { ...given, clock };
-    this.ports = ports;
+    const context = { ...given, clock };
+    this.context = context;
     this.#toolState = new ToolStateStore(keyValue);
     this.#effects = new RunEffectRunner({
-      clock,
-      executor: ports.executor,
-      ...defined({ turn: ports.turn }),
-      state: () => this.state,
+      ...context,
+      runtime: this,
       report: (outcomes) => this.#shell.report(outcomes),
     });
-    const core = new RunCore(
-      this.store,
-      ports.ids,
-      clock.now(),
-      () => this.#noteStatus(),
-      (change) => this.#noteGates(change),
-      () => ports.room(),
-    );
-    this.#shell = new ActorShell(core, {
-      ...ports,
-      effects: this.#effects,
-    });
+    const core = new RunCore(this.store, context, clock.now(), (commit) => this.#note(commit));
+    this.#shell = new ActorShell(core, { ...context, publish, effects: this.#effects });
   }
 
   /** The state, loaded on first use. Throws `NOT_FOUND` before the run was created. */
@@ -150,7 +108,7 @@ export class RunRuntime {
   /** Creates the run and begins it. Throws `CONFLICT` if it exists. Resolves when its wake-ups are armed. */
   async start(record: RunRecord): Promise<void> {
     await this.#shell.commitBy((unit) => {
-      this.ports.database.transaction(() => this.#stageStart(unit, record));
+      this.context.database.transaction(() => this.#stageStart(unit, record));
     });
     await this.#noted;
   }
@@ -211,27 +169,29 @@ export class RunRuntime {
   }
 
   #noteStatus(): void {
-    const noted = this.ports.statusChanged();
+    const noted = this.context.listing.note();
     noted.catch((error: unknown) => console.error(error));
     this.#noted = noted;
   }
 
-  /** Keeps the nodes of the gates with a rule that a commit opens. The rule also holds after the end of its gate (RUNDOOR-4). */
-  #noteGates({ state: { record }, entries }: RunChange): void {
+  /** Stores the nodes of new gates with a rule. The rule also holds after the end of its gate (RUNDOOR-4). */
+  #note({ state: { record }, entries, changesStatus, changesGates }: RunCommit): void {
+    if (changesStatus) this.#noteStatus();
+    if (!changesGates) return;
     for (const { type, token, node } of entries) {
       if (type !== "gate.opened" || token === undefined || node === undefined) continue;
       const work = workOf(record, { node });
       if (work?.kind === "gate" && work.question.approval !== undefined)
-        this.ports.keyValue.put(gateKey(token), node);
+        this.context.keyValue.put(gateKey(token), node);
     }
-    this.ports.gatesChanged?.();
+    this.context.approvals.note().catch((error: unknown) => console.error(error));
   }
 
   /** Returns who may answer a gate; `undefined` for an operation that is unknown, or has no rule. */
   answeredBy(operationId: string): AnsweredBy | undefined {
     const { record } = this.state;
     const token = tokenOf(record, operationId);
-    const node = token === undefined ? undefined : this.ports.keyValue.get<string>(gateKey(token));
+    const node = token === undefined ? undefined : this.context.keyValue.get<string>(gateKey(token));
     const work = node === undefined ? undefined : workOf(record, { node });
     return work?.kind === "gate" ? gateAnsweredBy(record, work.question) : undefined;
   }
@@ -241,7 +201,7 @@ export class RunRuntime {
    * `CONFLICT` for another answer and for a gate that waits no more, `INVALID_INPUT` for one that does not fit.
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
-    const { database, keyValue } = this.ports;
+    const { database, keyValue } = this.context;
     const token = this.#tokenOf(operationId);
     const operations = operationsBefore(operationId);
     const [key, text] = [`answer:${token}${operations > 0 ? `.${operations}` : ""}`, canonicalJson(answer)];
@@ -305,7 +265,7 @@ export class RunRuntime {
   /** Counts a run before its start below this run. Throws `BUDGET_EXCEEDED` beyond `most` runs. Throws as `state` does. */
   admitRun(most: number): void {
     void this.state;
-    const { keyValue } = this.ports;
+    const { keyValue } = this.context;
     const admitted = keyValue.get<number>(ADMITTED) ?? 0;
     if (admitted >= most)
       throw new DramatisError(

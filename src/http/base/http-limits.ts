@@ -89,7 +89,7 @@ const limitsSchema = z.strictObject({
       tokens: z.int().min(1_000).max(10_000_000).default(MAX_ACTIVE_TOKENS),
       total: z.int().min(1).max(100_000).default(MAX_TREE_RUNS),
     })
-    .exactOptional(),
+    .prefault({}),
   bodyBytes: z
     .int()
     .min(1)

@@ -14,7 +14,7 @@ import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { ChildRunApi } from "../../../src/protocol/run-call.ts";
 import { asDone, asResult } from "../../../src/shared/errors.ts";
-import { noMail } from "../../support/no-mail.ts";
+import { noMail, quietRun } from "../../support/no-mail.ts";
 import { type LifePorts, MortalActor, type MortalLife } from "../mortal-actor.ts";
 import { conversationLife } from "../trees/actor.ts";
 import { type FlowWorld, TENANT } from "./world.ts";
@@ -66,20 +66,25 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
   protected build(life: RunLife, { database, keyValue, clock, wakeup }: LifePorts): void {
     const { world } = this;
     const { ids } = world;
-    const runtime = new RunRuntime({
-      ...{ database, keyValue, clock, ids },
-      executor: world.tasksFor(life),
-      armWakeup: wakeup("run").arm,
-      send: (envelope) => life.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
-      room: () => life.mailbox.room(),
-      withdraw: ({ to, type }) => life.mailbox.withdraw(to, type),
-      statusChanged: async () => undefined,
-      publish: ({ state }) => {
+    const runtime = new RunRuntime(
+      {
+        ...quietRun,
+        ...{ database, keyValue, clock, ids },
+        executor: world.tasksFor(life),
+        armWakeup: wakeup("run").arm,
+        send: (envelope) => life.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
+        room: () => life.mailbox.room(),
+        withdraw: ({ to, type }) => life.mailbox.withdraw(to, type),
+      },
+      ({ state }) => {
         world.openGates(this, state);
         this.#count(state);
       },
+    );
+    takeAgentAnswers(life.mailbox, {
+      runtime,
+      sender: () => Promise.reject(new Error("Answers are short.")),
     });
-    takeAgentAnswers(life.mailbox, runtime, () => Promise.reject(new Error("Answers are short.")));
     takeChildRuns(life.mailbox, {
       ...{ clock, ids, keyValue, runtime },
       run: async (_tenant, id) => {
@@ -93,8 +98,11 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
             asResult(() => calledRun(world.conversation(id).awake().runtime.state, address)),
         };
       },
-      pinned: async (_to, { workflow }) => world.workflow(workflow),
-      checked: ({ input }) => input,
+      checkPlace: () => undefined,
+      location: () => ({}),
+      workflow: async (_tenant, reference) =>
+        world.workflow(typeof reference === "string" ? reference : reference.id),
+      checkedInput: (_workflow, input) => input,
       bounds: world.bounds,
     });
     Object.assign(life, {

@@ -4,7 +4,6 @@
  */
 
 import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
-import { AMPLE } from "../../../src/agents/coordinator/core/start-room.ts";
 import { isOver } from "../../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
 import { deliverResult } from "../../../src/agents/executor/deliver.ts";
@@ -18,6 +17,7 @@ import type { NewEnvelope } from "../../../src/protocol/envelope.ts";
 import { asDone } from "../../../src/shared/errors.ts";
 import { type Crossings, crossExecutor, crossKeyValue, crossSql, Fault } from "../../support/crossings.ts";
 import { localExecutor } from "../../support/local-executor.ts";
+import { quietRun } from "../../support/no-mail.ts";
 import { MortalClock, WorldClock } from "../clocks.ts";
 
 /** Wake-ups without any time between them, after which the run is busy for nothing. */
@@ -159,30 +159,32 @@ export class RunWorld {
       },
       life,
     );
-    this.#runtime = new RunRuntime({
-      database,
-      keyValue: crossKeyValue(this.#keyValue, life),
-      clock: this.#lifeClock,
-      executor: crossExecutor(this.#executor, life),
-      armWakeup: (milliseconds) =>
-        life.cross("window.open", async () => this.#arm(this.clock.now() + milliseconds)),
-      ids: seededIds(7 + this.lives, this.clock),
-      send: (envelope) =>
-        life.cross("outbox.put", async () => {
-          this.#durable = { ...this.#durable, outbox: [...this.#durable.outbox, envelope] };
-        }),
-      room: () => AMPLE,
-      withdraw: ({ to, type }) =>
-        life.cross("outbox.drop", () => {
-          const { outbox } = this.#durable;
-          this.#durable = {
-            ...this.#durable,
-            outbox: outbox.filter((one) => one.type !== type || one.to.id !== to.id),
-          };
-        }),
-      statusChanged: () => life.cross("status.note", async () => undefined),
-      publish: () => life.cross("publish", () => undefined),
-    });
+    this.#runtime = new RunRuntime(
+      {
+        ...quietRun,
+        database,
+        keyValue: crossKeyValue(this.#keyValue, life),
+        clock: this.#lifeClock,
+        executor: crossExecutor(this.#executor, life),
+        armWakeup: (milliseconds) =>
+          life.cross("window.open", async () => this.#arm(this.clock.now() + milliseconds)),
+        ids: seededIds(7 + this.lives, this.clock),
+        send: (envelope) =>
+          life.cross("outbox.put", async () => {
+            this.#durable = { ...this.#durable, outbox: [...this.#durable.outbox, envelope] };
+          }),
+        withdraw: ({ to, type }) =>
+          life.cross("outbox.drop", () => {
+            const { outbox } = this.#durable;
+            this.#durable = {
+              ...this.#durable,
+              outbox: outbox.filter((one) => one.type !== type || one.to.id !== to.id),
+            };
+          }),
+        listing: { note: () => life.cross("status.note", async () => undefined) },
+      },
+      () => life.cross("publish", () => undefined),
+    );
     return this.#runtime;
   }
 

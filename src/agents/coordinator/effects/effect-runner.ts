@@ -7,14 +7,14 @@
  *           that no agent's call started has none.
  * RUNBATCH-1  The calls of one batch have at most `MAX_BATCH_CALLS` calls, and about `MAX_BATCH_LENGTH` characters of input.
  */
-import type { Clock } from "../../../ports/clock.ts";
-import type { TaskExecutor, ToolErrorCode, ToolInvocation } from "../../../protocol/executor-api.ts";
+import type { ToolErrorCode, ToolInvocation } from "../../../protocol/executor-api.ts";
 import { parseItemId } from "../../../protocol/ids.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
+import type { RuntimeContext } from "../context.ts";
 import { originOf } from "../core/child-run.ts";
 import type { RunEffect, TaskEffect } from "../core/effects.ts";
 import { operationOf } from "../core/operations.ts";
@@ -23,12 +23,8 @@ import type { NodeEnded, RunSignal } from "../core/signals.ts";
 import type { NodeOutcome, RunState } from "../core/state.ts";
 import { nodeTrail } from "../core/trace.ts";
 
-export interface RunEffectPorts {
-  clock: Clock;
-  executor: TaskExecutor;
-  /** Resolves when it is the run's turn. If absent, the run never waits for a turn. */
-  turn?(): Promise<void>;
-  state(): RunState;
+interface EffectContext extends Pick<RuntimeContext, "clock" | "executor" | "turn"> {
+  runtime: { readonly state: RunState };
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
   report(outcomes: readonly RunSignal[]): boolean;
 }
@@ -47,7 +43,7 @@ export class RunEffectRunner {
   /** Tokens can go on. */
   #isBehind = false;
 
-  constructor(private readonly ports: RunEffectPorts) {}
+  constructor(private readonly context: EffectContext) {}
 
   /** Starts the effects that do not run. */
   start(effects: readonly RunEffect[]): void {
@@ -57,7 +53,7 @@ export class RunEffectRunner {
       this.#isBehind = true;
       void this.#running.run(advance.key, () => this.#advance());
     }
-    const { clock } = this.ports;
+    const { clock } = this.context;
     const now = clock.now();
     const byStart = Map.groupBy(
       idle.filter((effect) => effect.kind === "task"),
@@ -76,35 +72,35 @@ export class RunEffectRunner {
   async #advance(): Promise<void> {
     while (this.#isBehind) {
       this.#isBehind = false;
-      await new Promise<void>((resolve) => void this.ports.clock.timer(0, resolve));
-      const turn = this.ports.turn?.();
+      await new Promise<void>((resolve) => void this.context.clock.timer(0, resolve));
+      const turn = this.context.turn();
       if (turn !== undefined) await turn;
       // The commit may leave tokens that can go on, and ask for another one.
-      this.ports.report([{ type: "run.advance" }]);
+      this.context.report([{ type: "run.advance" }]);
     }
   }
 
   #runTasks(effects: readonly TaskEffect[], startAt: number): void {
-    const { clock, executor, state } = this.ports;
+    const { clock, executor, runtime } = this.context;
     const keys = new Map(
-      effects.map(({ token, key }) => [operationOf(state().record, token.id, token.again), key]),
+      effects.map(({ token, key }) => [operationOf(runtime.state.record, token.id, token.again), key]),
     );
     const batch = new CallBatch({
       onEnds: (ends) => this.#commit(ends, keys),
       onProgress: () => undefined,
     });
     for (const effect of effects)
-      void this.#running.run(effect.key, (signal) => batch.follow(callOf(state(), effect), signal));
-    const turn = effects.length < PACED_CALLS ? undefined : this.ports.turn?.();
+      void this.#running.run(effect.key, (signal) => batch.follow(callOf(runtime.state, effect), signal));
+    const turn = effects.length < PACED_CALLS ? undefined : this.context.turn();
     const run = () => batch.run(executor, clock, startAt);
     void (turn === undefined ? run() : turn.then(run));
   }
 
-  /** Commits the ends of tasks, whose effects have these keys by operation. Reports as `RunEffectPorts.report`. */
+  /** Commits the ends of tasks, whose effects have these keys by operation. Reports as `EffectContext.report`. */
   #commit(ends: readonly CallEnd[], keys: ReadonlyMap<string, string>): boolean {
     this.#ended = new Set(ends.flatMap(({ operationId }) => keys.get(operationId) ?? []));
     try {
-      return this.ports.report(ends.flatMap(endedBy));
+      return this.context.report(ends.flatMap(endedBy));
     } finally {
       this.#ended = new Set();
     }

@@ -3,49 +3,30 @@
  *
  * RUNSTREAM-5  At most `MAX_RUN_READERS` readers follow a run at once.
  */
-import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { isOver, type RunState } from "../core/state.ts";
-import type { RunEvents } from "../reads/run-events.ts";
-import { RunStream } from "./run-stream.ts";
+import { isOver } from "../core/state.ts";
+import { type ReadersContext, RunStream } from "./run-stream.ts";
 
 export const MAX_RUN_READERS = 256;
-
-export interface RunReadersPorts {
-  clock: Pick<Clock, "now" | "timer">;
-  events: RunEvents;
-  /** Returns the committed state. */
-  state(): Pick<RunState, "seq" | "status">;
-}
 
 export class RunReaders {
   readonly #readers = new Set<RunStream>();
 
-  constructor(private readonly ports: RunReadersPorts) {}
+  constructor(private readonly context: ReadersContext) {}
 
   /**
    * Returns the entries after `from` as server-sent events; `null` where none will come. Throws `RATE_LIMITED` if the run has
    * `MAX_RUN_READERS` readers.
    */
   stream(principal: Principal, from: number): ReadableStream<Uint8Array> | null {
-    const { clock, events, state } = this.ports;
-    if (isOver(state()) && from >= state().seq) return null;
+    const { events, runtime } = this.context;
+    if (isOver(runtime.state) && from >= runtime.state.seq) return null;
     this.#checkRoom();
-    const stream = new RunStream(
-      {
-        clock,
-        events,
-        newest: () => state().seq,
-        isOver: () => isOver(state()),
-        onEnd: () => {
-          this.#readers.delete(stream);
-          if (this.#readers.size === 0) events.forget();
-        },
-      },
-      principal,
-      from,
-    );
+    const stream = new RunStream(this.context, principal, from, () => {
+      this.#readers.delete(stream);
+      if (this.#readers.size === 0) events.forget();
+    });
     this.#readers.add(stream);
     return stream.open();
   }

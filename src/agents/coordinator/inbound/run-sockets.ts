@@ -14,7 +14,6 @@
  */
 import type { WSMessage } from "agents";
 import { z } from "zod";
-import type { Clock } from "../../../ports/clock.ts";
 import {
   FLOOD_CLOSE,
   NOT_FOUND_CLOSE,
@@ -32,20 +31,15 @@ import type { Client } from "../../base/sockets/client.ts";
 import { type Allowance, spend } from "../../base/sockets/flood.ts";
 import type { Outflows } from "../../base/sockets/outflow.ts";
 import { SocketReaders } from "../../base/sockets/socket-readers.ts";
-import { isOver, type RunState } from "../core/state.ts";
+import type { ActorContext, StoredRun } from "../context.ts";
 import { RunCursor } from "../reads/run-cursor.ts";
 import type { RunEvents } from "../reads/run-events.ts";
 import { MAX_RUN_READERS, tooManyReaders } from "./run-readers.ts";
 import { checkReader } from "./start-run.ts";
 
-export interface RunSocketsPorts {
-  clock: Pick<Clock, "now" | "timer">;
+interface SocketsContext extends Pick<ActorContext, "clock" | "clients"> {
   events: RunEvents;
-  outflows: Outflows;
-  /** Returns the open connections, a new one included. */
-  clients(): Iterable<Client>;
-  /** Returns the committed state. Throws `NOT_FOUND` before the run was started. */
-  state(): RunState;
+  runtime: StoredRun;
   /** Calls `expire` at a time, in milliseconds since the epoch. Resolves when that is durable. */
   expireAt(time: number): Promise<void>;
 }
@@ -66,8 +60,11 @@ export class RunSockets {
   /** There was a connection in this life of the actor. */
   #isUsed = false;
 
-  constructor(private readonly ports: RunSocketsPorts) {
-    const { clock, outflows, clients } = ports;
+  constructor(
+    private readonly context: SocketsContext,
+    outflows: Outflows,
+  ) {
+    const { clock, clients } = context;
     this.#readers = new SocketReaders({
       clock,
       outflows,
@@ -79,8 +76,8 @@ export class RunSockets {
 
   /** Continues with the connections that an earlier life of the actor left. Call it before anything is committed. */
   restore(): void {
-    this.#isUsed = [...this.ports.clients()].length > 0;
-    if (this.#isUsed) this.#readers.restore(this.ports.state().seq);
+    this.#isUsed = [...this.context.clients()].length > 0;
+    if (this.#isUsed) this.#readers.restore(this.context.runtime.state.seq);
   }
 
   /** Begins to send the entries after `from` to a new connection, or closes it: `null` is one that has not come by the Worker. */
@@ -89,21 +86,21 @@ export class RunSockets {
     entrance: { principal: Principal; options: SocketOptions } | null,
   ): Promise<void> {
     if (entrance === null) return client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
-    const { clients, clock, state } = this.ports;
+    const { clients, clock, runtime } = this.context;
     const {
       principal,
       options: { from = 0, acks },
     } = entrance;
     this.#isUsed = true;
     try {
-      checkReader(state().record, principal);
+      checkReader(runtime.state.record, principal);
     } catch (error) {
       return this.#refuse(client, error, NOT_FOUND_CLOSE);
     }
     if ([...clients()].length > MAX_RUN_READERS) return this.#refuse(client, tooManyReaders(), FLOOD_CLOSE);
     if (hasExpired(principal, clock.now())) return this.#refuse(client, expired(), UNAUTHORIZED_CLOSE);
     this.#readers.open(client, principal, this.#cursor(from), acks);
-    if (principal.expiresAt !== undefined) await this.ports.expireAt(principal.expiresAt);
+    if (principal.expiresAt !== undefined) await this.context.expireAt(principal.expiresAt);
   }
 
   /** Passes new entries to the connections. Call it after each commit. */
@@ -115,14 +112,14 @@ export class RunSockets {
   expire(): number | null {
     this.#readers.expire();
     const next = this.#readers.nextExpiry;
-    return next === Number.POSITIVE_INFINITY ? null : Math.max(0, next - this.ports.clock.now());
+    return next === Number.POSITIVE_INFINITY ? null : Math.max(0, next - this.context.clock.now());
   }
 
   /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */
   admit(client: Client, message: WSMessage): boolean {
     // Messages that were sent before the connection was closed may still arrive.
     if (client.readyState !== WebSocket.OPEN) return false;
-    const now = this.ports.clock.now();
+    const now = this.context.clock.now();
     if (client.state !== null && hasExpired(client.state.principal, now)) {
       this.#refuse(client, expired(), UNAUTHORIZED_CLOSE);
       return false;
@@ -143,7 +140,7 @@ export class RunSockets {
     try {
       const frame = parsed(message);
       if (frame.type === "ping") {
-        const time = toIso(this.ports.clock.now());
+        const time = toIso(this.context.clock.now());
         this.#readers.answer(client, { v: PROTOCOL_VERSION, type: "pong", time, data: {} });
       } else if (this.#readers.acknowledge(client, frame.mark)) this.#giveBack(client);
     } catch (error) {
@@ -154,12 +151,11 @@ export class RunSockets {
   /** Forgets a connection that is closed. */
   closed(client: Client): void {
     this.#readers.closed(client);
-    this.ports.events.forget();
+    this.context.events.forget();
   }
 
   #cursor(from: number): RunCursor {
-    const { events, state } = this.ports;
-    return new RunCursor({ events, newest: () => state().seq, isOver: () => isOver(state()) }, from);
+    return new RunCursor(this.context, from);
   }
 
   /** Gives the allowance of one message back: the server has asked for it. */

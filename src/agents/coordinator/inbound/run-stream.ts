@@ -14,17 +14,13 @@ import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ByteSink } from "../../base/streams/byte-sink.ts";
+import { isOver, type RunState } from "../core/state.ts";
 import type { RunEvents } from "../reads/run-events.ts";
 
-export interface RunStreamPorts {
+export interface ReadersContext {
   clock: Pick<Clock, "now" | "timer">;
   events: RunEvents;
-  /** Returns the number of the newest entry. */
-  newest(): number;
-  /** Reports whether no entry can follow the newest one. */
-  isOver(): boolean;
-  /** Called once, when the stream has ended or its client has left. */
-  onEnd(): void;
+  runtime: { readonly state: Pick<RunState, "seq" | "status"> };
 }
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
@@ -47,13 +43,15 @@ export class RunStream {
 
   /** `from` is the number of the last entry that the reader has. */
   constructor(
-    private readonly ports: RunStreamPorts,
+    private readonly context: ReadersContext,
     private readonly principal: Principal,
     from: number,
+    /** Called once, when the stream has ended or its client has left. */
+    private readonly onEnd: () => void,
   ) {
     this.#next = from + 1;
-    this.#takenAt = ports.clock.now();
-    this.#sink = new ByteSink({ clock: ports.clock, leave: () => this.#leave() });
+    this.#takenAt = context.clock.now();
+    this.#sink = new ByteSink({ clock: context.clock, leave: () => this.#leave() });
   }
 
   /** Returns the stream. Call it once. */
@@ -69,7 +67,7 @@ export class RunStream {
   }
 
   pull(): void {
-    this.#takenAt = this.ports.clock.now();
+    this.#takenAt = this.context.clock.now();
     this.advance();
   }
 
@@ -81,8 +79,9 @@ export class RunStream {
   advance(): void {
     this.#sink.attempt(() => {
       if (this.#hasExpired()) return;
-      while (this.#sink.room > 0 && this.#next <= this.ports.newest()) this.#sink.write(this.#chunk());
-      if (this.#next > this.ports.newest() && this.ports.isOver()) this.#sink.end();
+      while (this.#sink.room > 0 && this.#next <= this.context.runtime.state.seq)
+        this.#sink.write(this.#chunk());
+      if (this.#next > this.context.runtime.state.seq && isOver(this.context.runtime.state)) this.#sink.end();
     });
   }
 
@@ -97,8 +96,8 @@ export class RunStream {
   #chunk(): Uint8Array {
     const parts: Uint8Array[] = [];
     let left = CHUNK;
-    while (left > 0 && this.#next <= this.ports.newest()) {
-      const event = this.ports.events.event(this.#next);
+    while (left > 0 && this.#next <= this.context.runtime.state.seq) {
+      const event = this.context.events.event(this.#next);
       const part = event.subarray(this.#offset, this.#offset + left);
       parts.push(part);
       left -= part.length;
@@ -112,7 +111,7 @@ export class RunStream {
 
   /** Looks after the stream now and then: for its expiry, its silence, and a reader that takes nothing. */
   #watch(): void {
-    const { clock } = this.ports;
+    const { clock } = this.context;
     const { expiresAt = Number.POSITIVE_INFINITY } = this.principal;
     const silentIn = this.#sink.writtenAt + SILENCE_MS - clock.now();
     const wait = Math.min(silentIn > 0 ? silentIn : SILENCE_MS, Math.max(0, expiresAt - clock.now()));
@@ -132,12 +131,12 @@ export class RunStream {
     if (this.#stopTimer === undefined) return;
     this.#stopTimer();
     this.#stopTimer = undefined;
-    this.ports.onEnd();
+    this.onEnd();
   }
 
   /** Ends the stream if its principal has expired. */
   #hasExpired(): boolean {
-    if (!hasExpired(this.principal, this.ports.clock.now())) return false;
+    if (!hasExpired(this.principal, this.context.clock.now())) return false;
     // An event of which only a part is sent cannot be followed by another.
     if (this.#offset === 0) this.#sink.write(EXPIRED);
     this.#sink.end();

@@ -5,14 +5,12 @@
  *              journal when it can.
  */
 import type { ReaderCursor, Take } from "../../base/sockets/reader-cursor.ts";
+import { isOver, type RunState } from "../core/state.ts";
 import type { RunEvents } from "./run-events.ts";
 
-export interface RunCursorPorts {
+interface CursorContext {
   events: Pick<RunEvents, "text">;
-  /** Returns the number of the newest entry. */
-  newest(): number;
-  /** Reports whether no entry can follow the newest one. */
-  isOver(): boolean;
+  runtime: { readonly state: Pick<RunState, "seq" | "status"> };
 }
 
 export class RunCursor implements ReaderCursor<never> {
@@ -20,7 +18,7 @@ export class RunCursor implements ReaderCursor<never> {
 
   /** `from` is the number of the last entry that the reader has. */
   constructor(
-    private readonly ports: RunCursorPorts,
+    private readonly context: CursorContext,
     from: number,
   ) {
     this.#seq = from;
@@ -31,11 +29,11 @@ export class RunCursor implements ReaderCursor<never> {
   }
 
   get isBehind(): boolean {
-    return this.#seq < this.ports.newest();
+    return this.#seq < this.context.runtime.state.seq;
   }
 
   get isOver(): boolean {
-    return !this.isBehind && this.ports.isOver();
+    return !this.isBehind && isOver(this.context.runtime.state);
   }
 
   /** Does nothing: an entry is in the journal before a reader hears of it. */
@@ -43,7 +41,7 @@ export class RunCursor implements ReaderCursor<never> {
 
   catchUp(take: Take, room: () => number): void {
     while (this.isBehind && room() > 0) {
-      if (!take({ text: this.ports.events.text(this.#seq + 1) })) return;
+      if (!take({ text: this.context.events.text(this.#seq + 1) })) return;
       this.#seq += 1;
     }
   }

@@ -1,0 +1,93 @@
+/** The context of a run: all that its actor gets from the platform, the application and other actors. `parts.ts` builds it once. */
+import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import type { Directory } from "../../d1/directory.ts";
+import type { Span, SpanExporter } from "../../model/span.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
+import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { WholeResultApi } from "../../protocol/large-result.ts";
+import type { LocationPolicy } from "../../protocol/location-policy.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import type { ChildRun, ChildRunApi } from "../../protocol/run-call.ts";
+import type { RunCallerApi } from "../../protocol/workflow-call.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import type { Projection } from "../base/projections/projection.ts";
+import type { Withdrawal } from "../base/runtime/actor-core.ts";
+import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
+import type { Client } from "../base/sockets/client.ts";
+import type { Room } from "./core/start-room.ts";
+import type { RunState } from "./core/state.ts";
+
+/** The state of a run. */
+export interface StoredRun {
+  readonly exists: boolean;
+  /** Throws `NOT_FOUND` before the run was created. */
+  readonly state: RunState;
+}
+
+/** The context of the runtime, in a Durable Object and in Node. */
+export interface RuntimeContext extends WakeupPorts {
+  ids: Ids;
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  executor: TaskExecutor;
+  /** Resolves when it is the turn of the run among the runs of its isolate. */
+  turn(): Promise<void>;
+  /** As `Mailbox.send`. */
+  send(envelope: NewEnvelope): Promise<void>;
+  /** As `Mailbox.room`. */
+  room(): Room;
+  /** As `Mailbox.withdraw`. */
+  withdraw(withdrawal: Withdrawal): void;
+  /** The run's entry in the directory. */
+  listing: Pick<Projection, "note">;
+  /** The gates that wait for people, in the directory. */
+  approvals: Pick<Projection, "note">;
+}
+
+/** The context of the actor. */
+export interface ActorContext extends RuntimeContext {
+  /** Returns the actor's name. */
+  name(): string;
+  /** Throws `INVALID_INPUT` unless the actor is in the jurisdiction that its id names. */
+  checkPlace(): void;
+  /** Keeps the actor alive for work. */
+  waitUntil(work: Promise<unknown>): void;
+  /** Returns the open WebSockets. */
+  clients(): Iterable<Client>;
+  /** Returns `null` if there is no directory. */
+  directory(): Directory | null;
+  exporter: SpanExporter | undefined;
+  log: ((spans: readonly Span[]) => void) | undefined;
+  /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
+  workflow(tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
+  /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
+  checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
+  /** The bounds of a run that a principal or a tool call starts. */
+  bounds: Pick<ChildRun, "width" | "room">;
+  location(tenant: string): LocationPolicy;
+  run(tenant: string, runId: string): Promise<ChildRunApi>;
+  conversation(tenant: string, id: string): Promise<RunCallerApi>;
+  /** Finds the actor that sent an envelope. */
+  sender(address: ActorAddress): Promise<WholeResultApi>;
+}
+
+/** Everything that an application provides to its runs. */
+export interface CoordinatorClassPorts<Env> extends Pick<ActorContext, "checkedInput" | "location"> {
+  executor(env: Env): TaskExecutor;
+  deadLetters(env: Env): DeadLetterWriter | null;
+  /** Returns `null` if there is no directory. */
+  directory(env: Env): Directory | null;
+  workflow(env: Env, ...given: Parameters<ActorContext["workflow"]>): Promise<PinnedWorkflow>;
+  /** Branches above which a fan-out of a new run is spread; a default when absent. */
+  fanOutWidth?: number;
+  /** Returns `undefined` if spans are not exported. */
+  exporter(env: Env): SpanExporter | undefined;
+  /** Returns `undefined` if spans are not logged. */
+  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
+  /** The limits of the tree of a new run. */
+  tree: { active: number; tokens: number; total: number };
+}

@@ -1,0 +1,77 @@
+/** The starts of a run: by a principal, and by a tool call. */
+
+import type { RunView, StartRun } from "../../protocol/coordinator-api.ts";
+import type { ActorAddress } from "../../protocol/envelope.ts";
+import { stemOf } from "../../protocol/ids.ts";
+import { checkNew } from "../../protocol/location-policy.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import type { CalledRun } from "../../protocol/workflow-call.ts";
+import { trailOf } from "../../shared/call-trail.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
+import type { ActorContext } from "./context.ts";
+import { checkRepeated, parseStart, refuseWaiting, requestHash } from "./inbound/start-run.ts";
+import type { CoordinatorContext } from "./parts.ts";
+import { runView } from "./reads/run-views.ts";
+
+/** Starts the run of a principal. The same request again returns the run. Throws as `parseStart`, `checkRepeated` and `refuseWaiting` do. */
+export async function startRun(
+  context: CoordinatorContext,
+  principal: Principal,
+  given: StartRun,
+): Promise<RunView> {
+  const { runtime, listing, bounds, clock, ids } = context;
+  context.checkPlace();
+  const {
+    id,
+    workflow: reference,
+    input = {},
+    projectId = "default",
+    idempotencyKey: key,
+    path = [],
+    origin,
+    pinned,
+    ...rest
+  } = parseStart(given);
+  const { tenant, subject } = principal;
+  if (context.name() !== `${tenant}:${id}`)
+    throw new DramatisError("INVALID_INPUT", `The actor of this run is "${tenant}:${id}".`);
+  const request = await requestHash(given);
+  const repeated = () => {
+    checkRepeated(runtime.state.record, principal, { request, key });
+    return runView(runtime);
+  };
+  if (runtime.exists) return repeated();
+  checkNew(id, context.location(tenant), "/id");
+  const workflow = pinned ?? (await context.workflow(tenant, reference));
+  refuseWaiting(workflow, path);
+  // Another request may have started the run meanwhile.
+  if (runtime.exists) return repeated();
+  await runtime.start({
+    ...{ id, tenant, projectId, workflow, request },
+    stem: stemOf(ids.ulid()),
+    input: context.checkedInput(workflow, input),
+    startedBy: subject,
+    ...(path.length === 0 ? {} : { path }),
+    ...trailOf(rest),
+    ...defined({ origin }),
+    ...bounds,
+    createdAt: clock.now(),
+  });
+  void listing.publish();
+  return runView(runtime);
+}
+
+/** Returns the workflow of a tool call. Throws if it may not run here, or asks an agent that waits for it (RUNDOOR-3). */
+export async function pinnedWorkflow(
+  context: Pick<ActorContext, "checkPlace" | "location" | "workflow">,
+  { tenant, id }: ActorAddress,
+  { workflow, path }: CalledRun,
+): Promise<PinnedWorkflow> {
+  context.checkPlace();
+  checkNew(id, context.location(tenant), "/id");
+  const pinned = await context.workflow(tenant, workflow);
+  refuseWaiting(pinned, path);
+  return pinned;
+}
