@@ -197,7 +197,7 @@ describe("a request to an AI SDK model", () => {
       );
     refused({ messages }, "media type");
     refused({ tools: [{ ...TOOL, name: "memory.write" }] }, '"memory.write"');
-    refused({ toolChoice: "required" }, "none is offered");
+    refused({ toolChoice: "required" }, "without offered tools");
   });
 });
 

@@ -184,7 +184,7 @@ describe("a request to anthropic", () => {
       () => build({ tools: [{ ...LOOKUP, inputSchema: { anyOf: [] } }] }),
       /"anyOf".*"lookup"/,
     );
-    expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
+    expectUnsupported(() => build({ toolChoice: "required" }), /without offered tools/);
     const other = { name: "other" };
     expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: other }), /"other", which is not offered/);
     for (const thinking of [{ type: "enabled", budget_tokens: 1_024 }, { type: "adaptive" }]) {

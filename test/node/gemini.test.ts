@@ -168,7 +168,7 @@ describe("a request to gemini", () => {
     }
     expect(() => build({ tools: [{ ...LOOKUP, name: "memory.write" }] })).not.toThrow();
     expectUnsupported(() => build({ toolChoice: { name: "lookup" } }), /"lookup", which is not offered/);
-    expectUnsupported(() => build({ toolChoice: "required" }), /none is offered/);
+    expectUnsupported(() => build({ toolChoice: "required" }), /without offered tools/);
     expectUnsupported(() => build({}, { parameters: { tools: "all" } }), /`tools`/);
   });
 

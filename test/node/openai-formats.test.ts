@@ -287,7 +287,7 @@ describe("options", () => {
       [workersAI, WORKERS_AI],
     ] as const) {
       const ask = (given: Partial<ModelContext>) => () => format.buildRequest(profile, context(given));
-      expectUnsupported(ask({ toolChoice: "required" }), "none is offered");
+      expectUnsupported(ask({ toolChoice: "required" }), "without offered tools");
       expectUnsupported(ask({ tools: TOOLS, toolChoice: { name: "other" } }), '"other"');
       expect(ask({ tools: TOOLS, toolChoice: "required" })()).toMatchObject({ tool_choice: "required" });
     }
