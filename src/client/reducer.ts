@@ -224,7 +224,7 @@ function resolveApproval(state: LiveConversation, frame: FrameOf<"approval.resol
   const change = { approval, ...(isApproved ? { state: "running" as const } : {}) };
   const changed = inOperation(state, frame, change);
   if (!isApproved) return changed;
-  return goOn(changed, frame);
+  return endWait(changed, frame);
 }
 
 /** Records that an operation no longer waits for a person. A turn that waited for it continues. */
@@ -236,11 +236,11 @@ function release(state: LiveConversation, frame: FrameOf<"work.released">): Live
       return { ...item, operation };
     }),
   );
-  return goOn(released, frame);
+  return endWait(released, frame);
 }
 
 /** Ends the wait of the turn that has an operation, unless the operation works in the background. */
-function goOn(state: LiveConversation, frame: LiveFrame): LiveConversation {
+function endWait(state: LiveConversation, frame: LiveFrame): LiveConversation {
   return inTurn(state, frame, (turn) => {
     const item = turn.items.find(({ id }) => id === frame.operationId);
     const { phase: _over, ...others } = turn;

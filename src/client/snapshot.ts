@@ -14,7 +14,7 @@ export function fromSnapshot(
   const clientIds = new Set(snapshot.messages.map((message) => message.clientId));
   const { stops = [] } = state;
   const active = new Set(snapshot.turns.flatMap(({ id, status }) => (status === "active" ? [id] : [])));
-  const leftStops = stops.filter((stop) => stop.type !== "turn.cancel" || active.has(stop.turnId));
+  const remainingStops = stops.filter((stop) => stop.type !== "turn.cancel" || active.has(stop.turnId));
   return {
     ...state,
     seq,
@@ -22,7 +22,7 @@ export function fromSnapshot(
     messages,
     turns: [...olderTurns(state, snapshot, history), ...snapshotTurns(snapshot, messages)],
     pending: state.pending.filter(({ clientId }) => !clientIds.has(clientId)),
-    ...(leftStops.length === stops.length ? {} : { stops: leftStops }),
+    ...(remainingStops.length === stops.length ? {} : { stops: remainingStops }),
     error: null,
   };
 }

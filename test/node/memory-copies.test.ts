@@ -150,7 +150,7 @@ describe("MEMCOPY-1 stores that fail", () => {
       world.corpus.ports.database.transaction(() => {
         const subject = { userId: null, conversationId: null, hash: "" };
         changed.push(
-          world.corpus.change(() => world.corpus.insertOne(subject, { content: LONG }, cause, prepared)),
+          world.corpus.change(() => world.corpus.applyWrite(subject, { content: LONG }, cause, prepared)),
         );
         if (isLost) throw new Error("The outer transaction fails.");
       });

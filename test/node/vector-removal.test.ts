@@ -101,7 +101,7 @@ describe("an upsert that takes effect after it was given up", () => {
     await settle(memories);
     expect(store.ids().sort()).toEqual(ids(2, ...Array.from({ length: 151 }, (_, at) => at + 1)));
     expect(memories.index.status().vectors).toEqual({ pending: 0 });
-    expect(memories.index.keepForRemoval()?.spaces.map(({ number }) => number)).toEqual([2]);
+    expect(memories.index.retainForRemoval()?.spaces.map(({ number }) => number)).toEqual([2]);
     expect(memories.database.all("SELECT key FROM memory_index WHERE length(data) < 9")).toEqual([]);
   });
 
@@ -242,7 +242,7 @@ function deletable({ memories, store: index }: ReturnType<typeof world>) {
     store,
     wakeup: { arm: async () => undefined, disarm: () => undefined },
     stores: () => ownedStores({ rows: null, objects: null, vectors: binding }),
-    keepVectors: () => memories.index.keepForRemoval(),
+    retainVectors: () => memories.index.retainForRemoval(),
     forgetMail: () => true,
     conversation: async () => ({ removeAgent: async () => ({ ok: true, value: null }) }),
   } satisfies AgentRemovalPorts;

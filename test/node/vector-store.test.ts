@@ -1,6 +1,10 @@
 /** Agents whose vectors a store such as Vectorize has, too: what it gets, what searches ask, and what goes. */
 import { describe, expect, test } from "vitest";
-import { deleteVectors, keptVectors, vectorNamespace } from "../../src/memory/corpus/index/owned-vectors.ts";
+import {
+  deleteVectors,
+  retainedVectors,
+  vectorNamespace,
+} from "../../src/memory/corpus/index/owned-vectors.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
 import type { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { VectorizeVectorIndex } from "../../src/ports/workers/vectorize-index.ts";
@@ -226,9 +230,9 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
     await settle(deployment, one);
     await settle(deployment, other);
     expect(deployment.double.seen()).toHaveLength(2_510);
-    const published = one.index.keepForRemoval();
+    const published = one.index.retainForRemoval();
     expect(published?.spaces).toEqual([{ number: 1, perRow: expect.any(Number) }]);
-    const rows = keptVectors(one.database, published ?? { spaces: [] });
+    const rows = retainedVectors(one.database, published ?? { spaces: [] });
     const owner = { tenant: "acme", id: "one" };
     let pieces = 0;
     let from: number | undefined = 0;

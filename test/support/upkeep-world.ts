@@ -1,6 +1,6 @@
 /** An agent's memory with its upkeep in this process: a real database and a real executor, and a clock that tests set. */
 
-import { runJoin } from "../../src/agents/agent/run-join.ts";
+import { runConsolidation } from "../../src/agents/agent/run-consolidation.ts";
 import { MemoryUpkeep } from "../../src/agents/agent/upkeep.ts";
 import type { Library } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
@@ -88,7 +88,7 @@ export class UpkeepWorld {
           { provider: "offline", modelId: "offline-1" },
         ),
       run: (hook, call) =>
-        runJoin(
+        runConsolidation(
           {
             ...{ executor, clock: systemClock, agent: AGENT },
             coordinator: () => Promise.reject(new Error("There are no runs.")),

@@ -56,14 +56,14 @@ import {
   createSchema,
   type PersonaPorts,
 } from "./checks.ts";
-import type { JoinCall } from "./join-call.ts";
+import type { ConsolidationCall } from "./consolidation-call.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { AgentRemoval } from "./removal.ts";
-import { type JoinPorts, runJoin } from "./run-join.ts";
+import { type ConsolidationPorts, runConsolidation } from "./run-consolidation.ts";
 import { AgentStore } from "./store.ts";
 
 export interface AgentClassPorts<Env> {
@@ -125,7 +125,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       store: this.#store,
       wakeup: this.#wakeups.named("removal"),
       stores: () => ports.stores(this.env),
-      keepVectors: () => this.keepVectors(),
+      retainVectors: () => this.retainVectors(),
       forgetMail: () => this.mailbox.forget(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
     });
@@ -195,10 +195,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return ports.upkeep(this.env, tenant, persona);
     }
 
-    protected override joinMemories(hook: PinnedHook, call: JoinCall) {
-      const coordinator: JoinPorts["coordinator"] = (address) => durableActor(this.env, address);
+    protected override consolidate(hook: PinnedHook, call: ConsolidationCall) {
+      const coordinator: ConsolidationPorts["coordinator"] = (address) => durableActor(this.env, address);
       const agent = this.#store.identity();
-      return runJoin(
+      return runConsolidation(
         { executor: ports.executor(this.env), clock: systemClock, coordinator, agent },
         hook,
         call,

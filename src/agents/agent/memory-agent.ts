@@ -25,7 +25,7 @@ import type { Delivery } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import type { JoinCall } from "./join-call.ts";
+import type { ConsolidationCall } from "./consolidation-call.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 
@@ -69,7 +69,7 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
       wakeup: wakeups.named("memory"),
       upkeep: {
         upkeep: () => this.memoryUpkeep(),
-        run: (hook, call) => this.joinMemories(hook, call),
+        run: (hook, call) => this.consolidate(hook, call),
         newOperationId,
         wakeup: wakeups.named("upkeep"),
       },
@@ -116,7 +116,7 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   protected abstract memoryUpkeep(): Promise<Upkeep>;
 
   /** Runs a consolidation. Resolves to `undefined` while it runs. */
-  protected abstract joinMemories(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
+  protected abstract consolidate(hook: PinnedHook, call: ConsolidationCall): Promise<Json | undefined>;
 
   /** Reschedules the upkeep in the transaction that changes the persona. Resolves when the wake-up is armed. */
   protected personaChanged(): Promise<void> {
@@ -133,9 +133,9 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
 
   protected abstract memoryPool(): IndexPool;
 
-  /** As `AgentMemory.keepVectors`. */
-  protected keepVectors() {
-    return this.#memory.keepVectors();
+  /** As `AgentMemory.retainVectors`. */
+  protected retainVectors() {
+    return this.#memory.retainVectors();
   }
 
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {

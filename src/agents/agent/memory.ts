@@ -133,8 +133,8 @@ export class AgentMemory {
   }
 
   /** Keeps the numbers of the vectors in the vector store, for a deletion of the agent. Returns their spaces. */
-  keepVectors(): PublishedVectors | undefined {
-    return this.corpus.exists ? this.#index.keepForRemoval() : undefined;
+  retainVectors(): PublishedVectors | undefined {
+    return this.corpus.exists ? this.#index.retainForRemoval() : undefined;
   }
 
   /** Brings the copies up to date. Returns the milliseconds until the next step, if any. Rejects with an error for the log. */

@@ -19,7 +19,7 @@ export interface AgentRemovalPorts
   extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
   store: AgentStore;
   /** Keeps the numbers of the vectors of the agent's memories in the vector store, in the transaction of the deletion. */
-  keepVectors(): ActorTombstone["vectors"];
+  retainVectors(): ActorTombstone["vectors"];
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "removeAgent">>;
 }
 
@@ -68,7 +68,7 @@ export class AgentRemoval {
         id,
         tenant,
         createdAt: Date.parse(createdAt),
-        ...defined({ vectors: this.ports.keepVectors() }),
+        ...defined({ vectors: this.ports.retainVectors() }),
       };
       return { armed: this.#removal.bury(owner) };
     });

@@ -1,5 +1,5 @@
 /** The state of the upkeep of an agent's memory. Times are milliseconds since the epoch. */
-import type { Member } from "../../memory/upkeep/joining.ts";
+import type { Member } from "../../memory/upkeep/consolidation.ts";
 
 export interface Run {
   operationId: string;

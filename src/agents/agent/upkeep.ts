@@ -14,14 +14,14 @@
 import type { Upkeep } from "../../library/registry/upkeep.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
-import { applyJoin, type Member, prepareJoin } from "../../memory/upkeep/joining.ts";
+import { applyConsolidation, type Member, prepareConsolidation } from "../../memory/upkeep/consolidation.ts";
 import {
-  giveUpWhole,
+  eraseSummary,
   type PreparedTexts,
-  partsLeft,
-  rederiveAlone,
-  rederiveWhole,
-} from "../../memory/upkeep/rederiving.ts";
+  rederiveSingle,
+  rederiveSummary,
+  remainingParts,
+} from "../../memory/upkeep/rederivation.ts";
 import { nextExpiry, retain } from "../../memory/upkeep/retention.ts";
 import { type MemoryGroup, UpkeepRows } from "../../memory/upkeep/upkeep-rows.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -31,7 +31,7 @@ import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
 import type { Json } from "../../shared/json.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
-import { type JoinCall, joinInput, operationsOf } from "./join-call.ts";
+import { type ConsolidationCall, consolidationInput, operationsOf } from "./consolidation-call.ts";
 import type { Run, UpkeepState } from "./upkeep-state.ts";
 
 export interface UpkeepPorts {
@@ -39,7 +39,7 @@ export interface UpkeepPorts {
   /** Returns the upkeep of the agent's current persona. Rejects if the persona does not resolve. */
   upkeep(): Promise<Upkeep>;
   /** Returns the result of the task or the workflow, or `undefined` while a run continues. Rejects if it fails. */
-  run(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
+  run(hook: PinnedHook, call: ConsolidationCall): Promise<Json | undefined>;
   newOperationId(): string;
   clock: Pick<Clock, "timer">;
   wakeup: Wakeup;
@@ -95,7 +95,7 @@ export class MemoryUpkeep {
   wake(): number | null {
     if (!this.ports.corpus.exists) return null;
     const isMarked = this.#rows.hasMarked();
-    if (isMarked) void this.#deriveAlone();
+    if (isMarked) void this.#rederiveSingles();
     if (this.#running !== null) return MINUTE_MS;
     if (!isMarked) {
       if (this.#now < this.#idleUntil) return null;
@@ -128,7 +128,7 @@ export class MemoryUpkeep {
 
   async #work(): Promise<void> {
     try {
-      await this.#deriveAlone();
+      await this.#rederiveSingles();
       const upkeep = await this.#persona();
       let next: number | null = 0;
       while (next === 0) next = await this.#step(upkeep);
@@ -153,7 +153,7 @@ export class MemoryUpkeep {
         // A memory without parts waits until its text can be read.
         if (parts.length === 0) continue;
         if (run?.whole !== undefined) this.#end();
-        await this.#giveUpWhole(
+        await this.#eraseSummary(
           whole,
           parts.map(({ n }) => n),
         );
@@ -163,7 +163,7 @@ export class MemoryUpkeep {
   }
 
   /** Rederives the marked memories that need no call. Skips a memory if its text cannot be read. Never rejects. */
-  #deriveAlone(): Promise<void> {
+  #rederiveSingles(): Promise<void> {
     this.#deriving ??= this.#derive().finally(() => {
       this.#deriving = null;
     });
@@ -181,7 +181,7 @@ export class MemoryUpkeep {
           const now = corpus.rows.memories.find(n);
           if (this.#partsOf(n).length > 0) return;
           this.#rows.unmark(n);
-          if (now?.hidden) rederiveAlone(corpus, now, prepared);
+          if (now?.hidden) rederiveSingle(corpus, now, prepared);
         });
       } catch (error) {
         console.error(
@@ -195,7 +195,9 @@ export class MemoryUpkeep {
   /** Returns the remaining parts of a memory. */
   #partsOf(n: number): StoredMemory[] {
     const memory = this.ports.corpus.rows.memories.find(n);
-    return memory === undefined ? [] : partsLeft(this.ports.corpus, memory).filter(({ hidden }) => !hidden);
+    return memory === undefined
+      ? []
+      : remainingParts(this.ports.corpus, memory).filter(({ hidden }) => !hidden);
   }
 
   /** Performs one step. Returns the milliseconds until the next step (0 for at once), or `null`. */
@@ -203,7 +205,7 @@ export class MemoryUpkeep {
     const { corpus } = this.ports;
     const { run } = this.#state;
     if (run?.whole === undefined) {
-      await this.#deriveAlone();
+      await this.#rederiveSingles();
       const whole = this.#rows.marked().find((n) => this.#partsOf(n).length > 0);
       if (whole !== undefined) return this.#rederive(whole);
     }
@@ -285,7 +287,7 @@ export class MemoryUpkeep {
     if (run.attempt > (hook.effect === "once" ? 1 : MAX_ATTEMPTS)) return this.#giveUp(run);
     try {
       const texts = await Promise.all(members.map((memory) => this.ports.corpus.texts.of(memory)));
-      const input = joinInput(members, texts);
+      const input = consolidationInput(members, texts);
       const attempt = hook.workflow === undefined ? run.attempt : 1;
       const result = await withDeadline(
         this.ports.clock,
@@ -308,12 +310,12 @@ export class MemoryUpkeep {
   /** Applies the result of a consolidation and ends it, in one commit. */
   async #apply(run: Run, userId: string | null, operations: readonly Json[]): Promise<0> {
     const { corpus } = this.ports;
-    const prepared = await prepareJoin(corpus, userId, operations);
+    const prepared = await prepareConsolidation(corpus, userId, operations);
     const { whole } = run;
     const texts = await this.#textsOf(this.#found(run));
     await corpus.change(() => {
       this.#end();
-      if (whole === undefined) return applyJoin(corpus, run.members, prepared);
+      if (whole === undefined) return applyConsolidation(corpus, run.members, prepared);
       const memory = corpus.rows.memories.find(whole);
       const isCurrent = this.#found(run).every(({ n, version }) =>
         run.members.some((one) => one[0] === n && one[1] === version),
@@ -321,7 +323,7 @@ export class MemoryUpkeep {
       // A part has changed since. The mark is still set, so the rederivation starts again.
       if (memory !== undefined && (!isCurrent || this.#found(run).length < run.members.length)) return [];
       this.#rows.unmark(whole);
-      if (memory?.hidden) rederiveWhole(corpus, memory, run.members, prepared, texts);
+      if (memory?.hidden) rederiveSummary(corpus, memory, run.members, prepared, texts);
       return [];
     });
     return 0;
@@ -333,7 +335,7 @@ export class MemoryUpkeep {
     const { whole } = run;
     if (whole === undefined) await corpus.change(() => this.#end({ failed: true }));
     else
-      await this.#giveUpWhole(
+      await this.#eraseSummary(
         whole,
         run.members.map(([n]) => n),
         () => this.#end(),
@@ -342,7 +344,7 @@ export class MemoryUpkeep {
   }
 
   /** Erases a summary that cannot be rederived, and removes its mark. */
-  async #giveUpWhole(whole: number, parts: readonly number[], end: () => void = () => undefined) {
+  async #eraseSummary(whole: number, parts: readonly number[], end: () => void = () => undefined) {
     const { corpus } = this.ports;
     const found = () => parts.flatMap((n) => corpus.rows.memories.find(n) ?? []);
     const prepared = await this.#textsOf(found());
@@ -350,7 +352,7 @@ export class MemoryUpkeep {
       end();
       const memory = corpus.rows.memories.find(whole);
       this.#rows.unmark(whole);
-      if (memory?.hidden) giveUpWhole(corpus, memory, found(), prepared);
+      if (memory?.hidden) eraseSummary(corpus, memory, found(), prepared);
     });
   }
 

@@ -1,7 +1,7 @@
 /** SQL statements that read an agent's memory in pages for its export. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryLogEntry } from "../../protocol/memory.ts";
-import { type MemoryStore, type SayingSource, type SourceRow, toSource } from "./memory-store.ts";
+import { type MemoryStore, type SourceRow, type StatedSource, toSource } from "./memory-store.ts";
 
 const NEXT = "SELECT n FROM memories WHERE n > ? AND hidden = 0 ORDER BY n LIMIT 1";
 const SOURCES = `SELECT conversation_id, turn_id, entries, said FROM memory_sources
@@ -13,7 +13,7 @@ const PAGE = 50;
 const MAX_LISTS = 64 * 1024;
 
 export interface Lists {
-  sources: SayingSource[];
+  sources: StatedSource[];
   parts: string[];
   log: MemoryLogEntry[];
 }
@@ -46,7 +46,7 @@ export class BackupRows {
     yield lists;
   }
 
-  *#items(n: number): Generator<SayingSource | string | MemoryLogEntry> {
+  *#items(n: number): Generator<StatedSource | string | MemoryLogEntry> {
     for (let [conversation, turn] = ["", ""]; ; ) {
       const rows = this.database.all<SourceRow>(SOURCES, n, conversation, turn, PAGE);
       for (const row of rows) yield toSource(row);

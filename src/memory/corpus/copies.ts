@@ -78,7 +78,7 @@ export class Copies {
   /** Brings all copies up to date. Rejects if a copy is still pending. A later call continues. */
   async bringUpToDate(): Promise<void> {
     if (!this.corpus.exists) return;
-    this.#noteLeft();
+    this.#noteEarlierMarks();
     const errors: unknown[] = [];
     const attempt = async (step: () => Promise<unknown>) => {
       try {
@@ -199,11 +199,11 @@ export class Copies {
   }
 
   /** Treats marks that an earlier instance left as unanswered requests (MEMCOPY-6). */
-  #noteLeft(): void {
+  #noteEarlierMarks(): void {
     const { pending } = this.corpus.rows;
-    if (pending.hasLeft())
+    if (pending.hasEarlierMarks())
       this.ports.keyValue.put<CopyState>(STATE_KEY, { ...this.#state, failedAt: this.ports.clock.now() });
-    pending.leftIsKnown();
+    pending.clearEarlierMarks();
   }
 
   #failed(error: unknown): void {

@@ -86,7 +86,7 @@ export class CorpusRows {
    * text of a restored memory.
    */
   apply(
-    { memory, log, text, isSaid }: Decided,
+    { memory, log, text, isStated }: Decided,
     before: StoredMemory | undefined,
     prepared: unknown,
     known?: string,
@@ -95,7 +95,7 @@ export class CorpusRows {
     this.memories.put(memory);
     this.counts.changed(before, memory);
     this.memories.addLog(n, log);
-    const said = isSaid ? { said: log.version } : {};
+    const said = isStated ? { said: log.version } : {};
     for (const source of log.sources) this.memories.addSource(n, { ...source, ...said });
     const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
     if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);

@@ -27,14 +27,14 @@ import { ContentHash } from "./content-hash.ts";
 import { MAX_LOG } from "./corpus-limits.ts";
 import type { CorpusPorts } from "./corpus-ports.ts";
 import { CorpusRows } from "./corpus-rows.ts";
-import { archived, type Cause, changed, isOwnWord, staleVersion, written } from "./decide.ts";
+import { archived, type Cause, changed, isDirect, staleVersion, written } from "./decide.ts";
 import { type ErasureMark, eraseWithDerived, outlivesSource } from "./erase.ts";
 import { erasedSource } from "./erased-sources.ts";
 import { indexQuery } from "./index-query.ts";
-import { Pruning } from "./kept-days.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
 import type { IndexResult } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
+import { Pruning } from "./pruning.ts";
 import { Requests } from "./requests.ts";
 import { Rights, type TextSubject, textSubject } from "./rights.ts";
 import {
@@ -100,7 +100,7 @@ export class Corpus {
     const vectors = await this.ports.index.prepare(checked.map(({ content }) => content));
     const cause = this.causeOf(writer);
     const stored = await this.change(
-      () => prepared.map((one) => this.#writeOne(one, writer, cause, vectors)),
+      () => prepared.map((one) => this.#writePrepared(one, writer, cause, vectors)),
       cause,
     );
     return stored.map((memory) => toMemory(id, memory, this.texts.inRows(memory)));
@@ -176,7 +176,7 @@ export class Corpus {
     const stored = await this.change(() => {
       const memory = this.#changeable(writer, id);
       if (ifVersion !== undefined && memory.version !== ifVersion) throw staleVersion(memory, ifVersion);
-      return this.changeOne(memory, change, cause, { hash, vectors });
+      return this.applyChange(memory, change, cause, { hash, vectors });
     }, cause);
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
@@ -185,7 +185,7 @@ export class Corpus {
   async delete(writer: MemoryWriter, id: string): Promise<null> {
     await this.change(() => {
       const memory = this.rights.changeable(writer.reader, this.seen(writer.reader, id, { hidden: true }));
-      this.eraseOne(memory, { isErased: true, hash: memory.hash });
+      this.applyErasure(memory, { isErased: true, hash: memory.hash });
       return null;
     });
     return null;
@@ -194,7 +194,7 @@ export class Corpus {
   /** As `MemoryApi.archiveMemory`. */
   async archive(writer: MemoryWriter, id: string): Promise<Memory> {
     const cause = this.causeOf(writer);
-    const stored = await this.change(() => this.archiveOne(this.#changeable(writer, id), cause), cause);
+    const stored = await this.change(() => this.applyArchive(this.#changeable(writer, id), cause), cause);
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
@@ -274,16 +274,16 @@ export class Corpus {
   }
 
   /** Changes a memory in the current transaction and returns it. */
-  changeOne(
+  applyChange(
     memory: StoredMemory,
     change: Parameters<typeof changed>[1],
     cause: Cause,
     { hash, vectors }: { hash: string; vectors: unknown },
   ): StoredMemory {
     // Rewriting the text of a hidden or archived memory restores it.
-    const isThere = !memory.hidden && memory.state !== "archived";
+    const isVisible = !memory.hidden && memory.state !== "archived";
     const isKnown = change.content !== undefined && this.#hasText(memory, change.content, hash);
-    const decided = changed(memory, change, cause, { hash, isKnown, isSame: isThere && isKnown });
+    const decided = changed(memory, change, cause, { hash, isKnown, isSame: isVisible && isKnown });
     const stored = decided === null ? memory : this.rows.apply(decided, memory, vectors);
     if (isKnown) this.#confirm(stored, cause);
     else if (decided === null)
@@ -292,7 +292,7 @@ export class Corpus {
   }
 
   /** Adds the sources of a text to the memory that already has it, in the current transaction. Returns that memory (SAMETEXT-1). */
-  saidAgain(
+  mergeEqualText(
     reader: MemoryReader,
     text: { hash: string; subject: TextSubject; given: Partial<StoredMemory> },
     cause: Cause,
@@ -302,7 +302,7 @@ export class Corpus {
     return found?.isOwn ? this.#confirm(found.memory, cause) : found?.memory;
   }
 
-  archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
+  applyArchive(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
     if (decided === null) return memory;
     // The text goes to the object store. It stays in the actor until the object is stored.
@@ -313,17 +313,17 @@ export class Corpus {
   }
 
   /** Erases a memory in the current transaction, with all memories that depend only on it. */
-  eraseOne(memory: StoredMemory, mark: ErasureMark): void {
+  applyErasure(memory: StoredMemory, mark: ErasureMark): void {
     eraseWithDerived(this.rows, this.ports.clock.now(), memory, mark);
   }
 
   /** Hides a memory that has lost a source and marks it for rederivation. Erases it if no source or author remains. */
   lostSource(memory: StoredMemory, isErased: boolean): void {
-    if (!outlivesSource(this.rows, memory)) this.eraseOne(memory, { isErased, hash: null });
+    if (!outlivesSource(this.rows, memory)) this.applyErasure(memory, { isErased, hash: null });
   }
 
   /** Adds a memory in the current transaction. */
-  insertOne(
+  applyWrite(
     subject: { userId: string | null; conversationId: string | null; hash: string },
     input: CheckedInput,
     cause: Cause,
@@ -337,7 +337,7 @@ export class Corpus {
   /** Adds the sources of a cause that repeats the text of a memory. */
   #confirm(memory: StoredMemory, cause: Cause): StoredMemory {
     const { memories } = this.rows;
-    const confirmed = { ...memory, own: memory.own || isOwnWord(cause) };
+    const confirmed = { ...memory, own: memory.own || isDirect(cause) };
     if (confirmed.own !== memory.own) memories.put(confirmed);
     const said = cause.isDerived ? {} : { said: memory.version };
     for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...said });
@@ -358,7 +358,12 @@ export class Corpus {
     };
   }
 
-  #writeOne(prepared: PreparedInput, writer: MemoryWriter, cause: Cause, vectors: unknown): StoredMemory {
+  #writePrepared(
+    prepared: PreparedInput,
+    writer: MemoryWriter,
+    cause: Cause,
+    vectors: unknown,
+  ): StoredMemory {
     const { input, userId, conversationId, hash, request } = prepared;
     const first = request === null ? undefined : this.rows.requests.find(request, cause.now);
     if (first !== undefined) return this.#repeated(writer.reader, first);
@@ -371,9 +376,9 @@ export class Corpus {
     const given = defined("principal" in reader ? { ...fields, key } : facts);
     const stored =
       known === undefined
-        ? (this.saidAgain(reader, { hash, subject, given }, cause) ??
-          this.insertOne({ userId, conversationId, hash }, input, cause, vectors))
-        : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
+        ? (this.mergeEqualText(reader, { hash, subject, given }, cause) ??
+          this.applyWrite({ userId, conversationId, hash }, input, cause, vectors))
+        : this.applyChange(known, { ...fields, key, content }, cause, { hash, vectors });
     if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;
   }

@@ -36,7 +36,7 @@ export interface Decided {
   /** The whole new text. Absent if the text stays. */
   text?: string;
   /** The sources of the change state the text. */
-  isSaid?: true;
+  isStated?: true;
 }
 
 export interface NewMemory {
@@ -65,7 +65,7 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
     state: stateAt(validTo, now),
     hidden: false,
     tainted,
-    own: isOwnWord(cause),
+    own: isDirect(cause),
     validFrom: input.validFrom ?? Math.min(input.time ?? now, validTo ?? Number.POSITIVE_INFINITY),
     validTo,
     version: 1,
@@ -73,7 +73,7 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
     updatedAt: now,
   };
   const log: MemoryLogEntry = { version: 1, change: "written", at: toIso(now), by, sources: [...sources] };
-  return { memory, log, text: input.content, ...(!cause.isDerived && { isSaid: true }) };
+  return { memory, log, text: input.content, ...(!cause.isDerived && { isStated: true }) };
 }
 
 /**
@@ -90,10 +90,10 @@ export function changed(
   const { now, by, sources } = cause;
   const content = isSame ? undefined : change.content;
   const isNew = content !== undefined && !isKnown;
-  const own = isKnown ? memory.own || isOwnWord(cause) : isNew ? isOwnWord(cause) : memory.own;
-  const from = change.validFrom ?? toldFrom(change, now);
+  const own = isKnown ? memory.own || isDirect(cause) : isNew ? isDirect(cause) : memory.own;
+  const from = change.validFrom ?? validSince(change, now);
   if (content !== undefined && from !== undefined && from < memory.validFrom)
-    return endedBefore(
+    return withPastText(
       { ...memory, own: isKnown ? own : memory.own },
       content,
       [from, change.validTo ?? memory.validFrom],
@@ -147,7 +147,7 @@ export function changed(
       sources: [...sources],
     },
     ...(content !== undefined && { text: content }),
-    ...(isNew && !cause.isDerived && { isSaid: true as const }),
+    ...(isNew && !cause.isDerived && { isStated: true as const }),
   };
 }
 
@@ -155,7 +155,7 @@ export function changed(
  * Returns the time since when a changed text is true, if it names no start. It is never after the end. `undefined` means the time of the
  * change.
  */
-function toldFrom({ time, validTo }: CheckedChange, now: number): number | undefined {
+function validSince({ time, validTo }: CheckedChange, now: number): number | undefined {
   const end = validTo ?? Number.POSITIVE_INFINITY;
   return time === undefined || time === null ? (end < now ? end : undefined) : Math.min(time, end);
 }
@@ -166,7 +166,7 @@ function backwards(validFrom: number, validTo: number): DramatisError {
 }
 
 /** Logs a text that ended before the current text began (MEMORY-2). */
-function endedBefore(
+function withPastText(
   memory: StoredMemory,
   text: string,
   [from, to]: [from: number, to: number],
@@ -234,11 +234,11 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
 }
 
 /** Authors that are independent of the running agent. */
-const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
+const DIRECT_AUTHORS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
 
 /** Reports whether a text comes from the API or an import, without a source that could be erased. */
-export function isOwnWord({ by, sources }: Pick<Cause, "by" | "sources">): boolean {
-  return sources.length === 0 && OWN_WORDS.has(by.kind);
+export function isDirect({ by, sources }: Pick<Cause, "by" | "sources">): boolean {
+  return sources.length === 0 && DIRECT_AUTHORS.has(by.kind);
 }
 
 /** Reports whether a log entry set the text. */

@@ -19,9 +19,9 @@ export function eraseWithDerived(
 ): void {
   const left = [{ memory, mark }];
   for (let one = left.pop(); one !== undefined; one = left.pop()) {
-    const wholes = rows.memories.wholes(one.memory.n);
+    const summariesOf = rows.memories.summariesOf(one.memory.n);
     rows.erase(one.memory, now, one.mark);
-    for (const n of wholes) {
+    for (const n of summariesOf) {
       const whole = rows.memories.find(n);
       if (whole === undefined || outlivesSource(rows, whole)) continue;
       left.push({ memory: whole, mark: { isErased: mark.isErased, hash: null } });

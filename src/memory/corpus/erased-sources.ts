@@ -55,7 +55,7 @@ export class ErasedMarks {
     const known = this.#of(conversationId, turnId);
     if (known.has(WHOLE)) return true;
     const erased = known.get(turnId);
-    return erased !== undefined && isTouched(entries ?? null, erased);
+    return erased !== undefined && overlaps(entries ?? null, erased);
   }
 
   *all(): Generator<ErasedMark> {
@@ -83,7 +83,7 @@ export class ErasedMarks {
 }
 
 /** Reports whether a source uses erased entries of its turn. `null` means the whole turn. */
-export function isTouched(entries: readonly number[] | null, erased: readonly number[] | null): boolean {
+export function overlaps(entries: readonly number[] | null, erased: readonly number[] | null): boolean {
   return entries === null || erased === null || entries.some((entry) => erased.includes(entry));
 }
 

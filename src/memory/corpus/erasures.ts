@@ -11,7 +11,7 @@
  */
 import type { ErasedSources } from "../../protocol/memory.ts";
 import type { Corpus } from "./corpus.ts";
-import { isTouched } from "./erased-sources.ts";
+import { overlaps } from "./erased-sources.ts";
 
 /** Memories per commit. */
 const BATCH = 100;
@@ -24,10 +24,10 @@ export function eraseSources(corpus: Corpus, erased: ErasedSources): Promise<voi
   const { conversationId, turns } = erased;
   if (turns === undefined) memories.condemnAll(conversationId);
   else {
-    const gone = Map.groupBy(turns, ({ turnId }) => turnId);
-    const sources = memories.sourcesOf(conversationId, [...gone.keys()]);
+    const erasedByTurn = Map.groupBy(turns, ({ turnId }) => turnId);
+    const sources = memories.sourcesOf(conversationId, [...erasedByTurn.keys()]);
     const touched = sources.filter(({ turnId, entries }) =>
-      gone.get(turnId)?.some((one) => isTouched(entries, one.entries ?? null)),
+      erasedByTurn.get(turnId)?.some((one) => overlaps(entries, one.entries ?? null)),
     );
     memories.condemn(touched.map(({ n }) => n));
   }

@@ -143,13 +143,13 @@ export class Extractions {
       case "update": {
         if (hash !== "" && corpus.rows.tombstones.hasHash(hash)) throw erasedText();
         const { op: _, memoryId: __, ...change } = operation;
-        const after = corpus.changeOne(memory, change, cause, { hash, vectors });
+        const after = corpus.applyChange(memory, change, cause, { hash, vectors });
         return this.#applied(memory, after, offered);
       }
       case "archive":
-        return this.#applied(memory, corpus.archiveOne(memory, cause), offered);
+        return this.#applied(memory, corpus.applyArchive(memory, cause), offered);
       case "delete":
-        corpus.eraseOne(memory, { isErased: false, hash: null });
+        corpus.applyErasure(memory, { isErased: false, hash: null });
         offered.delete(memory.id);
         return { status: "applied", memoryId: memory.id, version: memory.version + 1 };
     }
@@ -167,18 +167,18 @@ export class Extractions {
     const cause = { ...given, isDerived: parts.length > 0 };
     const { userId = null, conversationId = null } = body.subject;
     const subject = textSubject(reader, { userId, conversationId });
-    const equal = corpus.saidAgain(reader, { hash, subject, given: {} }, cause);
+    const equal = corpus.mergeEqualText(reader, { hash, subject, given: {} }, cause);
     if (equal !== undefined) return { status: "unchanged", memoryId: equal.id };
     const time = input.time ?? body.time;
     const { key, ...fields } = input;
     const known = key === undefined ? undefined : corpus.rights.withKey(reader, key, subject);
     if (known !== undefined) {
       if (parts.some(({ n }) => n > known.n)) throw newerPart();
-      const after = corpus.changeOne(known, { ...fields, key, time }, cause, { hash, vectors });
+      const after = corpus.applyChange(known, { ...fields, key, time }, cause, { hash, vectors });
       for (const part of parts) this.#derive(after, part);
       return this.#applied(known, after, offered);
     }
-    const stored = corpus.insertOne({ userId, conversationId, hash }, { ...input, time }, cause, vectors);
+    const stored = corpus.applyWrite({ userId, conversationId, hash }, { ...input, time }, cause, vectors);
     for (const part of parts) this.#derive(stored, part);
     return { status: "applied", memoryId: stored.id, version: stored.version };
   }

@@ -110,7 +110,7 @@ export type SourceRow = {
 };
 
 /** A source, with the memory version at which it stated the text. */
-export interface SayingSource extends MemorySource {
+export interface StatedSource extends MemorySource {
   said?: number;
 }
 
@@ -262,7 +262,7 @@ export class MemoryStore {
   }
 
   /** Adds a source. If the turn is a source already, merges the entries and keeps the latest `said`. */
-  addSource(n: number, { conversationId, turnId, entries, said }: SayingSource): void {
+  addSource(n: number, { conversationId, turnId, entries, said }: StatedSource): void {
     const [row] = this.database.all<Pick<SourceRow, "entries" | "said">>(SOURCE, conversationId, turnId, n);
     const isWhole = entries === undefined || row?.entries === null;
     const all = isWhole
@@ -274,10 +274,10 @@ export class MemoryStore {
   }
 
   sources(n: number): MemorySource[] {
-    return this.sayingSources(n).map(({ said: _, ...source }) => source);
+    return this.statedSources(n).map(({ said: _, ...source }) => source);
   }
 
-  sayingSources(n: number): SayingSource[] {
+  statedSources(n: number): StatedSource[] {
     return this.database.all<SourceRow>(SOURCES, n).map(toSource);
   }
 
@@ -318,7 +318,7 @@ export class MemoryStore {
   }
 
   /** Returns the numbers of the memories that have `n` as a part. */
-  wholes(n: number): number[] {
+  summariesOf(n: number): number[] {
     return this.database.all<{ n: number }>(WHOLES, n).map((row) => row.n);
   }
 
@@ -335,7 +335,7 @@ export class MemoryStore {
   }
 }
 
-export function toSource({ conversation_id, turn_id, entries, said }: SourceRow): SayingSource {
+export function toSource({ conversation_id, turn_id, entries, said }: SourceRow): StatedSource {
   return {
     conversationId: conversation_id,
     turnId: turn_id,

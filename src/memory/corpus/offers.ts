@@ -1,9 +1,9 @@
 /** The memories offered to extractions, and the outcomes of their operations. Kept for a week (MEMPRUNE-1). */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryOutcome } from "../../protocol/memory.ts";
-import { dayOf, KEPT_DAYS } from "./kept-days.ts";
+import { dayOf, RETAINED_DAYS } from "./pruning.ts";
 
-const GET = `SELECT body FROM memory_offers WHERE operation_id = ? AND day IN (${KEPT_DAYS}) ORDER BY day DESC`;
+const GET = `SELECT body FROM memory_offers WHERE operation_id = ? AND day IN (${RETAINED_DAYS}) ORDER BY day DESC`;
 const PUT = "INSERT OR REPLACE INTO memory_offers (day, operation_id, body) VALUES (?, ?, ?)";
 
 export interface Offer {

@@ -26,7 +26,7 @@ export interface PendingMemory {
 }
 
 export class Pending {
-  #hasLeft: boolean | undefined;
+  #hasEarlierMarks: boolean | undefined;
 
   constructor(private readonly database: SqlDatabase) {}
 
@@ -34,14 +34,14 @@ export class Pending {
    * Reports whether an earlier instance of the actor left marks, because its requests may still take effect. Marks with `isDeleted` do not
    * count. Must run before this instance adds a mark.
    */
-  hasLeft(): boolean {
-    this.#hasLeft ??= this.database.all(HAS_UNSETTLED).length > 0;
-    return this.#hasLeft;
+  hasEarlierMarks(): boolean {
+    this.#hasEarlierMarks ??= this.database.all(HAS_UNSETTLED).length > 0;
+    return this.#hasEarlierMarks;
   }
 
   /** Marks a memory, with objects to delete after the copies are up to date. */
   note(n: number, objects: readonly string[] = []): void {
-    this.hasLeft();
+    this.hasEarlierMarks();
     const [row] = this.database.all<PendingRow>(GET, n);
     const before = row === undefined ? [] : objectsOf(row.gone);
     const all = [...new Set([...before, ...objects])];
@@ -67,8 +67,8 @@ export class Pending {
   }
 
   /** Notes that the marks of an earlier instance were considered. */
-  leftIsKnown(): void {
-    this.#hasLeft = false;
+  clearEarlierMarks(): void {
+    this.#hasEarlierMarks = false;
   }
 
   /** Marks a memory for rederivation. */

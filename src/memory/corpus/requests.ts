@@ -10,9 +10,9 @@ import type { MemoryWriter } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson } from "../../shared/json.ts";
 import type { ContentHash } from "./content-hash.ts";
-import { dayOf, KEPT_DAYS } from "./kept-days.ts";
+import { dayOf, RETAINED_DAYS } from "./pruning.ts";
 
-const GET = `SELECT hash, id FROM memory_requests WHERE key = ? AND day IN (${KEPT_DAYS}) ORDER BY day DESC`;
+const GET = `SELECT hash, id FROM memory_requests WHERE key = ? AND day IN (${RETAINED_DAYS}) ORDER BY day DESC`;
 const PUT = "INSERT OR REPLACE INTO memory_requests (day, key, hash, id) VALUES (?, ?, ?, ?)";
 
 const FORGET = "UPDATE memory_requests SET hash = '' WHERE id = ?";

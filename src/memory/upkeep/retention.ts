@@ -28,7 +28,7 @@ export async function retain(corpus: Corpus, rows: UpkeepRows, retention: Retent
         const memory = corpus.rows.memories.find(n);
         if (memory === undefined) continue;
         if (isDeleted) corpus.rows.erase(memory, now, { isErased: false, hash: null });
-        else corpus.archiveOne(memory, cause);
+        else corpus.applyArchive(memory, cause);
       }
     });
     return true;

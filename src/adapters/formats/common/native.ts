@@ -18,8 +18,8 @@ export function nativeDeltas(parts: NativePart[], ignored: readonly string[] = [
   const firstCall = parts.findIndex(({ type }) => type === "tool-call");
   const isNeeded = parts.some((part, index) => {
     if (part.type === "block") return true;
-    const beside = Object.entries(part.extra ?? {});
-    if (beside.some(([key, value]) => value !== null && !ignored.includes(key))) return true;
+    const extra = Object.entries(part.extra ?? {});
+    if (extra.some(([key, value]) => value !== null && !ignored.includes(key))) return true;
     return part.type === "text" && firstCall >= 0 && index > firstCall;
   });
   return isNeeded ? [{ type: "native", parts }] : [];

@@ -5,9 +5,9 @@
  *           for 90 days after its deletion.
  */
 import {
-  dropKeptVectors,
-  keptVectors,
+  dropRetainedVectors,
   type PublishedVectors,
+  retainedVectors,
 } from "../../../memory/corpus/index/owned-vectors.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -119,7 +119,7 @@ export class ActorRemoval {
     const left = tombstone.left.filter((step) => step !== name);
     this.ports.bury({ ...tombstone, left });
     // A store that is not bound for a while still needs them.
-    if (!left.includes("late") && !left.includes(VECTORS)) dropKeptVectors(this.ports.database);
+    if (!left.includes("late") && !left.includes(VECTORS)) dropRetainedVectors(this.ports.database);
   }
 
   #steps(): RemovalStep[] {
@@ -149,7 +149,7 @@ export class ActorRemoval {
     const before = tombstone();
     if (before === undefined) return undefined;
     const { tenant, id, createdAt } = before;
-    const vectors = before.vectors && keptVectors(database, before.vectors);
+    const vectors = before.vectors && retainedVectors(database, before.vectors);
     const owner = { kind, tenant, id, createdAt, ...defined({ vectors }) };
     const next = await empty(owner, before.places?.[name]);
     const now = tombstone();

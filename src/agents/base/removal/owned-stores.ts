@@ -4,7 +4,7 @@
  * REMOVE-4  Every table of D1 and every prefix of objects is in this registry, or is named in it as one that holds nothing of either.
  */
 import type { D1OwnedRows } from "../../../d1/owned-rows.ts";
-import { deleteVectors, type KeptVectorRows } from "../../../memory/corpus/index/owned-vectors.ts";
+import { deleteVectors, type RetainedVectorRows } from "../../../memory/corpus/index/owned-vectors.ts";
 import type { ObjectStore } from "../../../ports/object-store.ts";
 import type { VectorIndex } from "../../../ports/vector-index.ts";
 
@@ -16,7 +16,7 @@ export interface RemovedOwner {
   /** Milliseconds since the epoch: a part of the keys of its rows. */
   createdAt: number;
   /** The vectors that the store of vectors may have of an agent. */
-  vectors?: KeptVectorRows;
+  vectors?: RetainedVectorRows;
 }
 
 /** A store that holds data of conversations or agents. */

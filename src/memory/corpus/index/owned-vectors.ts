@@ -17,13 +17,13 @@ export interface PublishedVectors {
   spaces: SentSpace[];
 }
 
-export interface KeptVectors {
+export interface RetainedVectors {
   key: number;
   ids: string[];
 }
 
 /** Returns the next rows after a key, ascending. Fewer than `limit` rows mean the end. */
-export type KeptVectorRows = (after: number, limit: number) => KeptVectors[];
+export type RetainedVectorRows = (after: number, limit: number) => RetainedVectors[];
 
 /** Deletions per step. */
 const REQUESTS = 20;
@@ -43,7 +43,7 @@ export function vectorNamespace({ tenant, id }: { tenant: string; id: string }):
  * Keeps the numbers of the vectors that a store may have, even after the index is dropped. `vectorKeys` is the range of rows with vectors
  * if searches still use the space.
  */
-export function keepVectors(
+export function retainVectors(
   database: SqlDatabase,
   { number }: SentSpace,
   vectorKeys?: readonly [from: number, to: number],
@@ -54,8 +54,8 @@ export function keepVectors(
   if (vectorKeys !== undefined) database.run(KEEP, left - vectorKeys[0], ...vectorKeys);
 }
 
-/** Returns a reader of the numbers from `keepVectors`. */
-export function keptVectors(database: SqlDatabase, { spaces }: PublishedVectors): KeptVectorRows {
+/** Returns a reader of the numbers from `retainVectors`. */
+export function retainedVectors(database: SqlDatabase, { spaces }: PublishedVectors): RetainedVectorRows {
   const perRow = new Map(spaces.map((space) => [space.number, space.perRow]));
   return (after, limit) => {
     // The actor may have crashed after the table was dropped.
@@ -68,8 +68,8 @@ export function keptVectors(database: SqlDatabase, { spaces }: PublishedVectors)
   };
 }
 
-/** Drops the table of `keepVectors`, if it exists. */
-export function dropKeptVectors(database: SqlDatabase): void {
+/** Drops the table of `retainVectors`, if it exists. */
+export function dropRetainedVectors(database: SqlDatabase): void {
   database.run(DROP);
 }
 
@@ -80,7 +80,7 @@ export function dropKeptVectors(database: SqlDatabase): void {
 export async function deleteVectors(
   index: VectorIndex,
   owner: { tenant: string; id: string },
-  rows: KeptVectorRows,
+  rows: RetainedVectorRows,
   from = 0,
 ): Promise<number | undefined> {
   const namespace = await vectorNamespace(owner);

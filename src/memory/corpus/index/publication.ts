@@ -17,7 +17,7 @@ import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import { MAX_IDS_ONLY, type StoredVector, type VectorIndex } from "../../../ports/vector-index.ts";
 import { SENT, SETTLED, UNSENT, type VectorBlock } from "./blocks.ts";
 import { Forgetting } from "./forgetting.ts";
-import { keepVectors, type PublishedVectors } from "./owned-vectors.ts";
+import { type PublishedVectors, retainVectors } from "./owned-vectors.ts";
 import { type PublicationRow, PublicationRows } from "./publication-rows.ts";
 import { GONE, LEFT, SENDS, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, publishing, type Space, type SpacesState, withdrawing } from "./spaces.ts";
@@ -162,13 +162,13 @@ export class Publication {
    * Keeps the numbers of the vectors in the store for the deletion of the agent, in its transaction. Returns their spaces, or `undefined`
    * if the store never received a space.
    */
-  keepForRemoval(): PublishedVectors | undefined {
+  retainForRemoval(): PublishedVectors | undefined {
     const { database, state } = this.ports;
     const { spaces: used } = state();
     const spaces = this.#forgetting.spaces();
     for (const space of spaces) {
       const one = used.find(({ number }) => number === space.number);
-      keepVectors(database, space, one && new SpaceRows(database, one).vectorKeys);
+      retainVectors(database, space, one && new SpaceRows(database, one).vectorKeys);
     }
     return spaces.length === 0 ? undefined : { spaces };
   }

@@ -35,12 +35,14 @@ export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visibl
 
 /** Returns the speakers of the visible places, by the words of their names. The query does not recognise other speakers. */
 export function visibleSpeakers(columns: MemoryColumns, visible: Uint8Array): KnownSpeakers {
-  const heard = new Set<number>();
+  const visibleNumbers = new Set<number>();
   for (let place = 0; place < columns.size; place++)
-    if (visible[place] === 1) heard.add(columns.speaker[place] ?? NO_NAME);
+    if (visible[place] === 1) visibleNumbers.add(columns.speaker[place] ?? NO_NAME);
   return {
     withWord: (word) => {
-      const numbers = [...(columns.speakers.withWord(word) ?? [])].filter((number) => heard.has(number));
+      const numbers = [...(columns.speakers.withWord(word) ?? [])].filter((number) =>
+        visibleNumbers.has(number),
+      );
       return numbers.length === 0 ? undefined : new Set(numbers);
     },
   };

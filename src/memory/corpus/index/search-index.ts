@@ -179,8 +179,8 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return { ...this.#jobs.status(), ...defined({ vectors: this.#publication.status() }) };
   }
 
-  keepForRemoval() {
-    return this.#publication.keepForRemoval();
+  retainForRemoval() {
+    return this.#publication.retainForRemoval();
   }
 
   unload(): void {

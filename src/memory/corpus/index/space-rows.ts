@@ -238,11 +238,11 @@ export class SpaceEdit {
   putVector(n: number, hash: number, vector: QuantizedVector): void {
     const block = this.#vectorBlock(n);
     const place = n - block.first;
-    const hadOne = (block.vectors.scales[place] ?? 0) > 0;
+    const hadVector = (block.vectors.scales[place] ?? 0) > 0;
     block.vectors = block.vectors.withPlaces(place + 1);
     block.vectors.put(place, hash, vector);
     if (vector.scale > 0) this.put.add(n);
-    else if (hadOne) this.gone.add(n);
+    else if (hadVector) this.gone.add(n);
     this.#changed.add(block);
   }
 

@@ -18,9 +18,9 @@ import type { Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { CallBatch } from "../base/calls/call-batch.ts";
-import type { JoinCall } from "./join-call.ts";
+import type { ConsolidationCall } from "./consolidation-call.ts";
 
-export interface JoinPorts {
+export interface ConsolidationPorts {
   executor: TaskExecutor;
   clock: Clock;
   coordinator(address: ActorAddress): Promise<CoordinatorApi>;
@@ -33,14 +33,18 @@ const ASK_MS = 20_000;
 const NODE = "consolidation";
 
 /** Returns the result, or `undefined` while a workflow runs. Throws `ToolError` if it fails, and the error of a failed start. */
-export function runJoin(ports: JoinPorts, hook: PinnedHook, call: JoinCall): Promise<Json | undefined> {
+export function runConsolidation(
+  ports: ConsolidationPorts,
+  hook: PinnedHook,
+  call: ConsolidationCall,
+): Promise<Json | undefined> {
   return hook.workflow === undefined ? runTask(ports, hook, call) : runWorkflow(ports, hook.workflow, call);
 }
 
 async function runTask(
-  { executor, clock, agent }: JoinPorts,
+  { executor, clock, agent }: ConsolidationPorts,
   { library, id, effect, timeoutMs, task }: PinnedHook,
-  { operationId, attempt, input }: JoinCall,
+  { operationId, attempt, input }: ConsolidationCall,
 ): Promise<Json> {
   let ended: AttemptEnd | undefined;
   const batch = new CallBatch({
@@ -72,9 +76,9 @@ async function runTask(
 }
 
 async function runWorkflow(
-  { coordinator, agent: { id: agentId, tenant, projectIds } }: JoinPorts,
+  { coordinator, agent: { id: agentId, tenant, projectIds } }: ConsolidationPorts,
   pinned: NonNullable<PinnedHook["workflow"]>,
-  { operationId, attempt, input }: JoinCall,
+  { operationId, attempt, input }: ConsolidationCall,
 ): Promise<Json | undefined> {
   const id = calledRunId(operationId, attempt, jurisdictionOf(agentId));
   // A run of the platform has no person as its principal, and so no role.

@@ -12,12 +12,12 @@ import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
 import { originOfText } from "../corpus/decide.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
-import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
+import { causeOf, linkPart, type Member, member, type PreparedConsolidation } from "./consolidation.ts";
 
 /** Returns the remaining parts of a summary that needs a new consolidation. Empty for a memory that is restored as it is (REDERIVE-1). */
-export function partsLeft(corpus: Corpus, whole: StoredMemory): StoredMemory[] {
-  if (isSupported(corpus, whole)) return [];
-  return corpus.rows.memories.parts(whole.n).flatMap((id) => corpus.findById(id) ?? []);
+export function remainingParts(corpus: Corpus, summary: StoredMemory): StoredMemory[] {
+  if (isSupported(corpus, summary)) return [];
+  return corpus.rows.memories.parts(summary.n).flatMap((id) => corpus.findById(id) ?? []);
 }
 
 /** The whole texts of memories that may be restored, by hash, and their index data. */
@@ -27,22 +27,22 @@ export interface PreparedTexts {
 }
 
 /** Restores or erases a memory that has no remaining parts, in the current transaction (REDERIVE-1). */
-export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
+export function rederiveSingle(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
   const sources = memories.sources(memory.n);
   if (!isSupported(corpus, memory)) {
-    corpus.eraseOne(memory, { isErased: true, hash: null });
+    corpus.applyErasure(memory, { isErased: true, hash: null });
     return;
   }
   forgetPast(corpus, memory.n, sources);
-  comeBack(corpus, { ...memory, hidden: false }, prepared);
+  restoreToSearch(corpus, { ...memory, hidden: false }, prepared);
 }
 
 /** Reports whether the text was written without a source, or a remaining source states the current text. */
 function isSupported({ rows: { memories } }: Corpus, { n, own }: StoredMemory): boolean {
   if (own) return true;
   const since = originOfText(memories.log(n))?.version ?? 1;
-  return memories.sayingSources(n).some(({ said = 0 }) => said >= since);
+  return memories.statedSources(n).some(({ said = 0 }) => said >= since);
 }
 
 function isSame(one: MemorySource, other: MemorySource): boolean {
@@ -59,7 +59,7 @@ function forgetPast(corpus: Corpus, n: number, left: readonly MemorySource[]): v
 }
 
 /** Stores a memory as a new version that searches find again. */
-function comeBack(corpus: Corpus, memory: StoredMemory, { texts, vectors }: PreparedTexts): void {
+function restoreToSearch(corpus: Corpus, memory: StoredMemory, { texts, vectors }: PreparedTexts): void {
   const { now, by } = causeOf(corpus);
   const before = corpus.rows.memories.find(memory.n);
   const next = { ...memory, version: memory.version + 1, updatedAt: now };
@@ -71,11 +71,11 @@ function comeBack(corpus: Corpus, memory: StoredMemory, { texts, vectors }: Prep
  * Replaces the text of a summary with a new consolidation of its remaining parts, in the current transaction (REDERIVE-2). Throws
  * `CONFLICT` or `NOT_FOUND` if a part has changed since.
  */
-export function rederiveWhole(
+export function rederiveSummary(
   corpus: Corpus,
-  whole: StoredMemory,
+  summary: StoredMemory,
   members: readonly Member[],
-  { operations, vectors }: PreparedJoin,
+  { operations, vectors }: PreparedConsolidation,
   preparedParts: PreparedTexts,
 ): void {
   const { memories, tombstones } = corpus.rows;
@@ -84,28 +84,29 @@ export function rederiveWhole(
   const written = operations.find(({ operation }) => operation?.op === "write");
   const { operation, hash = "" } = written ?? {};
   if (operation?.op !== "write" || tombstones.hasHash(hash)) {
-    giveUpWhole(corpus, whole, parts, preparedParts);
+    eraseSummary(corpus, summary, parts, preparedParts);
     return;
   }
-  for (const { conversationId, turnId } of memories.sources(whole.n))
-    memories.removeSource(conversationId, turnId, whole.n);
+  for (const { conversationId, turnId } of memories.sources(summary.n))
+    memories.removeSource(conversationId, turnId, summary.n);
   const tainted = parts.some((part) => part.tainted);
   const { content, significance } = operation;
   const cause = { ...causeOf(corpus), tainted };
-  corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
-  // `changeOne` logged the previous text. It may repeat erased facts.
-  forgetPast(corpus, whole.n, []);
-  for (const part of parts) joinPart(corpus, whole, part);
+  corpus.applyChange(summary, { content, significance }, cause, { hash, vectors });
+  // `applyChange` logged the previous text. It may repeat erased facts.
+  forgetPast(corpus, summary.n, []);
+  for (const part of parts) linkPart(corpus, summary, part);
 }
 
 /** Erases a summary and restores its parts. */
-export function giveUpWhole(
+export function eraseSummary(
   corpus: Corpus,
-  whole: StoredMemory,
+  summary: StoredMemory,
   parts: readonly StoredMemory[],
   prepared: PreparedTexts,
 ): void {
-  corpus.eraseOne(whole, { isErased: true, hash: null });
+  corpus.applyErasure(summary, { isErased: true, hash: null });
   for (const part of parts)
-    if (part.state === "archived" && !part.hidden) comeBack(corpus, { ...part, state: "current" }, prepared);
+    if (part.state === "archived" && !part.hidden)
+      restoreToSearch(corpus, { ...part, state: "current" }, prepared);
 }

@@ -25,7 +25,7 @@ export function dayOf(time: number): number {
 }
 
 /** The days that count, for a statement with today as its second value. */
-export const KEPT_DAYS = Array.from({ length: KEPT + 1 }, (_, ago) => `?2 - ${ago}`).join(", ");
+export const RETAINED_DAYS = Array.from({ length: KEPT + 1 }, (_, ago) => `?2 - ${ago}`).join(", ");
 
 export class Pruning {
   #nextAt = 0;

@@ -20,17 +20,17 @@ const MAX_OPERATIONS = 100;
 /** The number and the version of a memory that a consolidation received. */
 export type Member = readonly [n: number, version: number];
 
-export interface PreparedJoin {
+export interface PreparedConsolidation {
   operations: { operation: CheckedOperation | null; hash: string }[];
   vectors: unknown;
 }
 
-/** Reads the input of `applyJoin` before its transaction. Drops operations beyond the limit. */
-export async function prepareJoin(
+/** Reads the input of `applyConsolidation` before its transaction. Drops operations beyond the limit. */
+export async function prepareConsolidation(
   corpus: Corpus,
   userId: string | null,
   given: readonly unknown[],
-): Promise<PreparedJoin> {
+): Promise<PreparedConsolidation> {
   const checked = given.slice(0, MAX_OPERATIONS).map(checkOperation);
   const texts = checked.flatMap((operation) => contentOf(operation) ?? []);
   const operations = checked.map(async (operation) => {
@@ -45,16 +45,16 @@ function contentOf(operation: CheckedOperation | null): string | undefined {
 }
 
 /** Applies operations in the current transaction. If an operation is refused, the others still apply. */
-export function applyJoin(
+export function applyConsolidation(
   corpus: Corpus,
   members: readonly Member[],
-  prepared: PreparedJoin,
+  prepared: PreparedConsolidation,
 ): MemoryOutcome[] {
   const given = new Map(members);
   return prepared.operations.map(({ operation, hash }): MemoryOutcome => {
     try {
       return corpus.rows.attempt(() =>
-        applyOne(corpus, given, { operation, hash, vectors: prepared.vectors }),
+        applyOperation(corpus, given, { operation, hash, vectors: prepared.vectors }),
       );
     } catch (error) {
       if (!(error instanceof DramatisError)) throw error;
@@ -63,18 +63,22 @@ export function applyJoin(
   });
 }
 
-interface One {
+interface PreparedOperation {
   operation: CheckedOperation | null;
   hash: string;
   vectors: unknown;
 }
 
-function applyOne(corpus: Corpus, given: Map<number, number>, one: One): MemoryOutcome {
-  const { operation } = one;
+function applyOperation(
+  corpus: Corpus,
+  given: Map<number, number>,
+  prepared: PreparedOperation,
+): MemoryOutcome {
+  const { operation } = prepared;
   if (operation === null) throw new DramatisError("INVALID_INPUT", "The operation is not valid.");
   checkSizes("content" in operation ? operation : {});
   const cause = causeOf(corpus);
-  if (operation.op === "write") return writeOne(corpus, given, operation, one);
+  if (operation.op === "write") return writeSummary(corpus, given, operation, prepared);
   if (!("memoryId" in operation))
     throw new DramatisError(
       "INVALID_INPUT",
@@ -84,14 +88,14 @@ function applyOne(corpus: Corpus, given: Map<number, number>, one: One): MemoryO
   switch (operation.op) {
     case "update": {
       const { op: _, memoryId: __, ...change } = operation;
-      refuseErased(corpus, one.hash);
-      const after = corpus.changeOne(memory, change, { ...cause, tainted: memory.tainted }, one);
+      refuseErased(corpus, prepared.hash);
+      const after = corpus.applyChange(memory, change, { ...cause, tainted: memory.tainted }, prepared);
       return applied(memory, after, given);
     }
     case "archive":
-      return applied(memory, corpus.archiveOne(memory, cause), given);
+      return applied(memory, corpus.applyArchive(memory, cause), given);
     case "delete":
-      corpus.eraseOne(memory, { isErased: false, hash: null });
+      corpus.applyErasure(memory, { isErased: false, hash: null });
       given.delete(memory.n);
       return { status: "applied", memoryId: memory.id, version: memory.version + 1 };
     default:
@@ -99,11 +103,11 @@ function applyOne(corpus: Corpus, given: Map<number, number>, one: One): MemoryO
   }
 }
 
-function writeOne(
+function writeSummary(
   corpus: Corpus,
   given: Map<number, number>,
   operation: Extract<CheckedOperation, { op: "write" }>,
-  { hash, vectors }: One,
+  { hash, vectors }: PreparedOperation,
 ): MemoryOutcome {
   const { op: _, derivedFrom, subjectName: __, key: ___, ...input } = operation;
   const parts =
@@ -123,24 +127,24 @@ function writeOne(
     hash,
   };
   const isTainted = parts.some(({ tainted }) => tainted);
-  const whole = corpus.insertOne(
+  const summary = corpus.applyWrite(
     subject,
     { ...input, type: input.type ?? DEFAULT_TYPE },
     { ...cause, tainted: isTainted },
     vectors,
   );
   for (const part of parts) {
-    joinPart(corpus, whole, part);
-    applied(part, corpus.archiveOne(part, cause), given);
+    linkPart(corpus, summary, part);
+    applied(part, corpus.applyArchive(part, cause), given);
   }
-  return { status: "applied", memoryId: whole.id, version: whole.version };
+  return { status: "applied", memoryId: summary.id, version: summary.version };
 }
 
-/** Records that `part` is a part of `whole`, and adds its sources to `whole`. */
-export function joinPart(corpus: Corpus, whole: StoredMemory, part: StoredMemory): void {
+/** Records that `part` is a part of `summary`, and adds its sources to `summary`. */
+export function linkPart(corpus: Corpus, summary: StoredMemory, part: StoredMemory): void {
   const { memories } = corpus.rows;
-  memories.addPart(whole.n, part);
-  for (const source of memories.sources(part.n)) memories.addSource(whole.n, source);
+  memories.addPart(summary.n, part);
+  for (const source of memories.sources(part.n)) memories.addSource(summary.n, source);
 }
 
 export function causeOf(corpus: Corpus): Cause {

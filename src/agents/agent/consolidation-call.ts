@@ -7,7 +7,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 
 /** A call of the task or the workflow that consolidates memories. */
-export interface JoinCall {
+export interface ConsolidationCall {
   operationId: string;
   /** From 1. */
   attempt: number;
@@ -15,7 +15,7 @@ export interface JoinCall {
 }
 
 /** Returns the input of a call. `texts` has the texts of the memories, in order. */
-export function joinInput(members: readonly StoredMemory[], texts: readonly string[]): JsonObject {
+export function consolidationInput(members: readonly StoredMemory[], texts: readonly string[]): JsonObject {
   const [first] = members;
   return hookInput("consolidation", {
     memories: members.map(({ id, type, significance, speaker, time, validFrom, version }, index) => ({
