@@ -1,11 +1,11 @@
 /**
- * The steps of tokens: begin a node, write what it returned, follow its transitions. Pure.
+ * The steps of tokens: begin a node, write its result, follow its transitions. Pure.
  *
- * STEPS-1  A commit takes a bounded number of steps. Tokens that could go on wait for the next commit then.
- * STEPS-2  A run has at most `MAX_TOKENS` tokens: then it fails with `RUN_TOO_LONG`, and what it has written stays readable.
- * OPENCALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once: a node beyond them fails. So a run can always end.
- * AGENTNODE-3  In a run that no conversation has started, a node in the mode `loop_in` fails with `INVALID_INPUT`, and nobody is asked.
- * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches it writes nothing.
+ * STEPS-1  A commit takes a bounded number of steps. The other tokens then wait for the next commit.
+ * STEPS-2  A run has at most `MAX_TOKENS` tokens. Beyond that it fails with `RUN_TOO_LONG`. Its written values stay readable.
+ * OPENCALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once. A further node fails. So a run can always end.
+ * AGENTNODE-3  If no conversation started the run, a node in the mode `loop_in` fails with `INVALID_INPUT`. No agent is asked.
+ * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches its result is dropped.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
@@ -33,7 +33,7 @@ import type { Token } from "./state.ts";
 import { multiplies, roomOf, shareOf, startsRun } from "./tree-room.ts";
 import { workOf } from "./work.ts";
 
-/** Takes the steps of all tokens that can go on, and ends the run if nothing is left. */
+/** Advances all tokens that can take a step. Ends the run if no token or fan-out is left. */
 export function advance(draft: Draft): void {
   try {
     const held: Token[] = [];
@@ -67,7 +67,7 @@ function isCrowded({ active, before }: Draft): boolean {
   return active > roomOf(before.record).tokens;
 }
 
-/** Takes one of the tokens that were held back, after all others. Takes none of them while a running task is about to make room (TREEROOM-5). */
+/** Returns the next postponed token, after all others. Returns `undefined` while a running task is about to release tokens (TREEROOM-5). */
 function takeHeld(draft: Draft, held: Token[]): Token | undefined {
   return draft.tasks > 0 && isCrowded(draft) ? undefined : held.shift();
 }
@@ -92,7 +92,7 @@ function step(draft: Draft, token: Token, meter: Meter): void {
   release(draft, token.scope);
 }
 
-/** Returns the result of a token's node; `undefined` where it runs nothing. Throws `TokenFailure`. */
+/** Returns the result of a token's node; `undefined` for a node without work. Throws `TokenFailure`. */
 function resultOf({ phase }: Token): Json | undefined {
   if (phase.kind !== "resolved") return undefined;
   if ("error" in phase.outcome) throw new TokenFailure(phase.outcome.error);
@@ -106,7 +106,7 @@ function failToken(draft: Draft, token: Token, error: RunError): void {
   fail(draft, token.scope, error);
 }
 
-/** Lengths of inputs as JSON: many tokens may have that of the run. */
+/** Lengths of inputs as JSON. Many tokens may share the input of the run. */
 const lengths = new WeakMap<JsonObject, number>();
 
 function lengthOf(input: JsonObject): number {
@@ -115,7 +115,7 @@ function lengthOf(input: JsonObject): number {
   return length;
 }
 
-/** Reports whether a token is to begin a sub-workflow or an agent. */
+/** Reports whether a token starts a sub-workflow or an agent next. */
 function isCall({ graph }: Draft, { phase, node }: Token): boolean {
   return phase.kind === "ready" && graph.calls.has(node);
 }
@@ -178,7 +178,7 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   return true;
 }
 
-/** Takes the room for the start of a token. Returns whether there was any, or none is needed. Throws `TokenFailure`. */
+/** Reserves outbox room for the start of a token. Returns true if it succeeds, or if the start needs no room. Throws `TokenFailure`. */
 function hasRoom(draft: Draft, token: Token): boolean {
   if (!draft.graph.calls.has(token.node)) return true;
   const bytes = startBytes(draft.before.record, token);
@@ -204,7 +204,7 @@ function writeResult(draft: Draft, token: Token, result: Json | undefined, meter
   };
   const values = evaluatedMapping(outputMapping, variables, meter, `The output of "${node}"`);
   for (const [path, value] of Object.entries(values)) {
-    // A result that was no object gives way to what is written into the output.
+    // A mapping into `output` replaces a result that is not an object.
     if (path.startsWith("output.") && !isJsonObject(draft.scope(scope).output)) draft.setOutput(scope, {});
     write(draft, { scope, path, value }, meter);
   }
@@ -217,7 +217,7 @@ function ownerOf(draft: Draft, { node }: Token): string | undefined {
   return task ?? workflow ?? agent;
 }
 
-/** Follows the transitions that fire. Returns the fan-outs whose fan-ins are to be looked at. */
+/** Follows the transitions that fire. Returns the fan-outs to check for a decided fan-in. */
 function follow(draft: Draft, token: Token, meter: Meter): number[] {
   const firing = firingBehind(draft, token, meter);
   draft.steps += firing.reduce((sum, { items }) => sum + items.length, 0);
@@ -264,7 +264,6 @@ function isArrival(draft: Draft, fanOut: number, { synchronization }: WorkflowTr
   return synchronization !== undefined && synchronization.siblingGroup === draft.fanOut(fanOut).group;
 }
 
-/** Ends a run whose tokens have all ended. */
 function completeRun(draft: Draft): void {
   const { outputMapping = {} } = draft.graph.definition;
   if (draft.before.record.part !== undefined) {

@@ -13,8 +13,8 @@ import { nodeTrail } from "./trace.ts";
 import { roomOf, sharedRoom } from "./tree-room.ts";
 
 /**
- * Returns what the run of an attempt of a token works with: its sub-workflow, or its part of a fan-out. Throws `NOT_FOUND` where the
- * attempt waits for no run any more, and `TOO_LARGE` or `INVALID_INPUT` for a part that cannot begin.
+ * Returns the start of the run of an attempt: its sub-workflow, or its part of a fan-out. Throws `NOT_FOUND` if the attempt no longer waits
+ * for a run, and `TOO_LARGE` or `INVALID_INPUT` for a part that cannot begin.
  */
 export function childRunOf(state: RunState, id: number, attempt: number): ChildRun {
   const { record } = state;
@@ -34,7 +34,7 @@ export function childRunOf(state: RunState, id: number, attempt: number): ChildR
   return { ...shared, workflow, input: token.phase.input };
 }
 
-/** Returns the call that the tasks of a run work for. Its writes to memory are tainted once the run is (MEMTOOL-6). */
+/** Returns the call that the tasks of a run work for. If the run is tainted, its writes to memory are tainted too (MEMTOOL-6). */
 export function originOf({
   record: { origin },
   tainted,

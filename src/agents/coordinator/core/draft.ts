@@ -1,7 +1,4 @@
-/**
- * A run while its next commit is planned: a copy that changes, and a note of what has changed. The state that it began with stays as
- * it is.
- */
+/** A mutable copy of a run during the planning of a commit, with a record of the changes. The state before stays unchanged. */
 import { type Amounts, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import type { RunEntry, RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -24,7 +21,7 @@ import {
 import { heldBy, isActive, roomOf } from "./tree-room.ts";
 import { isNothing } from "./usage.ts";
 
-/** The change of a commit of a run, and the state after it. */
+/** The change of one commit, and the state after it. */
 export interface RunChange {
   readonly state: RunState;
   readonly entries: readonly RunEntry[];
@@ -32,14 +29,13 @@ export interface RunChange {
   readonly tokens: ReadonlySet<number>;
   /** The numbers of the fan-outs that were opened, closed, or had their first arrival. */
   readonly fanOuts: ReadonlySet<number>;
-  /** The branches whose output, arrivals or failure changed, by the number of their fan-out. */
+  /** Branches with a changed output, arrival or failure, by the number of their fan-out. */
   readonly branches: ReadonlyMap<number, ReadonlySet<number>>;
 }
 
 /** The run has more tokens than it may have. */
 export class TooLong extends Error {}
 
-/** A fan-out without its branches. */
 type NewFanOut = Pick<FanOut, "group" | "origin" | "outer" | "path" | "counts" | "spread" | "part">;
 
 export class Draft {
@@ -59,31 +55,28 @@ export class Draft {
   tainted: true | undefined;
   /** Tokens that wait for a sub-workflow, an agent or a part. */
   openCalls: number;
-  /** Tokens that wait for a part. */
   openParts: number;
   /** Tokens that wait for a run, a part or a sub-workflow. */
   openRuns: number;
-  /** The free room: the runs below this one do not hold it. */
+  /** Runs that this run may still start at the same time. */
   freeRoom: number;
   /** Tokens that need a step or a task. */
   active: number;
-  /** Tasks that run. */
   tasks: number;
-  /** Steps that the commit has taken. */
   steps = 0;
-  /** The room for what the commit begins. */
+  /** Outbox room for the envelopes of this commit. */
   readonly room: StartRoom;
   #made: { tokens: number; fanOuts: number };
-  /** Fan-outs whose list of branches is this draft's own. */
+  /** Fan-outs with a list of branches that this draft has copied. */
   readonly #own = new Map<number, Branch[]>();
   readonly #touched = {
     tokens: new Set<number>(),
     fanOuts: new Set<number>(),
     branches: new Map<number, Set<number>>(),
   };
-  /** Copied before its first change, which most commits do not make. */
+  /** Copied before the first change. Most commits change neither map. */
   #kept: { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } | undefined;
-  /** Tokens that can go on, in order. */
+  /** Tokens that can take a step, in order. */
   readonly #pending: number[];
   #next = 0;
 
@@ -119,7 +112,7 @@ export class Draft {
       .map(({ id }) => id);
   }
 
-  /** Returns the next token that can go on; `undefined` where none can. */
+  /** Returns the next token that can take a step, if any. */
   nextPending(): Token | undefined {
     while (this.#next < this.#pending.length) {
       const token = this.tokens.get(this.#pending[this.#next++] ?? -1);
@@ -184,7 +177,6 @@ export class Draft {
     if (change.phase.kind !== "working") this.#pending.push(id);
   }
 
-  /** Ends a token. */
   end({ id, scope }: Token): void {
     if (!this.remove(id)) return;
     this.count(scope, -1);
@@ -195,7 +187,7 @@ export class Draft {
     if (this.remove(token.id)) this.keep(token);
   }
 
-  /** Keeps a token that was removed for a retry. An output is not kept: it would be made again. */
+  /** Keeps a removed token for a retry. Its output is dropped because the retry makes a new output. */
   keep(token: Token): void {
     const { phase } = token;
     const isDone = phase.kind === "resolved" && "output" in phase.outcome;
@@ -205,12 +197,12 @@ export class Draft {
     );
   }
 
-  /** The tokens and fan-outs that failures have stopped. */
+  /** Tokens and fan-outs stopped by failures. */
   get kept(): Kept {
     return this.#kept ?? this.before.kept ?? NOTHING_KEPT;
   }
 
-  /** Makes kept tokens pending and kept fan-outs open again: nothing of them has failed then. Returns the numbers of the fan-outs. */
+  /** Makes kept tokens pending, opens kept fan-outs again, and clears their failures. Returns the numbers of the fan-outs. */
   restore(tokens: readonly Token[]): number[] {
     const fanOuts = [...this.kept.fanOuts.values()];
     this.#kept = { tokens: new Map(), fanOuts: new Map() };
@@ -235,7 +227,7 @@ export class Draft {
     return fanOuts.map(({ id }) => id);
   }
 
-  /** Drops what is kept: all of it, or that within a fan-out. */
+  /** Drops kept tokens and fan-outs: all, or only those inside a fan-out. */
   forget(fanOut?: number): void {
     const { tokens, fanOuts } = this.kept;
     if (tokens.size === 0 && fanOuts.size === 0) return;
@@ -283,7 +275,7 @@ export class Draft {
     const id = this.#made.fanOuts;
     this.#made = { ...this.#made, fanOuts: id + 1 };
     const branches = Array.from({ length: total }, (): Branch => ({ active: 0, output: {}, arrived: [] }));
-    // No branch has a token yet, which is not the same as a finished one.
+    // A branch without a token is not yet finished.
     this.fanOuts.set(id, { ...fanOut, id, branches, finished: total, failed: 0 });
     this.#own.set(id, branches);
     this.#touched.fanOuts.add(id);
@@ -291,7 +283,7 @@ export class Draft {
     return id;
   }
 
-  /** Closes a fan-out that has come to its end: what failed in it is not retried any more. */
+  /** Closes a fan-out that has ended. A retry no longer repeats its failures. */
   close(id: number): void {
     const { outer } = this.fanOut(id);
     this.forget(id);
@@ -358,7 +350,7 @@ export class Draft {
     return branchPlace(this.fanOut(key.fanOut), key.branch);
   }
 
-  /** Returns the change since the draft was made; `null` where there is none. */
+  /** Returns the change since the draft was made; `null` if the run is unchanged. */
   finish(): RunChange | null {
     const { tokens, fanOuts, branches } = this.#touched;
     const { before, entries, status, kept, spent } = this;
@@ -390,7 +382,6 @@ export class Draft {
     return { state, entries, tokens, fanOuts, branches };
   }
 
-  /** Adds a token to the counts, or subtracts it. */
   #tally(token: Token, by: 1 | -1): void {
     const { phase } = token;
     this.openRuns += phase.kind === "working" && phase.room !== undefined ? by : 0;
@@ -409,7 +400,7 @@ export class Draft {
     return this.#kept;
   }
 
-  /** Counts what has become active in a scope, or has ended there. */
+  /** Adds to the active tokens and fan-outs of a scope. A negative `by` subtracts. */
   count(key: ScopeKey, by: number): void {
     if (key === null) this.root = { ...this.root, active: this.root.active + by };
     else this.setBranch(key.fanOut, key.branch, { active: this.branch(key.fanOut, key.branch).active + by });

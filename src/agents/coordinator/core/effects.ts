@@ -13,9 +13,8 @@ import { pendingIn } from "./tree-room.ts";
 import { workOf } from "./work.ts";
 
 export type RunEffect =
-  /** A task runs in the Executor. */
   | TaskEffect
-  /** Tokens go on in a commit of their own. */
+  /** The next commit advances tokens. */
   | { readonly kind: "advance"; readonly key: "advance" };
 
 export interface TaskEffect {
@@ -40,7 +39,7 @@ export function effectsAfter(changes: readonly RunChange[], state: RunState): Ru
   return [...own, ...advanceOf(state)];
 }
 
-/** Returns the keys of the effects that a state before changes called for, and the state after them does not. */
+/** Returns the keys of effects that ended with these changes. */
 export function endedBy(changes: readonly (RunChange & { before: RunState })[], state: RunState): string[] {
   return changes.flatMap(({ before, tokens }) =>
     [...tokens].flatMap((id) => {
@@ -62,7 +61,7 @@ export function dueIn(state: RunState, now: number, wokeAt: number): number | nu
     at = Math.min(at, timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? at);
   const heartbeat = now + heartbeatIn(now - wokeAt);
   const isPending = pendingIn(state);
-  // A commit asks this twice, and a run may have thousands of tokens.
+  // Each commit calls this twice, and a run may have thousands of tokens.
   for (const token of state.tokens.values()) {
     const { phase } = token;
     if (at <= now || isPending(token)) return 0;
@@ -75,7 +74,7 @@ export function dueIn(state: RunState, now: number, wokeAt: number): number | nu
   return at === Number.POSITIVE_INFINITY ? null : Math.max(0, at - now);
 }
 
-/** Returns the wait for the next heartbeat, which starts lost effects again: the longer, the older this life of the actor is. */
+/** Returns the wait for the next heartbeat, which restarts lost effects. The wait grows with the time since the last wake. */
 function heartbeatIn(age: number): number {
   return Math.min(Math.max(age, MIN_HEARTBEAT_MS), MAX_HEARTBEAT_MS);
 }

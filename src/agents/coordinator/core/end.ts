@@ -3,7 +3,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { Draft } from "./draft.ts";
 import { mayBeRetried } from "./run-retry.ts";
 
-/** Ends a run before its tokens have: they are cancelled. `by` is the subject that asked for it. A failed run keeps them for a retry. */
+/** Ends a run early and cancels its tokens. `by` is the subject that requested it. A failed run keeps the tokens for a retry. */
 export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out", by?: string): void {
   for (const token of [...draft.tokens.values()]) {
     draft.stop(token);

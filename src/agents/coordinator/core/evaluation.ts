@@ -10,7 +10,6 @@ import type { Draft } from "./draft.ts";
 import type { ScopeKey, Token } from "./state.ts";
 import { overlaid } from "./values.ts";
 
-/** The failure of a token. */
 export class TokenFailure extends Error {
   constructor(readonly error: RunError) {
     super(error.message);
@@ -19,7 +18,7 @@ export class TokenFailure extends Error {
 
 export type Variables = Readonly<Record<string, Json>>;
 
-/** Returns what a failure of a token is. Other exceptions are thrown. */
+/** Returns the error of a token's failure. Rethrows other exceptions. */
 export function failureOf(error: unknown): RunError {
   if (error instanceof TokenFailure) return error.error;
   if (error instanceof ExpressionError) return invalid(error.message);
@@ -51,7 +50,7 @@ export function variablesOf(draft: Draft, { scope, fanIn }: Token, meter: Meter)
   return { ...areas(draft, scope, meter), fanIn };
 }
 
-/** Returns the variables of the mappings of a token's node: those of its transitions, and its items. */
+/** Returns the variables for the mappings of a token's node: the variables of its transitions, and its items. */
 export function nodeVariables(draft: Draft, token: Token, meter: Meter): Variables {
   const names = draft.graph.items(token.node);
   // A mapping is compiled once, so each token has the same names.
@@ -59,12 +58,11 @@ export function nodeVariables(draft: Draft, token: Token, meter: Meter): Variabl
   return { ...variablesOf(draft, token, meter), ...Object.fromEntries(items) };
 }
 
-/** Returns a member of an object, and `null` for one that every object inherits. */
+/** Returns an own member of an object; `null` for an inherited member. */
 function ownMember(object: JsonObject, name: string): Json {
   return Object.hasOwn(object, name) ? (object[name] ?? null) : null;
 }
 
-/** Returns a mapped object. Throws `TokenFailure`. */
 export function evaluatedMapping(
   mapping: Mapping,
   variables: Variables,
@@ -76,7 +74,7 @@ export function evaluatedMapping(
 
 const compiled = new WeakMap<object, Map<string, Expression>>();
 
-/** Returns the value of an expression; `undefined` where a path leads nowhere. `owner` has the expression. Throws `TokenFailure`. */
+/** Returns the value of an expression; `undefined` if a path does not exist. `owner` has the expression. Throws `TokenFailure`. */
 export function evaluated(
   owner: object,
   source: string,

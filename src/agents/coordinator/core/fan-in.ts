@@ -1,16 +1,18 @@
 /**
  * Fan-outs and fan-ins. Pure.
  *
- * FANIN-1  The fan-in of a fan-out fires once: as soon as the first branch arrives (`any`), enough branches completed (`mOfN`), or all
- *          have finished (`all`). A branch has finished when all its tokens have arrived or ended; then its fan-in is looked at.
+ * FANIN-1  The fan-in of a fan-out fires once: when the first branch arrives (`any`), enough branches completed (`mOfN`), or all have
+ *          finished (`all`). A branch has finished when all its tokens have arrived or ended. Each finished branch triggers a check of the
+ *          fan-in.
  * FANIN-2  An empty fan-out fires its fan-in at once, with an empty merge.
- * FANIN-3  One that can no longer fire fails with `SYNC_UNSATISFIABLE`. So does one with more than `maxFailures` failed branches, and one of
- *          `all` or `any` of which no branch completed; with `proceed_with_available` this one fires.
- * FANIN-4  A failure counts for the innermost branch that a fan-in waits for: its other tokens are cancelled. Without such a branch it
- *          fails the run.
- * FANIN-5  When a fan-in fires, what its other branches do is cancelled. Behind it, a token goes on in the scope around the fan-out.
- * FANIN-6  `timeoutMs` counts from the first arrival. At its end, not before, the fan-in fails with `SYNC_TIMEOUT`, or goes on with what
- *          completed, however many failed. Where it is spread, the parts that run have `CLOSE_MS` more to tell that (PARTS-5).
+ * FANIN-3  A fan-in that can no longer fire fails with `SYNC_UNSATISFIABLE`. More than `maxFailures` failed branches have the same effect.
+ *          `all` and `any` also fail if no branch completed, except with `proceed_with_available`, which fires.
+ * FANIN-4  A failure counts for the innermost branch with a fan-in that waits for it. The other tokens of the branch are cancelled. Outside
+ *          such branches the failure ends the run.
+ * FANIN-5  When a fan-in fires, the work of its other branches is cancelled. A token continues behind it, in the scope around the fan-out.
+ * FANIN-6  `timeoutMs` counts from the first arrival. When it expires, the fan-in fails with `SYNC_TIMEOUT`, or continues with the
+ *          completed branches. Earlier failures do not stop it. In a spread fan-out the running parts have `CLOSE_MS` more to report
+ *          (PARTS-5).
  */
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -65,7 +67,7 @@ export function fanOut(draft: Draft, token: Token, group: string, firing: readon
   return id;
 }
 
-/** Fires the fan-in of a fan-out, or fails it, if its branches decide that. */
+/** Fires the fan-in of a fan-out, or fails it, if its branches decide it. */
 export function consider(draft: Draft, id: number): void {
   const fanOut = draft.fanOuts.get(id);
   if (fanOut === undefined) return;
@@ -85,7 +87,7 @@ function unjoined(fanOut: FanOut): "close" | "wait" {
   return tallyOf(fanOut).open === 0 ? "close" : "wait";
 }
 
-/** Decides what becomes of a fan-in now. */
+/** Returns the decision about a fan-in. */
 function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait" | RunError {
   const { firstArrivalAt } = fanOut;
   const { strategy, maxFailures = Number.POSITIVE_INFINITY, onTimeout } = synchronization;
@@ -106,14 +108,14 @@ function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait
       ? unsatisfiable(fanOut, `${strategy.mOfN} of ${total} branches must complete, and ${possible} can.`)
       : "wait";
   }
-  // What parts report has no outputs: those come with their ends.
+  // Progress reports of parts have no outputs. The outputs arrive when parts end.
   if (open > 0 || waitsForParts) return "wait";
   return completed > 0 || onTimeout === "proceed_with_available"
     ? "fire"
     : unsatisfiable(fanOut, "No branch completed.");
 }
 
-/** The failure of a fan-in, with the first one of its branches: what is to be mended is there. */
+/** Returns the failure of a fan-in, with the first failure of its branches as the cause to fix. */
 function unsatisfiable(fanOut: FanOut, problem: string): RunError {
   const [index, failure] = failedOf(fanOut)[0] ?? [];
   const first = failure && ` The first failure, of branch ${index}: ${failure.code}: ${failure.message}`;
@@ -121,7 +123,7 @@ function unsatisfiable(fanOut: FanOut, problem: string): RunError {
   return { code: "SYNC_UNSATISFIABLE", message };
 }
 
-/** Ends the wait of a fan-in whose time is over, or that for parts that do not answer. */
+/** Ends a fan-in at its timeout, or at the time limit for parts that do not answer. */
 export function timeOut(draft: Draft, id: number): void {
   const fanOut = draft.fanOut(id);
   if (fanOut.spread?.closing !== undefined) {
@@ -140,16 +142,16 @@ export function timeOut(draft: Draft, id: number): void {
     });
 }
 
-/** Returns when the wait of a fan-in ends, in milliseconds since the epoch; `null` where it has no end. */
+/** Returns when a fan-in times out, in milliseconds since the epoch; `null` without a timeout. */
 export function timeOutAt({ firstArrivalAt, spread, part }: FanOut, meeting: Meeting | null): number | null {
   if (spread?.closing !== undefined) return spread.closing.since + CLOSE_MS;
   const { timeoutMs } = meeting?.synchronization ?? {};
   if (firstArrivalAt === undefined || timeoutMs === undefined) return null;
-  // The run above keeps the time of its parts.
+  // The run above enforces the timeout of its parts.
   return part === undefined ? firstArrivalAt + timeoutMs : null;
 }
 
-/** Fires a fan-in; where parts run, first asks them for their end with what they have completed (PARTS-5). */
+/** Fires a fan-in. Running parts are first asked to end with their completed branches (PARTS-5). */
 function fireWhole(draft: Draft, fanOut: FanOut, meeting: Meeting, isTimeout: boolean): void {
   const { id, spread } = fanOut;
   if (spread === undefined || meeting.synchronization.strategy === "any" || !runsParts(fanOut)) {
@@ -159,14 +161,14 @@ function fireWhole(draft: Draft, fanOut: FanOut, meeting: Meeting, isTimeout: bo
   draft.mark(id, { spread: { ...spread, closing: { since: draft.now, isTimeout } } });
 }
 
-/** Lets parts begin again whose fan-in has asked the others for their end in vain (PARTS-7). */
+/** Lets new parts begin if the closed parts did not complete enough branches (PARTS-7). */
 function reopen(draft: Draft, fanOut: FanOut): void {
   if (fanOut.spread?.closing === undefined || runsParts(fanOut)) return;
   const { closing: _, ...spread } = fanOut.spread;
   draft.mark(fanOut.id, { spread });
 }
 
-/** Ends the part of this run with what its branches have completed. Changes nothing where it has ended. */
+/** Ends the part of this run with its completed branches. A run that is over stays unchanged. */
 export function closePart(draft: Draft): void {
   for (const fanOut of draft.fanOuts.values())
     if (fanOut.part !== undefined)
@@ -179,7 +181,7 @@ function endOwnPart(draft: Draft, fanOut: FanOut, meeting: Meeting | null): void
   draft.close(fanOut.id);
 }
 
-/** Merges the completed branches, and goes on behind the fan-in. */
+/** Merges the completed branches, and continues behind the fan-in. */
 function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
   const { id, branches, outer, group, counts, spread } = fanOut;
   const { strategy, merge } = meeting.synchronization;
@@ -200,7 +202,7 @@ function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
   if (merge !== undefined) {
     try {
       const meter = new Meter(MAX_TOKEN_STEPS);
-      // The results of parts have only what is merged (OWNPART-2).
+      // Results of parts contain only the merged values (OWNPART-2).
       const source = spread === undefined ? merge.source : "_branch.output";
       const value = checkedMerge(merged(merge.strategy, source, completed), group);
       write(draft, { scope: outer, path: merge.target, value }, meter);
@@ -250,7 +252,7 @@ function giveUp(draft: Draft, { id, outer, group, origin }: FanOut, error: RunEr
   fail(draft, outer, error);
 }
 
-/** Counts the failure of a token, which has ended, where it belongs (FANIN-4). */
+/** Counts the failure of an ended token for its branch or its run (FANIN-4). */
 export function fail(draft: Draft, scope: ScopeKey, error: RunError): void {
   for (const key of draft.around(scope)) {
     if (key === null) break;
@@ -264,7 +266,7 @@ export function fail(draft: Draft, scope: ScopeKey, error: RunError): void {
   draft.error ??= error;
 }
 
-/** Looks at the fan-in of a branch that may have finished. */
+/** Checks the fan-in of a branch that may have finished. */
 export function release(draft: Draft, scope: ScopeKey): void {
   if (scope === null || !draft.fanOuts.has(scope.fanOut)) return;
   const { active, failure } = draft.branch(scope.fanOut, scope.branch);

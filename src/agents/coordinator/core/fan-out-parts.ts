@@ -1,18 +1,18 @@
 /**
  * Spread fan-outs: their branches are divided into parts, and each part is a run of its own. Pure.
  *
- * PARTS-1  A fan-out over more branches than the width of its run is spread: over the fewest parts of at most so many branches, as equal as
- *          they can be. Others stay in their run. Branches have the same indexes and paths either way.
+ * PARTS-1  A fan-out over more branches than the width of its run is spread over parts. Parts have at most that many branches, are as few
+ *          as possible, and have nearly equal sizes. Narrower fan-outs stay in their run. Branches have the same indexes and paths either
+ *          way.
  * PARTS-2  A run waits for at most `MAX_OPEN_PARTS` parts at once. The next part begins when one of these has ended.
- * PARTS-3  What is too large for parts is refused before the fan-out begins: more than `MAX_BRANCHES` branches of all open ones, items longer than a merge may
- *          be, a part that would begin with more than `MAX_PART_LENGTH`.
+ * PARTS-3  A fan-out that is too large is rejected before it begins. The limits are `MAX_BRANCHES` open branches, the length of a merge for
+ *          its items, and `MAX_PART_LENGTH` for the start of each part.
  * PARTS-4  The failure of the run of a part is the failure of each of its branches.
- * PARTS-5  A fan-in of `mOfN` that has enough, and one whose time is over and that goes on with what completed, asks the parts that run for
- *          their end. No part begins meanwhile. A part that has not answered after `CLOSE_MS` is cancelled. That of `any` waits for no part.
- * PARTS-7  When they have ended, `mOfN` is decided by the results, not by what parts reported before. It merges no more branches than it
- *          needs. If fewer have completed, the parts that have not begun begin; without enough of them the fan-in fails.
- * PARTS-6  The results of all parts that are to be merged are together no longer than a merge may be. Beyond that the fan-in fails with
- *          `TOO_LARGE`.
+ * PARTS-5  A fan-in of `mOfN` with enough branches asks its running parts to end. So does a fan-in that continues after its timeout. No
+ *          part begins during this wait. A part that has not answered after `CLOSE_MS` is cancelled. A fan-in of `any` waits for no part.
+ * PARTS-7  After their end, the results of the parts decide `mOfN`, not their earlier reports. It merges only as many branches as it needs.
+ *          If too few have completed, the other parts begin. If too few remain, the fan-in fails.
+ * PARTS-6  The merged results of all parts are together no longer than a merge may be. Beyond that the fan-in fails with `TOO_LARGE`.
  */
 import type { PartBranches, PartResult, PartStart } from "../../../protocol/run-call.ts";
 import type { SynchronizationStrategy } from "../../../protocol/workflow-definition.ts";
@@ -38,12 +38,12 @@ import { type Branch, type FanOut, type PartTally, resolved, type ScopeKey, type
 import { partsToBegin, shareOf } from "./tree-room.ts";
 import type { BranchOutput } from "./values.ts";
 
-/** The branches of a fan-out so far, over all its parts. */
+/** The branches of a spread fan-out so far, over all parts. */
 export interface Tally {
   readonly total: number;
   readonly completed: number;
   readonly failed: number;
-  /** Those that may still complete or fail. What its part has left behind at its end is cancelled, and not among them. */
+  /** Branches that may still complete or fail. The end of a part cancels its unfinished branches, which then do not count. */
   readonly open: number;
 }
 
@@ -52,7 +52,7 @@ export function isWide(draft: Draft, total: number): boolean {
   return total > (draft.before.record.width ?? FAN_OUT_WIDTH);
 }
 
-/** Opens a spread fan-out, whose parts are to begin. Returns its number. Throws `TokenFailure`. */
+/** Opens a spread fan-out with parts that have not begun. Returns its number. Throws `TokenFailure`. */
 export function openSpread(
   draft: Draft,
   token: Token,
@@ -128,7 +128,7 @@ function targetsOf(draft: Draft, parts: readonly (readonly PartBranches[])[]): s
   return [...refs].map((ref) => draft.graph.transition(ref).to);
 }
 
-/** Returns the areas that the nodes of branches read. Throws `Spent` if that takes too many steps. */
+/** Returns the areas that the nodes of branches read. Throws `Spent` if the steps are used up. */
 function snapshot(
   draft: Draft,
   { group, outer }: { group: string; outer: ScopeKey },
@@ -155,7 +155,7 @@ function tooLarge(message: string): TokenFailure {
   return new TokenFailure({ code: "TOO_LARGE", message });
 }
 
-/** Begins parts, as far as the run may wait for more. Throws `TooLong`. */
+/** Begins parts up to the limit of open parts. Throws `TooLong`. */
 export function startParts(draft: Draft): void {
   for (const { id, spread, origin } of [...draft.fanOuts.values()]) {
     if (spread === undefined || spread.closing !== undefined) continue;
@@ -177,12 +177,12 @@ export function startParts(draft: Draft): void {
   }
 }
 
-/** A part has neither begun nor ended. */
+/** Reports whether a part has not begun. */
 function isToBegin({ active, tally, failure }: Branch): boolean {
   return active === 0 && tally === undefined && failure === undefined;
 }
 
-/** Returns what the run of a part begins with, and its input. Throws `TokenFailure` and `Spent`. */
+/** Returns the start of the run of a part, and its input. Throws `TokenFailure` and `Spent`. */
 export function partStart(draft: Draft, { scope }: Token): { part: PartStart; input: JsonObject } {
   if (scope === null) throw new Error("A part is in a fan-out.");
   const { spread, group, origin, path, outer, branches } = draft.fanOut(scope.fanOut);
@@ -199,7 +199,7 @@ export function partStart(draft: Draft, { scope }: Token): { part: PartStart; in
   return start;
 }
 
-/** Takes the end of a part: its result replaces what it began with. Its token is to end then. */
+/** Stores the result of a part in place of its start. The caller then ends its token. */
 export function takePart(draft: Draft, { id, node, scope, phase }: Token, result: PartResult): void {
   if (scope === null || phase.kind !== "working") return;
   const [completed, failed] = [result.completed.length, result.failed.length];
@@ -214,7 +214,7 @@ export function takePart(draft: Draft, { id, node, scope, phase }: Token, result
   draft.note({ type: "task.completed", token: id, node, data: { attempt, output: { completed, failed } } });
 }
 
-/** Drops the results of branches that `mOfN` does not merge: those behind as many others as it needs. They cannot come before them again. */
+/** Drops the results of branches that `mOfN` does not merge: those with an index behind the needed ones. Their order is final. */
 function dropUnmerged(draft: Draft, id: number): void {
   const { branches, origin, group } = draft.fanOut(id);
   const { strategy } = draft.graph.meeting(origin, group)?.synchronization ?? {};
@@ -235,7 +235,7 @@ function dropUnmerged(draft: Draft, id: number): void {
   }
 }
 
-/** Cancels the parts of a fan-out that run. None of their branches counts, as completed or as failed. */
+/** Cancels the running parts of a fan-out. Their branches count neither as completed nor as failed. */
 export function cancelParts(draft: Draft, id: number): void {
   const parts = [...draft.tokens.values()].filter(({ scope, part }) => part === true && scope?.fanOut === id);
   for (const token of parts) {
@@ -249,7 +249,7 @@ export function cancelParts(draft: Draft, id: number): void {
   }
 }
 
-/** Takes what the branches of a part have done so far. Reports never go back. */
+/** Stores the progress of a part. Its counts never decrease. */
 export function takeProgress(
   draft: Draft,
   { id, node, scope }: Token,
@@ -296,7 +296,7 @@ export function runsParts({ spread, branches }: FanOut): boolean {
   return spread !== undefined && branches.some(({ active }) => active > 0);
 }
 
-/** Returns the error of results that are longer than a merge may be; `undefined` where they are not. */
+/** Returns the error of results that are longer than a merge may be; otherwise `undefined`. */
 export function excessOf({ branches, spread, group }: FanOut): RunError | undefined {
   if (spread === undefined) return undefined;
   const length = branches.reduce((sum, { tally }) => sum + (tally?.length ?? 0), 0);
@@ -307,7 +307,7 @@ export function excessOf({ branches, spread, group }: FanOut): RunError | undefi
   };
 }
 
-/** Returns what the completed branches of a spread fan-out have for its merge, by index: of `mOfN` no more than it needs. */
+/** Returns the completed branches of a spread fan-out for its merge, by index. For `mOfN` it returns only as many as needed. */
 export function completedOf({ branches }: FanOut, strategy: SynchronizationStrategy): BranchOutput[] {
   const all = branches.flatMap((part) => {
     const { completed, outputs } = resultOf(part);

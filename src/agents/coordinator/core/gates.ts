@@ -1,8 +1,9 @@
 /**
  * Gates: nodes that ask a person. Pure.
  *
- * RUNGATE-1  A gate waits until its answer fits its schema, or its time is over. An answer that does not fit is refused, and changes nothing.
- * RUNGATE-2  The first answer is kept, with its author. The same answer again changes nothing; any other one is a `CONFLICT`.
+ * RUNGATE-1  A gate waits until its answer fits its schema, or until its deadline. An answer that does not fit is rejected and changes
+ *            nothing.
+ * RUNGATE-2  The first answer is kept, with its author. An identical answer is a no-op. A different answer is a `CONFLICT`.
  */
 import type { AnsweredBy } from "../../../protocol/approval.ts";
 import type { HumanAction } from "../../../protocol/task-definition.ts";
@@ -28,7 +29,7 @@ export function gateAnsweredBy(
   return approval === undefined ? {} : { rule: approval, requester: startedBy };
 }
 
-/** Reports whether a commit opens a gate, or ends one. */
+/** Reports whether a commit opens or closes a gate. */
 export function changesGates(
   before: RunState,
   { state, entries }: Pick<RunChange, "state" | "entries">,
@@ -72,7 +73,7 @@ function verdict(
   return { type: "object", properties, required: ["approved"], additionalProperties: false, ...definitions };
 }
 
-/** Returns what a gate shows: the input of its step, and its question. Throws `TokenFailure` and `ExpressionError`. */
+/** Returns the question of a gate and the input of its step, as people see them. Throws `TokenFailure` and `ExpressionError`. */
 export function opened(
   draft: Draft,
   node: string,
@@ -99,7 +100,7 @@ export function opened(
   };
 }
 
-/** Takes the answer of a person. Throws `CONFLICT` for a token that asks nobody, and `INVALID_INPUT`. */
+/** Applies the answer of a person. Throws `CONFLICT` if the token has no gate, and `INVALID_INPUT`. */
 export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered): void {
   if (id === openGate(draft)) {
     checkAnswer(OVERTIME, answer);
@@ -109,7 +110,7 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
   }
   const token = draft.tokens.get(id);
   const work = token === undefined ? undefined : workOf(draft.before.record, token);
-  // What ends gates at their time may have failed before.
+  // The expiry of gates may have failed before this answer.
   const { deadline = Number.POSITIVE_INFINITY } = token?.phase.kind === "working" ? token.phase : {};
   if (token?.phase.kind !== "working" || work?.kind !== "gate" || deadline <= draft.now)
     throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
@@ -138,7 +139,7 @@ function checked(schema: JsonObject, value: Json, path = ""): InputIssue[] {
   return errors.map((error) => ({ path: `${path}${error.path}`, message: error.message }));
 }
 
-/** Ends the gates whose time is over. */
+/** Ends the gates after their deadline. */
 export function closeGates(draft: Draft): void {
   for (const { id, node, phase } of [...draft.tokens.values()]) {
     if (phase.kind !== "working" || phase.deadline === undefined || phase.deadline > draft.now) continue;

@@ -14,21 +14,21 @@ export interface Graph {
   node(ref: string): WorkflowNode;
   /** Returns a transition. Throws for a `ref` of another workflow. */
   transition(ref: string): WorkflowTransition;
-  /** The nodes that work in other actors: with a sub-workflow or an agent. */
+  /** The nodes with a sub-workflow or an agent. */
   readonly calls: ReadonlySet<string>;
   /** Reports whether a step behind a node may make several tokens of one. */
   multiplies(ref: string): boolean;
-  /** Returns the transitions of a node, those of the lowest priority first. */
+  /** Returns the transitions of a node by priority, the lowest number first. */
   tiers(ref: string): readonly (readonly WorkflowTransition[])[];
   /** Returns the names of the items that a node sees. */
   items(ref: string): ReadonlySet<string>;
-  /** Returns where the branches of a fan-out meet; `null` where nothing joins them. */
+  /** Returns the fan-in of a fan-out; `null` without a fan-in. */
   meeting(origin: string, group: string): Meeting | null;
 }
 
 const known = new WeakMap<WorkflowDefinition, Graph>();
 
-/** Returns the graph of a workflow, made once. */
+/** Returns the cached graph of a workflow. */
 export function graphOf(definition: WorkflowDefinition): Graph {
   const graph = known.get(definition) ?? makeGraph(definition);
   known.set(definition, graph);

@@ -1,4 +1,4 @@
-/** The head of a run: what its every commit may change. Names are short, because each row of the journal has one. Pure. */
+/** The head of a run: the members that any commit may change. Names are short, because each row of the journal has a head. Pure. */
 import type { Amounts } from "../../../model/spending.ts";
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -7,19 +7,18 @@ import type { RunState, RunTime } from "./state.ts";
 export interface Head {
   /** Status; `running` when absent. */
   s?: RunStatus;
-  /** Tokens that were made. */
+  /** Tokens made so far. */
   t: number;
-  /** Fan-outs that were made; none when absent. */
+  /** Fan-outs made so far; 0 if absent. */
   f?: number;
   error?: RunError;
   time?: RunTime;
-  /** Recoveries; none when absent. */
+  /** Recoveries; 0 if absent. */
   r?: number;
   /** Retries, and the time of the newest retry; absent before the first. */
   n?: [retries: number, from: number];
-  /** Tokens, billionths of a dollar, calls of models and calls of tools that were used; none when absent. */
+  /** Tokens, billionths of a dollar, model calls and tool calls; zero if absent. */
   u?: [tokens: number, nanoDollars: number, modelCalls: number, toolCalls: number];
-  /** The run is tainted. */
   m?: true;
 }
 
@@ -39,7 +38,7 @@ export function headOf({ status, made, error, time, recoveries, retried, spent, 
   };
 }
 
-/** Returns what a run has used, by its head; `undefined` for nothing. */
+/** Returns the use of a run from its head; `undefined` if it is zero. */
 export function spentIn({ u }: Pick<Head, "u">): Amounts | undefined {
   if (u === undefined) return undefined;
   const [tokens, nanoDollars, modelCalls, toolCalls] = u;

@@ -1,9 +1,9 @@
 /**
- * The waits of a run for people, also in the runs and the agents below it. Pure.
+ * Waits of a run for people, including its sub-workflows and agents. Pure.
  *
  * HOLD-1  A run is held while one of its gates is open, or work below it is held. Its caller learns when the hold begins and ends, so time
  *         limits above the run exclude the hold.
- * HOLD-2  Of several messages about one piece of work, the message with the highest number counts.
+ * HOLD-2  Of the messages about the same work, the message with the highest `seq` wins.
  */
 import type { Draft } from "./draft.ts";
 import type { RunWaits } from "./signals.ts";
@@ -21,7 +21,7 @@ export function isHeld({ record, tokens, time }: RunState): boolean {
   return false;
 }
 
-/** Takes a message about the work of a token. */
+/** Applies a wait message from the work of a token. */
 export function takeWait(draft: Draft, { token: id, attempt, wait }: RunWaits): void {
   const token = draft.tokens.get(id);
   const phase = token?.phase;

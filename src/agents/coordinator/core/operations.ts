@@ -5,19 +5,19 @@ import type { RunRecord } from "./record.ts";
 import type { Again } from "./state.ts";
 
 /**
- * Returns the id of a token's operation. It is the same for all attempts: the key by which a repetition is recognised. Of a `once` task and a
- * gate, each retry of the run begins another operation (RUNRETRY-2): `again` is that of the token.
+ * Returns the operation id of a token. All attempts share it, so a repetition is recognized. For a `once` task or a gate, each retry of the
+ * run begins another operation (RUNRETRY-2), numbered by the token's `again`.
  */
 export function operationOf({ stem }: Pick<RunRecord, "stem">, token: number, again?: Again): string {
   return operationId({ stem, n: token }, again?.operations ?? 0);
 }
 
-/** Returns the operations of a token before that of an id. */
+/** Returns how many operations the token had before this operation. */
 export function operationsBefore(operation: string): number {
   return parseItemId(operation)?.item ?? 0;
 }
 
-/** Returns the token of an operation; `undefined` for one of another run. */
+/** Returns the token of an operation; `undefined` for an operation of another run. */
 export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): number | undefined {
   const address = parseItemId(operation);
   return address?.prefix === "op" && address.stem === stem ? address.n : undefined;

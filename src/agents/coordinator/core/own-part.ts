@@ -1,10 +1,10 @@
 /**
- * The part of a fan-out of the run above, in the run that has it. Pure.
+ * The part of a fan-out of the run above, in the run that works on it. Pure.
  *
- * OWNPART-1  A run with a part begins with its branches, and completes when they have finished, or decide the fan-in by themselves: the first
- *            arrival of `any`, enough that completed for `mOfN`, more failures than `maxFailures`.
- * OWNPART-2  Its result has each branch that has completed or failed, and of what completed only what the fan-in merges.
- * OWNPART-3  The timeout of the fan-in, and that of the workflow, are the matter of the run above.
+ * OWNPART-1  A run with a part begins with its branches. It completes when they have finished or decide the fan-in alone. These are
+ *            deciding events: the first arrival of `any`, enough completed branches for `mOfN`, more failures than `maxFailures`.
+ * OWNPART-2  Its result has each branch that completed or failed. For completed branches it has only the values that the fan-in merges.
+ * OWNPART-3  The run above enforces the timeouts of the fan-in and of the workflow.
  */
 import type { PartResult, PartStart } from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -55,7 +55,7 @@ export function hasCompleted({ active, failure, arrived }: Branch, isAny: boolea
   return failure === undefined && (active === 0 || (isAny && arrived.length > 0));
 }
 
-/** Sets the result of a part as its branches are now. What is too long fails the run. */
+/** Sets the result of a part from the current branches. A result that is too long fails the run. */
 export function keepResult(draft: Draft, fanOut: FanOut, meeting: Meeting | null): void {
   const result = resultOf(fanOut, meeting);
   const { length } = JSON.stringify(result);
@@ -87,7 +87,7 @@ function resultOf({ branches, part, firstArrivalAt }: FanOut, meeting: Meeting |
   };
 }
 
-/** Returns what the run above must learn of a part before its end; `undefined` where that is nothing new. */
+/** Returns the progress that the run above needs before the end of a part; `undefined` if it is unchanged. */
 export function progressOf(
   before: FanOut | undefined,
   now: FanOut | undefined,

@@ -1,4 +1,4 @@
-/** The places of parts in their fan-out. Pure. */
+/** Indexes and paths of parts within their fan-out. Pure. */
 import type { FanOut, Spread } from "./state.ts";
 
 /** Returns the first index of a part, and the number of its branches. */

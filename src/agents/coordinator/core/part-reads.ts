@@ -1,8 +1,8 @@
 /**
  * The members of the areas that the branches of a fan-out may read. Pure.
  *
- * PARTREAD-1  A part gets each member of `input`, `state` and `output` that its nodes may read, and all of an area that they read otherwise
- *             than by member.
+ * PARTREAD-1  A part gets each member of `input`, `state` and `output` that its nodes may read. If they read an area otherwise than by
+ *             member, it gets the whole area.
  */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import { readsOf } from "../../../shared/expressions/reads.ts";
@@ -16,7 +16,7 @@ export type MemberReads = Readonly<Record<Area, ReadonlySet<string> | null>>;
 
 const known = new WeakMap<WorkflowDefinition, Map<string, MemberReads>>();
 
-/** Returns what the nodes of branches that start at `starts` read, up to the fan-in of their group. */
+/** Returns the members that nodes of branches read, from `starts` up to the fan-in of their group. */
 export function branchReads(
   definition: WorkflowDefinition,
   group: string,
@@ -50,7 +50,7 @@ function findReads(
     }
   };
   const within = new Set(starts);
-  // A set gives what is added to it while it is read, too.
+  // The loop also visits members that are added to the set during the loop.
   for (const ref of within)
     for (const { from, to, condition, foreach, synchronization } of transitions) {
       if (from !== ref) continue;
@@ -66,7 +66,7 @@ function findReads(
   return reads;
 }
 
-/** Returns the members of an area that are read. Anything but an object is one without members. */
+/** Returns the members of an area that are read. A value that is not an object has no members. */
 export function readMembers(area: Json, members: ReadonlySet<string> | null): JsonObject {
   if (!isJsonObject(area)) return {};
   if (members === null) return area;
