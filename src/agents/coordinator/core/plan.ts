@@ -1,13 +1,13 @@
 /**
  * The decisions of a run: applies signals to its state. Pure.
  *
- * RUNSIGNAL-1  A signal for a token that has ended, for another attempt than the one that works, or for a run that is over changes nothing.
+ * RUNSIGNAL-1  A signal changes the run only if the run is open, its token has not ended, and its attempt is the current attempt.
  * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless
- *              its result comes within `LOST_RESULT_MS`; then it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
- * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times while no node ends fails with `RECOVERY_EXHAUSTED`. A wake of a run
- *              that only waits, for room too, is no interruption.
- * RUNSIGNAL-5  Where what comes next finds no room in the outbox, the end of a node is stored nevertheless, and the run goes on later.
- * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
+ *              its result comes within `LOST_RESULT_MS`. Without a result it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
+ * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times before the next node ends fails with `RECOVERY_EXHAUSTED`. If a
+ *              run only waits, for room too, its wake is no interruption.
+ * RUNSIGNAL-5  If the outbox is full, the end of a node is still stored. The run continues later.
+ * RUNSIGNAL-2  After a transient failure, another attempt follows, as the policy of the task says. A `once` task has no further attempt.
  */
 import { addAmounts } from "../../../model/spending.ts";
 import type { PartStart } from "../../../protocol/run-call.ts";
@@ -33,8 +33,9 @@ import { reportedBy } from "./usage.ts";
 import { workOf } from "./work.ts";
 
 /**
- * Returns what signals change, in their order; `null` if that is nothing. `room` returns the room in the outbox for what begins work. Throws what
- * `answerGate` and `retryRun` throw, and `QUEUE_OVERFLOW` for a wake at which tokens could only go on with more room: it is to come later.
+ * Applies signals in their order. Returns the change, or `null` if the run is unchanged. `room` returns the outbox room for new work.
+ * Throws the errors of `answerGate` and `retryRun`. Throws `QUEUE_OVERFLOW` if a wake could only advance tokens with more room; the caller
+ * retries it later.
  */
 export function plan(
   state: RunState,
@@ -49,7 +50,7 @@ export function plan(
   for (const signal of signals) {
     if (isOver(draft) && signal.type !== "run.retry") continue;
     apply(draft, signal);
-    // What has killed the actor may do so again: a recovery is stored before anything goes on.
+    // The same step may crash the actor again, so a commit stores the recovery before tokens advance.
     if (!isOver(draft) && !isHeld && signal.type !== "run.recover") advance(draft);
   }
   const change = draft.finish();
@@ -133,7 +134,7 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task, t
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
   const { node } = token;
   draft.tainted ??= tainted;
-  // The end of a part brings its result by a signal of its own.
+  // The end of a part has its own signal, with its result.
   if (token.part === true && "output" in outcome) return;
   draft.recoveries = 0;
   if ("error" in outcome && transient === true) {
@@ -172,7 +173,7 @@ function expire(draft: Draft): void {
   }
 }
 
-/** Takes what ran when the actor died for lost. What may run twice begins again. */
+/** Treats the work that ran before the crash as lost. Work that may run twice begins again. */
 function recover(draft: Draft): void {
   const tokens = [...draft.tokens.values()];
   const interrupted = tokens.filter((token) => hasBegun(draft, token));
@@ -196,14 +197,14 @@ function recover(draft: Draft): void {
   }
 }
 
-/** Reports whether a task of a token ran when the actor died. */
+/** Reports whether the task of a token ran when the actor crashed. */
 function hasBegun(draft: Draft, token: Token): boolean {
   const { phase } = token;
   if (phase.kind !== "working" || phase.lostUntil !== undefined) return false;
   return workOf(draft.before.record, token)?.kind === "task" && (phase.notBefore ?? 0) <= draft.now;
 }
 
-/** An error of a task whose effect nobody knows. */
+/** The error of a task with an unknown outcome. */
 export const OUTCOME_UNKNOWN: RunError = {
   code: "OUTCOME_UNKNOWN",
   message: "The task was lost while it ran, and may have taken effect.",

@@ -19,26 +19,25 @@ export interface RunRecord extends CallTrail {
   readonly id: string;
   readonly tenant: string;
   readonly projectId: string;
-  /** 19 characters from which the ids of the run's operations are made. */
+  /** 19 characters, the prefix of the operation ids of the run. */
   readonly stem: string;
   readonly workflow: PinnedWorkflow;
   /** As its schema accepted it, with defaults. */
   readonly input: JsonObject;
-  /** The hash of the request that started the run. */
   readonly request: string;
-  /** The subject that started the run. */
+  /** The principal that started the run. */
   readonly startedBy: string;
-  /** The node that started it; absent where a principal did. */
+  /** The node that started the run; absent if a principal started it. */
   readonly parent?: RunParent;
-  /** The agents that wait for the run, or for one above it; absent where none does. */
+  /** The agents that wait for the run, or for a run above it; absent without such agents. */
   readonly path?: readonly string[];
-  /** The call of a tool that started the run, or the first one above it; absent where none did. */
+  /** The tool call that started the run or the first run above it; absent without a tool call. */
   readonly origin?: RunOrigin;
   /** Branches above which a fan-out is spread over runs of its own; `FAN_OUT_WIDTH` when absent. */
   readonly width?: number;
-  /** Its share of the room of its tree; `TREE_ROOM` when absent. */
+  /** The share of the run in its tree; `TREE_ROOM` if absent. */
   readonly room?: TreeRoom;
-  /** The branches of the run above that this run has; absent where it has the whole workflow. */
+  /** The branches of the run above that this run has; absent if it has the whole workflow. */
   readonly part?: RunPart;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -63,7 +62,7 @@ export function runCaller({ parent, origin }: Pick<RunRecord, "parent" | "origin
   return { kind: "conversation", id, operationId, attempt };
 }
 
-/** Returns the error for a run that does not exist, and for one that belongs to others (RUNDOOR-1). */
+/** Returns the error for an unknown run. A run of another user gets the same error (RUNDOOR-1). */
 export function unknownRun(): DramatisError {
   return new DramatisError(
     "NOT_FOUND",

@@ -2,7 +2,7 @@
 import { pauseAfter } from "../../../library/tools/retry.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 
-/** Returns the earliest time of the attempt after a failed one; `undefined` where that was the last. */
+/** Returns the earliest time of the attempt after a failed attempt; `undefined` after the last attempt. */
 export function nextAttemptAt(
   { retry, effect }: PinnedNodeTask,
   attempt: number,

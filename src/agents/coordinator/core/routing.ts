@@ -1,12 +1,13 @@
 /**
- * The ways of a token behind its node. Pure.
+ * The transitions that a token follows after its node. Pure.
  *
- * ROUTE-1  The first priority with a transition that fires wins: all that fire of it do, and no later one is looked at. Without a
- *          condition, a transition fires.
- * ROUTE-2  A transition that has fired `maxIterations` times on the way of a token does not fire again, so a later one may.
- * ROUTE-3  A `foreach` makes a token for each item, none for an empty list; what is no list is an error. Otherwise `spawnCount` counts.
- *          A collection that is only a path is not copied, so its length takes no steps.
- * ROUTE-4  The transitions that fire together make at most `MAX_BRANCHES` tokens. What is more is refused before any is made.
+ * ROUTE-1  The first priority with a firing transition wins. All firing transitions of this priority fire. Later priorities are not
+ *          evaluated. A transition without a condition fires.
+ * ROUTE-2  A transition that has fired `maxIterations` times on the path of a token does not fire again. A later transition may fire
+ *          instead.
+ * ROUTE-3  A `foreach` makes a token for each item, and no token for an empty list. A value that is not a list is an error. Without
+ *          `foreach`, `spawnCount` applies. A collection that is only a path is not copied, so its length takes no steps.
+ * ROUTE-4  Transitions that fire together make at most `MAX_BRANCHES` tokens. A larger number is rejected before the first token is made.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import { type ReadPath, readsOf } from "../../../shared/expressions/reads.ts";
@@ -23,7 +24,7 @@ export interface Firing {
   readonly items: readonly JsonObject[];
 }
 
-/** Returns the transitions that fire behind a token; none at an end. Throws `TokenFailure`. */
+/** Returns the transitions that fire behind a token; an empty list at an end. Throws `TokenFailure`. */
 export function firingBehind(draft: Draft, token: Token, meter: Meter): Firing[] {
   const tiers = draft.graph.tiers(token.node);
   if (tiers.length === 0) return [];
@@ -91,7 +92,10 @@ function listOf(
   throw new TokenFailure(invalid(`${what} must be a list. It is ${typeName(list)}.`));
 }
 
-/** Throws `TokenFailure` for more tokens than a fan-out may have branches: before any is made, since lists are shared and may be many. */
+/**
+ * Throws `TokenFailure` for more tokens than a fan-out may have branches. It runs before tokens are made, because many transitions may
+ * share a large list.
+ */
 function checkTotal({ node }: Token, lists: readonly Spawned[]): void {
   const total = lists.reduce<number>((sum, list) => sum + (typeof list === "number" ? list : list.length), 0);
   if (total <= MAX_BRANCHES) return;
@@ -109,7 +113,10 @@ function itemsOf({ foreach }: WorkflowTransition, list: Spawned = 0): JsonObject
 
 const paths = new WeakMap<object, ReadPath | null>();
 
-/** Returns the list that a collection names by its path, which is shared: no value of a run changes. `undefined` for any other one. */
+/**
+ * Returns the list at the path of a collection, without a copy; values of a run are immutable. Returns `undefined` if the collection is not
+ * a path.
+ */
 function listAt(foreach: { collection: string }, variables: Variables): Json[] | undefined {
   const path = paths.get(foreach) ?? readsOf(foreach.collection).whole;
   paths.set(foreach, path);

@@ -1,17 +1,18 @@
 /**
- * The envelopes that a commit of a run owes, derived from the states around it: none can be decided without being sent. Pure.
+ * The envelopes of a commit, derived from the states before and after it. So each decision is sent. Pure.
  *
- * SUBRUN-1  A node with a sub-workflow starts one run for each of its attempts. What became of it comes back once, as the result of the node.
- * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, the run above it has ended, or nobody knows whether
- *           its start has arrived. So is the call of an agent.
+ * SUBRUN-1  A node with a sub-workflow starts one run for each of its attempts. The end of that run comes back once, as the result of the
+ *           node.
+ * SUBRUN-2  A sub-workflow is cancelled if its token was cancelled, the run above it has ended, or the delivery of its start is unknown.
+ *           The call of an agent is cancelled for the same reasons.
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
- * AGENTNODE-4  In the mode `loop_in` the agent is asked for one turn in the conversation that has started the run. The end of this turn is the
- *              end of the node, and the token of a node that nobody waits for takes it back.
- * RUNUSE-3  The end of a sub-workflow brings what it has used, with all below it, to the run above.
- * PARTRUN-1  The run of a part tells the run above its end, and before that only what the fan-in depends on: counts for `mOfN` and
- *            `maxFailures`, the first arrival for a timeout.
+ * AGENTNODE-4  In the mode `loop_in` the agent is asked for one turn in the conversation that has started the run. The end of this turn is
+ *              the end of the node. If the token of the node was cancelled, the request is withdrawn.
+ * RUNUSE-3  The end of a sub-workflow reports its use, including all runs and agents below it, to the run above.
+ * PARTRUN-1  The run of a part reports its end to the run above. Earlier reports have only the facts that the fan-in needs: counts for
+ *            `mOfN` and `maxFailures`, the first arrival for a timeout.
  * SUBRUN-3  A run reports its end once to its caller: the run above, or the conversation of the call. An output that does not fit into an
- *           envelope is a failure in the run above. A conversation gets its excerpt and reads the whole output.
+ *           envelope is a failure in the run above. A conversation gets an excerpt and reads the whole output.
  */
 
 import { excerptOf } from "../../../attachments/large-result.ts";
@@ -70,7 +71,7 @@ import { workOf } from "./work.ts";
 /** An envelope without the id of its own. */
 export type RunEnvelope = Omit<NewEnvelope, "operationId">;
 
-/** A token whose node works in another actor. */
+/** A token that works in another actor. */
 interface Started {
   token: Token;
   work: Working;
@@ -106,7 +107,7 @@ export function runEnvelopes(
   return envelopes;
 }
 
-/** Returns the requests to the parts of fan-outs that begin to close, also again. */
+/** Returns the requests to close parts, for fan-outs that begin to close or close again. */
 function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number>): RunEnvelope[] {
   const closing = new Set(
     [...fanOuts].filter((id) => {
@@ -123,7 +124,7 @@ function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number
   });
 }
 
-/** The number of the fan-out whose branches a part has. */
+/** The fan-out with the branches of this part. */
 const OWN = 0;
 
 function progress(before: RunState, { record, fanOuts }: RunState, caller: RunCaller): RunEnvelope[] {
@@ -133,7 +134,7 @@ function progress(before: RunState, { record, fanOuts }: RunState, caller: RunCa
   return news === undefined ? [] : [toCaller<PartProgressBody>(record, caller, PART_PROGRESS, news)];
 }
 
-/** Returns the wait of a run for its caller. A conversation gives no room, so it does not learn of a rest. */
+/** Returns the wait of a run for its caller. `isAtRest` is left out for a conversation, because conversations share no room. */
 function waitOf(state: RunState): Omit<Wait, "seq"> {
   const rests = state.record.parent !== undefined && isAtRest(state);
   return { isHeld: isHeld(state), ...(rests && { isAtRest: true }) };
@@ -153,13 +154,13 @@ function toCaller<Body extends CallAddress>(
   };
 }
 
-/** Reports whether what a node has started may go on, although the node has failed. */
+/** Reports whether the work of a failed node may still run in another actor. */
 function isUnknown(data: Json | undefined): boolean {
   const error = isJsonObject(data) ? data.error : undefined;
   return isJsonObject(error) && error.code === "OUTCOME_UNKNOWN";
 }
 
-/** Returns the id of the conversation in which the agent of a token works. */
+/** Returns the id of the conversation for the agent of a token. */
 export function calledBy(record: RunRecord, { id: token, node }: Token, attempt: number): string {
   const { id, stem } = record;
   const inviting = invitingOrigin(record, node);
@@ -167,20 +168,20 @@ export function calledBy(record: RunRecord, { id: token, node }: Token, attempt:
   return calledConversationId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
 }
 
-/** Returns the call to whose conversation a node invites its agent; `undefined` for other nodes. */
+/** Returns the call with the conversation that a node invites its agent into; `undefined` for other nodes. */
 function invitingOrigin({ workflow, origin }: RunRecord, ref: string): RunOrigin | undefined {
   return graphOf(workflow.definition).node(ref).mode === "loop_in" ? origin : undefined;
 }
 
-/** The types of the envelopes that begin work of others. */
+/** Types of envelopes that begin work in another actor. */
 const STARTS: ReadonlySet<string> = new Set([RUN_START, AGENT_CALL, AGENT_INVITE]);
 
-/** Reports whether an envelope begins work of others. */
+/** Reports whether an envelope begins work in another actor. */
 export function beginsWork({ type }: Pick<RunEnvelope, "type">): boolean {
   return STARTS.has(type);
 }
 
-/** Returns the bytes of the envelope with which a token begins the work of others, as JSON; 0 where it needs none. */
+/** Returns the JSON length in bytes of the envelope that starts the work of a token; 0 if it needs no envelope. */
 export function startBytes(record: RunRecord, token: Token): number {
   const started = startedBy(record, token);
   return started === undefined ? 0 : utf8Length(JSON.stringify(start(record, started))) + ADDRESSING_BYTES;
