@@ -9,13 +9,13 @@ import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
-import { isJsonObject, isJsonWithin, type JsonObject, type JsonValue } from "../shared/json.ts";
+import { isJsonObject, isJsonWithin, type JsonObject } from "../shared/json.ts";
 import { APPROVAL_OUTCOMES, approvalRuleSchema } from "./approval-schema.ts";
-import { amountsSchema, budgetSchema, type SpendingView } from "./budget.ts";
+import { amountsSchema, budgetSchema } from "./budget.ts";
 import { callAddressSchema } from "./call-address.ts";
-import type { AgentMode } from "./definitions.ts";
 import { toolErrorFields } from "./executor-api.ts";
 import { resultExcerptSchema } from "./large-result.ts";
+import type { calledAgent } from "./move-schemas.ts";
 import { subAgentBoundsSchema } from "./sub-agent.ts";
 
 /** Asks for one turn of an agent, in a conversation of its own. */
@@ -59,26 +59,10 @@ export const MAX_CALL_BYTES = 512 * 1024;
 const MAX_ASKED_DEPTH = 56;
 
 /** The call of an agent, as clients see it beside the operation. */
-export interface AgentCallView {
-  /** The agent that is called. */
-  id: string;
-  mode: AgentMode;
-  /** It works as a sub-agent: the name of its template. */
-  template?: string;
-  /** The conversation in which the agent works; absent where it joins the caller's. */
-  conversationId?: string;
-  /** What the call has used up, with all calls that it has made; absent while it runs. */
-  spent?: SpendingView;
-  /** The calls of tools, by this agent or by one that it called, that wait for a person; absent where there are none. */
-  asks?: AskView[];
-}
+export type AgentCallView = z.infer<typeof calledAgent>;
 
 /** A call of a tool that waits for a person: its operation, in the conversation of the agent that asks. */
-export interface AskView extends Omit<CallAsk, "expiresAt" | "input" | "modelInput"> {
-  input?: JsonValue;
-  modelInput?: JsonValue;
-  expiresAt: string;
-}
+export type AskView = NonNullable<AgentCallView["asks"]>[number];
 
 /** The call that opened a conversation, as clients see it. */
 export type CalledByView =

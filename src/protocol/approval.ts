@@ -11,6 +11,7 @@ import type { z } from "zod";
 import type { Principal } from "../shared/principal.ts";
 import { hasRole } from "../shared/roles.ts";
 import type { APPROVAL_OUTCOMES, approvalNeedSchema, approvalRuleSchema } from "./approval-schema.ts";
+import type { answeredBy } from "./move-schemas.ts";
 
 /** The people who may answer a request. The default is every participant. */
 export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
@@ -32,12 +33,7 @@ export interface ApprovalAnswer {
 }
 
 /** The rule of a request, and its requester. */
-export interface AnsweredBy {
-  /** Absent if every participant may answer. */
-  rule?: ApprovalRule;
-  /** The subject of the requester. Present with a rule, if the requester is known. */
-  requester?: string;
-}
+export type AnsweredBy = z.infer<z.ZodObject<typeof answeredBy>>;
 
 /** Reports whether a need asks for an approval of each call. */
 export function needsApproval(need: ApprovalNeed | undefined): need is "always" | ApprovalRule {

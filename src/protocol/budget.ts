@@ -1,6 +1,7 @@
 /** Budgets: limits of what the model calls and tool calls of a turn or a conversation may use up. */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
+import type { spending } from "./usage-schemas.ts";
 
 /** Limits of budgets. */
 const MAX_TOKENS = 1_000_000_000_000;
@@ -32,10 +33,7 @@ export const agentBudgetSchema = limits.omit({ toolCalls: true }).refine(hasLimi
 export type AgentBudget = z.infer<typeof agentBudgetSchema>;
 
 /** The amounts that model calls and tool calls have used up. */
-export interface SpendingView extends Required<Budget> {
-  /** Some tokens are estimates: the provider did not count them, because a call was stopped or broke. */
-  estimated?: true;
-}
+export type SpendingView = z.infer<typeof spending>;
 
 /** A limit that a model call would exceed. */
 export interface BudgetExcess {

@@ -1,21 +1,26 @@
 /** The RPC interface of `Coordinator`, the actor of a run, and what it shows. */
 import { z } from "zod";
 import { type CallTrail, trailFields } from "../shared/call-trail.ts";
-import type { ErrorData, Result } from "../shared/errors.ts";
+import type { Result } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { AnsweredBy } from "./approval.ts";
-import type { SpendingView } from "./budget.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
-import type { HUMAN_KINDS } from "./task-definition.ts";
+import type {
+  activeToken,
+  entryEvent,
+  gate,
+  run,
+  runEntry,
+  runSummary,
+  runWorkflow,
+  streamError,
+} from "./run-schemas.ts";
 import type { TracePart } from "./trace.ts";
-import type { WorkflowDefinition } from "./workflow-definition.ts";
-import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
 
 /** The request that starts a run. */
 export interface StartRun extends CallTrail {
@@ -67,132 +72,34 @@ export const retryFields = {
   repeatOnce: z.boolean().exactOptional(),
 };
 
-/** The members that a run and its entry in a list share. */
-interface RunMembers {
-  id: string;
-  workflow: { library: string; id: string; version: number };
-  projectId: string;
-  status: RunStatus;
-  /** The subject that started it. */
-  startedBy: string;
-  /** ISO 8601, UTC. */
-  createdAt: string;
-  /** Present once the run is over. */
-  endedAt?: string;
-}
-
 /** A run in a list. */
-export interface RunSummary extends RunMembers {
-  /** The code of the run's error, if it has one. */
-  errorCode?: string;
-}
+export type RunSummary = z.infer<typeof runSummary>;
 
 /** A run. */
-export interface RunView extends RunMembers {
-  /** The id that the run shares with all work that follows from the same message, request or trigger. Default: the run's own id. */
-  correlationId: string;
-  input: JsonObject;
-  /** The area `state` as it is now. The values behind the first 4 Mi characters are `null`; `omitted` has their names. */
-  state: JsonObject;
-  /** Absent where `state` is whole. */
-  omitted?: string[];
-  /** Present once the run completed. */
-  output?: JsonObject;
-  error?: RunError;
-  /** Present where the run has failed and can be retried. */
-  retry?: RunRetry;
-  /** The number of its newest journal entry. */
-  seq: number;
-  /** Tokens that were made. */
-  tokens: number;
-  /** The amounts that its tasks, sub-workflows and agents have used, as far as these have ended. */
-  usage: SpendingView;
-  /** The tokens that have not ended: the run works on them, or waits for others. The first 1 000. */
-  active: ActiveToken[];
-  /** The questions that wait for a person: the first 100, and as many as have 4 Mi characters. Others follow as these are answered. */
-  gates: GateView[];
-}
+export type RunView = z.infer<typeof run>;
 
 /** The consequences of a retry. */
-export interface RunRetry {
-  /** The tokens that begin again. */
-  tokens: number;
-  /** Nodes whose effects may happen twice then: the retry must say `repeatOnce`. Empty where there are none. */
-  repeatsOnce: string[];
-}
+export type RunRetry = NonNullable<RunView["retry"]>;
 
 /** A question that waits for a person. The rule is present if its definition has one. */
-export interface GateView extends AnsweredBy {
-  /** Names the gate in answers. */
-  operationId: string;
-  /** Absent where the run itself asks for more time. */
-  token?: number;
-  node?: string;
-  kind: (typeof HUMAN_KINDS)[number];
-  prompt: string;
-  /** The input of the node: the question is about it. */
-  input: JsonObject;
-  /** JSON Schema of the answer. */
-  schema: JsonObject;
-  /** ISO 8601, UTC; absent where it waits without a limit. */
-  expiresAt?: string;
-}
-
-/** The states of a token that has not ended. */
-export const ACTIVE_STATUSES = [
-  "pending",
-  "executing",
-  "lost",
-  "waiting_for_subworkflow",
-  "waiting_for_part",
-  "waiting_for_agent",
-  "awaiting_human_input",
-] as const;
-export type ActiveStatus = (typeof ACTIVE_STATUSES)[number];
+export type GateView = z.infer<typeof gate>;
 
 /** A token that has not ended. */
-export interface ActiveToken {
-  token: number;
-  /** The `ref` of its node. */
-  node: string;
-  status: ActiveStatus;
-  path: string;
-  /** The attempt of its work, from 1. */
-  attempt?: number;
-  /** The run of its sub-workflow, or of its part of a fan-out. The run exists a moment after its id: until then a request for it is `NOT_FOUND`. */
-  runId?: string;
-  /** The conversation in which its agent works: one of its own, or with `loop_in` the one that has started the run. */
-  conversationId?: string;
-}
+export type ActiveToken = z.infer<typeof activeToken>;
+
+export type ActiveStatus = ActiveToken["status"];
 
 /** An entry of the journal of a run. */
-export interface RunEntryView extends RunEntry {
-  seq: number;
-  /** ISO 8601, UTC. */
-  time: string;
-  data?: Json;
-}
+export type RunEntryView = z.infer<typeof runEntry>;
 
 /** An event of a stream that follows a run. Its `id` is the `seq`. */
-export interface RunEvent extends RunEntryView {
-  v: 1;
-}
+export type RunEvent = z.infer<typeof entryEvent>;
 
-/** The last event of a stream whose principal has expired. It has no `id`. */
-export interface RunStreamError {
-  v: 1;
-  type: "error";
-  data: ErrorData;
-}
+/** The last event of a stream after the principal expired. It has no `id`. */
+export type RunStreamError = z.infer<typeof streamError>;
 
 /** The workflow of a run, as the run keeps it. It never changes. */
-export interface RunWorkflow {
-  library: string;
-  id: string;
-  version: number;
-  hash: string;
-  definition: WorkflowDefinition;
-}
+export type RunWorkflow = z.infer<typeof runWorkflow>;
 
 export interface FollowRun {
   /** The `seq` of the last entry that the reader has; all entries when absent. */

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { CONVERSATION_ID, isOperationId, RUN_ID, TURN_ID } from "../shared/identifiers.ts";
-import type { Json } from "../shared/json.ts";
+import type { Json, JsonValue } from "../shared/json.ts";
 
 /** Ids, by the resource that they identify. */
 export const ids = {
@@ -34,4 +34,7 @@ export const time = z.iso
   .datetime()
   .meta({ description: "ISO 8601, UTC.", example: "2026-03-01T10:00:00.000Z" });
 export const anyJson = z.unknown().meta({ description: "Any JSON." }) as z.ZodType<Json>;
+/** The same in views that cross RPC. */
+// SAFETY: `Json` is a `JsonValue` whose type does not recurse.
+export const anyValue = anyJson as z.ZodType<unknown> as z.ZodType<JsonValue>;
 export const count = z.int().min(0);

@@ -1,23 +1,44 @@
 /** The trace of a turn or a run, as its readers see it: spans of finished work, in every conversation and run that it reached. */
+import { z } from "zod";
 import type { Span } from "../model/span.ts";
 import { defined } from "../shared/defined.ts";
 import { toIso } from "../shared/time.ts";
+import { time } from "./scalars.ts";
 
-/** A span of OpenTelemetry. It covers a working period of a turn, a model call, a tool, a call of an agent, a run, or a node of a run. */
-export interface SpanView {
-  /** 16 hexadecimal digits. */
-  spanId: string;
-  /** Absent for the first span of a trace. It may be one of the caller's, which the trace does not contain. */
-  parentSpanId?: string;
-  name: string;
-  kind: "internal" | "client";
-  /** ISO 8601 UTC. */
-  startedAt: string;
-  endedAt: string;
-  attributes: Record<string, string | number | boolean | string[]>;
-  /** The code of the error with which it ended; absent after a success. */
-  error?: string;
-}
+const spanId = z
+  .string()
+  .regex(/^[0-9a-f]{16}$/)
+  .meta({ example: "00f067aa0ba902b7" });
+
+const spanSchema = z
+  .strictObject({
+    spanId,
+    parentSpanId: z.exactOptional(
+      spanId.meta({
+        description: "It may be a span of the caller's, which is not in the list.",
+        example: "00f067aa0ba902b7",
+      }),
+    ),
+    name: z.string().meta({ example: "chat gpt-5-mini" }),
+    kind: z.enum(["internal", "client"]),
+    startedAt: time,
+    endedAt: time,
+    attributes: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]))
+      .meta({
+        description:
+          "Attributes of OpenTelemetry's GenAI conventions. They contain no text of people or models.",
+      }),
+    error: z.exactOptional(z.string().meta({ description: "The code of the error with which it ended." })),
+  })
+  .meta({
+    id: "Span",
+    description:
+      "Finished work: a working period of a turn, a model call, a tool, a call of an agent, a run or a node of a run.",
+  });
+
+/** A span of OpenTelemetry. */
+export type SpanView = z.infer<typeof spanSchema>;
 
 /** The part of a trace in a conversation or a run. */
 export interface TracePart {
@@ -39,11 +60,21 @@ export interface InvitedTurns {
   runId: string;
 }
 
+export const traceSchema = z
+  .strictObject({
+    traceId: z
+      .string()
+      .regex(/^[0-9a-f]{32}$/)
+      .meta({ example: "4bf92f3577b34da6a3ce929d0e0e4736" }),
+    spans: z.array(spanSchema).meta({ description: "In the order of their beginnings." }),
+    partial: z.boolean().meta({
+      description: "Spans are missing: there are too many, or a conversation or a run could not be read.",
+    }),
+  })
+  .meta({ id: "Trace", description: "The work of a turn or a run, with all that followed from it." });
+
 /** A turn or a run with all that followed from it. */
-export interface TraceView extends Pick<TracePart, "traceId" | "spans"> {
-  /** `true` if spans are missing: there are too many, or a conversation could not be read. */
-  partial: boolean;
-}
+export type TraceView = z.infer<typeof traceSchema>;
 
 /** Returns a span as readers get it. */
 export function spanView({

@@ -1,23 +1,19 @@
 /** The views of resources that servers answer with, over HTTP, in frames and by RPC. Times are ISO 8601 UTC. */
-import type { ProviderCallRecord } from "../model/call-record.ts";
-import type { TokenEstimate } from "../model/spending.ts";
-import type { TokenUsage } from "../model/usage.ts";
+import type { z } from "zod";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
-import type { Facts, JsonValue } from "../shared/json.ts";
+import type { JsonValue } from "../shared/json.ts";
 import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { AgentCallView, CalledByView } from "./agent-call.ts";
-import type { AnsweredBy, ApprovalOutcome } from "./approval.ts";
 import type { Budget, SpendingView } from "./budget.ts";
+import type { turnCaller, turnIssues } from "./caller-schemas.ts";
 import type { Envelope } from "./envelope.ts";
+import type { approval, move, wireError } from "./move-schemas.ts";
 import type { Participant } from "./participants.ts";
 import type { TaskView } from "./task-summary.ts";
+import type { agentUsage, providerCall, turnTokens, usage } from "./usage-schemas.ts";
 
-export interface WireError {
-  code: string;
-  message: string;
-  retriable: boolean;
-}
+export type WireError = z.infer<typeof wireError>;
 
 /** An uploaded image or file. */
 export interface AttachmentView {
@@ -73,22 +69,10 @@ export type ConversationSummary = Omit<
 >;
 
 /** The usage of model calls, failed attempts included. */
-export interface UsageView {
-  inputTokens: number;
-  /** The part of the input that came from a provider's cache. */
-  cachedInputTokens: number;
-  outputTokens: number;
-  /** US dollars, for calls of models with prices. */
-  cost: number;
-  calls: number;
-}
+export type UsageView = z.infer<typeof usage>;
 
 /** The total usage of an agent's conversations. */
-export interface AgentUsage extends UsageView {
-  agentId: string;
-  /** Conversations with model calls. */
-  conversations: number;
-}
+export type AgentUsage = z.infer<typeof agentUsage>;
 
 export interface MessageView {
   id: string;
@@ -107,10 +91,7 @@ export interface MessageView {
 }
 
 /** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. `node` is absent in turns of 0.3. */
-export type Caller =
-  | { type: "user"; userId: string }
-  | { type: "agent"; agentId: string; turnId: string }
-  | { type: "workflow"; runId: string; node?: string };
+export type Caller = z.infer<typeof turnCaller>;
 
 export interface TurnSummary {
   id: string;
@@ -136,16 +117,7 @@ export interface TurnSummary {
   spent?: SpendingView;
 }
 
-export interface TurnIssues {
-  toolFailures?: number;
-  memoryExtractionFailed?: boolean;
-  /** The model's last reply was empty, and so is the message. */
-  emptyReply?: true;
-  /** The provider paused a reply more often than the limit allows. The message has the reply up to the last pause. */
-  replyPaused?: true;
-  /** Agents that the answer mentions and that start no turn: the message of the user has had as many as it may. */
-  notAsked?: string[];
-}
+export type TurnIssues = z.infer<typeof turnIssues>;
 
 export interface TurnView extends TurnSummary {
   conversationId: string;
@@ -181,71 +153,16 @@ export interface TurnView extends TurnSummary {
 }
 
 /** The record of a model call, with types that cross RPC. */
-export interface CallView extends Omit<ProviderCallRecord, "requestMetadata" | "responseMetadata" | "usage"> {
-  requestMetadata?: Facts;
-  responseMetadata?: Facts;
-  usage?: Omit<TokenUsage, "breakdown"> & { breakdown?: Facts };
-  /** Estimated tokens of the attempts that the provider did not count: stopped, broken, or interrupted by a crash. */
-  estimated?: TokenEstimate;
-}
+export type CallView = z.infer<typeof providerCall>;
 
 /** Token counts as reported by the providers; an optional one is present if any provider reported it. */
-export interface TurnUsage {
-  inputTokens: number;
-  outputTokens: number;
-  cachedInputTokens?: number;
-  cacheWriteTokens?: number;
-  reasoningTokens?: number;
-}
+export type TurnUsage = NonNullable<z.infer<typeof turnTokens>>;
 
 /** One iteration of a turn's loop. */
-export interface MoveView {
-  id: string;
-  /** From 1. */
-  sequence: number;
-  reasoning?: string;
-  toolCall?: {
-    operationId: string;
-    name: string;
-    toolId: string | null;
-    /** Of a call that needs a person's approval, what it runs with. */
-    input: JsonValue;
-    /** As in `OperationView`. */
-    modelInput?: JsonValue;
-    target?: string;
-    /** The client runs the tool. */
-    client?: true;
-    /** The agent that answers the call. */
-    agent?: AgentCallView;
-    /** The run of a workflow that the call has started. */
-    runId?: string;
-    /** Number of the present or last attempt; 1 when absent. */
-    attempt?: number;
-    /** The call runs in the background. */
-    async?: true;
-    /** Present if the call needs a person's approval. */
-    approval?: ApprovalView;
-    /** The record of the last attempt, for a task of steps. */
-    task?: TaskView;
-  };
-  toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
-  /** The model's whole reply; on the first move of a reply. */
-  raw?: JsonValue;
-  createdAt: string;
-}
+export type MoveView = z.infer<typeof move>;
 
 /** The approval of an operation. The rule is present while the operation waits, if the tool has one. */
-export interface ApprovalView extends AnsweredBy {
-  /** Absent while the operation waits for an answer. */
-  outcome?: ApprovalOutcome;
-  /** The end of the wait for an answer; absent once there is an outcome. */
-  expiresAt?: string;
-  /** The person who answered; absent where nobody did. */
-  by?: Caller;
-  reason?: string;
-  /** The time of the outcome. */
-  at?: string;
-}
+export type ApprovalView = z.infer<typeof approval>;
 
 export interface OperationView {
   id: string;

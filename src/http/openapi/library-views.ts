@@ -1,4 +1,5 @@
 /** Schemas of the bodies and answers of `/api/libraries` (API-1). */
+
 import { z } from "zod";
 import { modelProfileSchema, personaSchema } from "../../library/personas/persona-schema.ts";
 import type { DefinitionVersion, LibraryView } from "../../library/registry/definition-source.ts";
@@ -7,6 +8,7 @@ import { taskFields } from "../../library/tasks/task-schema.ts";
 import { withToolForms } from "../../library/tools/tool-forms.ts";
 import { retrySchema, toolDefinitionSchema } from "../../library/tools/tool-schema.ts";
 import { PROVIDERS } from "../../model/profile.ts";
+import { workflowDefinition } from "../../protocol/run-schemas.ts";
 import { ids, time } from "../../protocol/scalars.ts";
 import { persona } from "./views.ts";
 
@@ -98,19 +100,6 @@ const prompt = promptSchema.meta({
   description: "Texts for a model, in Liquid.",
   example: { template: "Summarise: {{ text }}" },
 });
-
-export const workflowDefinition = z
-  .looseObject({ nodes: z.array(z.unknown()), transitions: z.array(z.unknown()) })
-  .meta({
-    id: "Workflow",
-    description: "A graph of tasks, workflows and agents.",
-    example: {
-      inputSchema: { type: "object" },
-      initialNode: "greet",
-      nodes: [{ ref: "greet", task: "demo/greet" }],
-      transitions: [],
-    },
-  });
 
 export const workflowVersion = versionOf("WorkflowVersion", workflowDefinition);
 export const taskVersion = versionOf("TaskVersion", task);

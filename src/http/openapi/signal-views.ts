@@ -1,8 +1,8 @@
 /** The schemas of the answers to signals. */
 import { z } from "zod";
+import { wireError } from "../../protocol/move-schemas.ts";
 import { ids } from "../../protocol/scalars.ts";
 import type { AcceptedSignal, SignalResult } from "../../protocol/signals.ts";
-import { wireError } from "./move-views.ts";
 
 const correlationId = z
   .string()

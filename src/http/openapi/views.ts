@@ -9,6 +9,7 @@ import { referenceSchema } from "../../library/definitions/reference.ts";
 import { personaSchema } from "../../library/personas/persona-schema.ts";
 import type { AgentIdentity, AgentView } from "../../protocol/agent-api.ts";
 import { agentBudgetSchema, budgetSchema } from "../../protocol/budget.ts";
+import { startingCaller, turnCaller, turnIssues } from "../../protocol/caller-schemas.ts";
 import type {
   CompletedOperation,
   ResolvedApproval,
@@ -16,8 +17,10 @@ import type {
 } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { locationFields } from "../../protocol/location-policy.ts";
+import { approval, memoryError, move, usedMemories, wireError } from "../../protocol/move-schemas.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
 import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
+import { dollars, providerCall, spending, turnTokens, usage } from "../../protocol/usage-schemas.ts";
 import type {
   AttachmentView,
   ConversationSummary,
@@ -32,9 +35,6 @@ import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { Facts } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
-import { startingCaller, turnCaller, turnIssues } from "./callers.ts";
-import { approval, memoryError, move, usedMemories, wireError } from "./move-views.ts";
-import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
 export const persona = personaSchema.meta({
   id: "Persona",

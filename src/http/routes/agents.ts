@@ -7,6 +7,7 @@ import type { AgentApi, AgentIdentity } from "../../protocol/agent-api.ts";
 import { agentBudgetSchema } from "../../protocol/budget.ts";
 import { checkNew, locationFields, newAgentId } from "../../protocol/location-policy.ts";
 import { ids } from "../../protocol/scalars.ts";
+import { agentUsage } from "../../protocol/usage-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -16,7 +17,6 @@ import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { agentUsage } from "../openapi/usage-views.ts";
 import { agent, agentMetadata, agentView, personaSource } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 

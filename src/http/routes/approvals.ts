@@ -1,12 +1,12 @@
 /** `/api/approvals`: lists the calls of tools and the gates that wait for the caller. */
 
 import { z } from "zod";
+import { answeredBy } from "../../protocol/move-schemas.ts";
 import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
 import { HUMAN_KINDS } from "../../protocol/task-definition.ts";
 import type { WaitingCall, WaitingGate } from "../../protocol/waiting-approvals.ts";
 import { pageSchema } from "../base/query.ts";
 import { page } from "../base/respond.ts";
-import { answeredBy } from "../openapi/move-views.ts";
 import { onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 

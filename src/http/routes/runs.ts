@@ -7,6 +7,7 @@ import { parseReference } from "../../library/definitions/reference.ts";
 import { type CoordinatorApi, retryFields, startFields } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { run, runEntry, runEvent, runSummary, runWorkflow } from "../../protocol/run-schemas.ts";
 import { ids, runId } from "../../protocol/scalars.ts";
 import { entranceRequest } from "../../protocol/upgrade-request.ts";
 import { RUN_STATUSES } from "../../protocol/workflow-run.ts";
@@ -22,7 +23,6 @@ import { pageSchema, pathParams, positionSchema, streamPosition } from "../base/
 import { events, json, nothingNamed, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, rawRoute, route } from "../openapi/route.ts";
-import { run, runEntry, runEvent, runSummary, runWorkflow } from "../openapi/run-views.ts";
 import { stopSchema } from "./conversations.ts";
 import { acksSchema } from "./sockets.ts";
 

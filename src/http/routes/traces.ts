@@ -12,14 +12,19 @@
 
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
-import type { InvitedTurns, SpanView, TracePart, TraceView } from "../../protocol/trace.ts";
+import {
+  type InvitedTurns,
+  type SpanView,
+  type TracePart,
+  type TraceView,
+  traceSchema,
+} from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { trace } from "../openapi/trace-views.ts";
 import { CONVERSATION, findConversation } from "./conversations.ts";
 import { RUN, runOf, runParams } from "./runs.ts";
 import { turnParams } from "./turns.ts";
@@ -43,7 +48,7 @@ export const traceRoutes: readonly Route[] = [
       description:
         "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
       params: turnParams,
-      answers: ok("The trace.", trace),
+      answers: ok("The trace.", traceSchema),
       errors: ["NOT_FOUND"],
     },
     async ({ params: { id, turnId } }, ports) => {
@@ -63,7 +68,7 @@ export const traceRoutes: readonly Route[] = [
       description:
         "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
       params: runParams,
-      answers: ok("The trace.", trace),
+      answers: ok("The trace.", traceSchema),
       errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => {

@@ -1,12 +1,8 @@
 /** Schemas of the usage and cost of model calls. */
 import { z } from "zod";
-import type { ErrorCategory } from "../../model/error.ts";
-import type { RateLimitFeedback } from "../../model/reply.ts";
-import type { TokenUsage } from "../../model/usage.ts";
-import type { SpendingView } from "../../protocol/budget.ts";
-import { anyJson, count, ids, time } from "../../protocol/scalars.ts";
-import type { AgentUsage, CallView, TurnUsage, UsageView } from "../../protocol/views.ts";
-import type { Facts } from "../../shared/json.ts";
+import type { ErrorCategory } from "../model/error.ts";
+import type { Facts } from "../shared/json.ts";
+import { anyValue, count, ids, time } from "./scalars.ts";
 
 /** All categories. The compiler reports a missing one. */
 const ERROR_CATEGORIES = Object.keys({
@@ -35,11 +31,11 @@ const counts = {
   calls: count.meta({ description: "Model calls; all attempts of a call count as one." }),
 };
 
-export const usage: z.ZodType<UsageView> = z
+export const usage = z
   .strictObject(counts)
   .meta({ id: "Usage", description: "Usage of model calls, including failed attempts." });
 
-export const spending: z.ZodType<SpendingView> = z
+export const spending = z
   .strictObject({
     tokens: count.meta({ description: "Input and output, estimated where the provider did not count." }),
     usd: dollars,
@@ -49,11 +45,11 @@ export const spending: z.ZodType<SpendingView> = z
   })
   .meta({ id: "Spending", description: "What model calls and tool calls have used up." });
 
-export const agentUsage: z.ZodType<AgentUsage> = z
+export const agentUsage = z
   .strictObject({ agentId: ids.agent, conversations: count, ...counts })
   .meta({ id: "AgentUsage", description: "Total usage of an agent's conversations." });
 
-export const turnTokens: z.ZodType<TurnUsage | null> = z
+export const turnTokens = z
   .strictObject({
     inputTokens: count,
     outputTokens: count,
@@ -66,17 +62,17 @@ export const turnTokens: z.ZodType<TurnUsage | null> = z
     description: "Tokens of all model calls, including failed attempts; null if no provider counted them.",
   });
 
-const tokenUsage: z.ZodType<TokenUsage> = z.strictObject({
+const tokenUsage = z.strictObject({
   inputTokens: optionalCount,
   cachedInputTokens: optionalCount,
   cacheWriteTokens: optionalCount,
   outputTokens: optionalCount,
   reasoningTokens: optionalCount,
   totalTokens: optionalCount,
-  breakdown: z.exactOptional(z.record(z.string(), anyJson)),
+  breakdown: z.exactOptional(z.record(z.string(), anyValue)),
 });
 
-const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
+const rateLimitFeedback = z.strictObject({
   limitRequests: optionalNumber,
   remainingRequests: optionalNumber,
   resetRequestsAt: optionalNumber,
@@ -90,7 +86,7 @@ const rateLimitFeedback: z.ZodType<RateLimitFeedback> = z.strictObject({
 // SAFETY: answers are JSON.
 const facts = z.record(z.string(), z.unknown()) as z.ZodType<Facts>;
 
-export const providerCall: z.ZodType<CallView> = z
+export const providerCall = z
   .strictObject({
     id: z.string(),
     conversationId: ids.conversation,

@@ -1,11 +1,10 @@
 /** Schemas of the steps of turns: tool calls with their results, their agents and their approvals. */
 import { z } from "zod";
-import { approvalRuleSchema } from "../../protocol/approval-schema.ts";
-import { anyJson, ids, runId, time } from "../../protocol/scalars.ts";
-import { taskViewSchema } from "../../protocol/task-summary.ts";
-import type { ApprovalView } from "../../protocol/views.ts";
-import { turnCaller } from "./callers.ts";
-import { spending } from "./usage-views.ts";
+import { APPROVAL_OUTCOMES, approvalRuleSchema } from "./approval-schema.ts";
+import { turnCaller } from "./caller-schemas.ts";
+import { anyValue, ids, runId, time } from "./scalars.ts";
+import { taskViewSchema } from "./task-summary.ts";
+import { spending } from "./usage-schemas.ts";
 
 export const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
@@ -24,10 +23,10 @@ export const answeredBy = {
   ),
 };
 
-export const approval: z.ZodType<ApprovalView> = z
+export const approval = z
   .strictObject({
     ...answeredBy,
-    outcome: z.exactOptional(z.enum(["approved", "denied", "expired", "superseded"])),
+    outcome: z.exactOptional(z.enum(APPROVAL_OUTCOMES)),
     expiresAt: z.exactOptional(time),
     by: z.exactOptional(turnCaller),
     reason: z.exactOptional(z.string()),
@@ -41,7 +40,7 @@ export const approval: z.ZodType<ApprovalView> = z
 /** The target and the model's own input of a call that needs an approval. */
 const runs = {
   modelInput: z.exactOptional(
-    anyJson.meta({
+    anyValue.meta({
       description:
         "Of a call that needs an approval: the model's own input, where the tool maps it to `input`.",
     }),
@@ -54,7 +53,7 @@ const runs = {
   ),
 };
 
-const calledAgent = z
+export const calledAgent = z
   .strictObject({
     id: ids.agent,
     mode: z.enum(["delegate", "loop_in"]),
@@ -71,7 +70,7 @@ const calledAgent = z
             conversationId: ids.conversation,
             agentId: ids.agent,
             name: z.string(),
-            input: z.exactOptional(anyJson),
+            input: z.exactOptional(anyValue),
             ...runs,
             ...answeredBy,
             expiresAt: time,
@@ -103,7 +102,7 @@ export const move = z
         operationId: ids.operation,
         name: z.string(),
         toolId: z.string().nullable(),
-        input: anyJson,
+        input: anyValue,
         ...runs,
         client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
         agent: z.exactOptional(calledAgent),
@@ -124,12 +123,12 @@ export const move = z
     toolResult: z.exactOptional(
       z.strictObject({
         success: z.boolean(),
-        result: z.exactOptional(anyJson),
+        result: z.exactOptional(anyValue),
         error: z.exactOptional(wireError),
       }),
     ),
     raw: z.exactOptional(
-      anyJson.meta({ description: "The model's whole reply, on the first move that follows from it." }),
+      anyValue.meta({ description: "The model's whole reply, on the first move that follows from it." }),
     ),
     createdAt: time,
   })

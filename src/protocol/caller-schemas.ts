@@ -1,6 +1,5 @@
 /** The parts of a turn's view that concern who started it, and what did not stop it. */
 import { z } from "zod";
-import type { Caller, TurnIssues } from "../../protocol/views.ts";
 
 const agent = z.strictObject({ type: z.literal("agent"), agentId: z.string(), turnId: z.string() });
 const workflow = z.strictObject({
@@ -17,13 +16,13 @@ export const startingCaller = z.discriminatedUnion("type", [agent, workflow]).me
     "The agent that started the turn, with its own turn, or the run that did, with the node. Absent where a user did.",
 });
 
-export const turnCaller: z.ZodType<Caller> = z.discriminatedUnion("type", [
+export const turnCaller = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("user"), userId: z.string() }),
   agent,
   workflow,
 ]);
 
-export const turnIssues: z.ZodType<TurnIssues> = z.strictObject({
+export const turnIssues = z.strictObject({
   toolFailures: z.exactOptional(z.int().min(0)),
   memoryExtractionFailed: z.exactOptional(z.boolean()),
   emptyReply: z.exactOptional(

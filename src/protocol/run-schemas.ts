@@ -1,30 +1,29 @@
-/** Schemas of runs of workflows. */
+/** Schemas of runs of workflows, as clients see them. */
 import { z } from "zod";
-import {
-  ACTIVE_STATUSES,
-  type ActiveToken,
-  type GateView,
-  type RunEntryView,
-  type RunEvent,
-  type RunStreamError,
-  type RunSummary,
-  type RunView,
-  type RunWorkflow,
-} from "../../protocol/coordinator-api.ts";
-import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
-import { HUMAN_KINDS } from "../../protocol/task-definition.ts";
-import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
-import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
-import { definitionIdSchema } from "../../shared/id-schemas.ts";
-import { workflowDefinition } from "./library-views.ts";
-import { answeredBy, wireError } from "./move-views.ts";
-import { spending } from "./usage-views.ts";
+import { definitionIdSchema } from "../shared/id-schemas.ts";
+import { answeredBy, wireError } from "./move-schemas.ts";
+import { anyJson, count, ids, runId, time } from "./scalars.ts";
+import { HUMAN_KINDS } from "./task-definition.ts";
+import { spending } from "./usage-schemas.ts";
+import type { WorkflowDefinition } from "./workflow-definition.ts";
+import { RUN_ENTRY_TYPES, RUN_STATUSES } from "./workflow-run.ts";
 
-const runError: z.ZodType<RunError> = z.strictObject({ code: z.string(), message: z.string() });
+/** The states of a token that has not ended. */
+const ACTIVE_STATUSES = [
+  "pending",
+  "executing",
+  "lost",
+  "waiting_for_subworkflow",
+  "waiting_for_part",
+  "waiting_for_agent",
+  "awaiting_human_input",
+] as const;
+
+const runError = z.strictObject({ code: z.string(), message: z.string() });
 const area = z.record(z.string(), anyJson);
 const nodeRef = z.string().meta({ description: "The `ref` of a node." });
 
-const activeToken: z.ZodType<ActiveToken> = z.strictObject({
+export const activeToken = z.strictObject({
   token: count,
   node: nodeRef,
   status: z.enum(ACTIVE_STATUSES).meta({
@@ -32,12 +31,16 @@ const activeToken: z.ZodType<ActiveToken> = z.strictObject({
       "`lost`: the work was interrupted and may have taken effect; its result may still come. `waiting_for_part`: a run of its own has a part of the branches of a wide fan-out.",
   }),
   path: z.string().meta({ description: "The branches around it.", example: "root.start.0" }),
+  /** The attempt of its work. */
   attempt: z.exactOptional(z.int().min(1)),
+  /** The run exists a moment after its id: until then a request for it is `NOT_FOUND`. */
   runId: z.exactOptional(runId.meta({ description: "The run of its sub-workflow, or of its part." })),
+  /** The conversation in which its agent works: its own, or with `loop_in` the conversation that started the run. */
   conversationId: z.exactOptional(ids.conversation),
 });
 
-const gate: z.ZodType<GateView> = z.strictObject({
+export const gate = z.strictObject({
+  /** Names the gate in answers. */
   operationId: z.string(),
   token: z.exactOptional(count),
   node: z.exactOptional(nodeRef.meta({ description: "Absent where the run itself asks for more time." })),
@@ -45,6 +48,7 @@ const gate: z.ZodType<GateView> = z.strictObject({
   prompt: z.string(),
   input: area.meta({ description: "What the question is about." }),
   schema: area.meta({ description: "JSON Schema of the answer." }),
+  /** Absent if the gate waits without a limit. */
   expiresAt: z.exactOptional(time),
   ...answeredBy,
 });
@@ -60,14 +64,14 @@ const runMembers = {
   endedAt: z.exactOptional(time).meta({ description: "Absent before the end." }),
 };
 
-export const runSummary: z.ZodType<RunSummary> = z
+export const runSummary = z
   .strictObject({
     ...runMembers,
     errorCode: z.exactOptional(z.string()).meta({ description: "The code of the run's error." }),
   })
   .meta({ id: "RunSummary", description: "A run in a list." });
 
-export const run: z.ZodType<RunView> = z
+export const run = z
   .strictObject({
     ...runMembers,
     correlationId: z.string().meta({
@@ -75,7 +79,13 @@ export const run: z.ZodType<RunView> = z
         "The id that the run shares with all work that follows from the same message, request or trigger.",
     }),
     input: area,
+    /** The values behind the first 4 Mi characters are `null`. */
     state: area,
+    omitted: z.exactOptional(
+      z
+        .array(z.string())
+        .meta({ description: "Members of `state` that are `null` because it is too large." }),
+    ),
     output: z.exactOptional(area),
     error: z.exactOptional(runError),
     retry: z.exactOptional(
@@ -108,12 +118,12 @@ const entryMembers = {
   data: z.exactOptional(anyJson),
 };
 
-export const runEntry: z.ZodType<RunEntryView> = z
+export const runEntry = z
   .strictObject(entryMembers)
   .meta({ id: "RunEntry", description: "An entry of the journal of a run." });
 
-const entryEvent: z.ZodType<RunEvent> = z.strictObject({ v: z.literal(1), ...entryMembers });
-const streamError: z.ZodType<RunStreamError> = z.strictObject({
+export const entryEvent = z.strictObject({ v: z.literal(1), ...entryMembers });
+export const streamError = z.strictObject({
   v: z.literal(1),
   type: z.literal("error"),
   data: wireError,
@@ -125,7 +135,20 @@ export const runEvent = z.union([entryEvent, streamError]).meta({
     "An entry of the journal of a run as a server-sent event: each `data:` is one, and each `id:` its `seq`. An `error`, which has no `seq`, ends the stream of an expired token.",
 });
 
-export const runWorkflow: z.ZodType<RunWorkflow> = z
+export const workflowDefinition = z
+  .looseObject({ nodes: z.array(z.unknown()), transitions: z.array(z.unknown()) })
+  .meta({
+    id: "Workflow",
+    description: "A graph of tasks, workflows and agents.",
+    example: {
+      inputSchema: { type: "object" },
+      initialNode: "greet",
+      nodes: [{ ref: "greet", task: "demo/greet" }],
+      transitions: [],
+    },
+  });
+
+export const runWorkflow = z
   .strictObject({
     ...workflow.shape,
     hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
