@@ -78,9 +78,6 @@ export type RunSummary = z.infer<typeof runSummary>;
 /** A run. */
 export type RunView = z.infer<typeof run>;
 
-/** The consequences of a retry. */
-export type RunRetry = NonNullable<RunView["retry"]>;
-
 /** A question that waits for a person. The rule is present if its definition has one. */
 export type GateView = z.infer<typeof gate>;
 

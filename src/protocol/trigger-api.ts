@@ -1,85 +1,13 @@
 /** The RPC interface of `Trigger`, the actor of a trigger, and what it shows. */
 import { z } from "zod";
-import { type Content, contentSchema } from "../shared/content.ts";
+import { contentSchema } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
-import { CONVERSATION_ID, type DefinitionReference, TRIGGER_ID } from "../shared/identifiers.ts";
-import type { JsonObject } from "../shared/json.ts";
-import type { Jurisdiction } from "../shared/location.ts";
+import { CONVERSATION_ID, TRIGGER_ID } from "../shared/identifiers.ts";
+import { JURISDICTIONS } from "../shared/location.ts";
 import type { Principal } from "../shared/principal.ts";
 import { startFields } from "./coordinator-api.ts";
-
-/** When a trigger fires: once at a time, by a cron expression, or at each delivery to its webhook. */
-export type TriggerWhen =
-  /** ISO 8601. */
-  | { at: string }
-  /** `timeZone` is a name of the IANA database; UTC when absent. */
-  | { cron: string; timeZone?: string }
-  | { webhook: true };
-
-/** The target of a trigger: it starts a run of a workflow, or a turn of a conversation. */
-export type TriggerStarts =
-  | { workflow: DefinitionReference; input?: JsonObject; projectId?: string }
-  /** Only a webhook may leave out `content`. `to` and `untrusted` are as in a request for a turn. */
-  | { conversationId: string; content?: Content; to?: string; untrusted?: true };
-
-/** The run or the turn that a trigger has started. */
-export type TriggerStarted = { runId: string } | { conversationId: string; turnId: string };
-
-export interface CreateTrigger {
-  /** The id of the trigger, by which everybody finds its actor. */
-  id: string;
-  when: TriggerWhen;
-  starts: TriggerStarts;
-  /** `true` when absent. */
-  enabled?: boolean;
-}
-
-/** A change of a trigger. Members that are absent stay. */
-export type ChangeTrigger = Partial<Omit<CreateTrigger, "id">>;
-
-/** The last failure of a trigger. */
-export interface TriggerError {
-  code: string;
-  message: string;
-  /** ISO 8601, UTC. */
-  at: string;
-}
-
-/** A trigger. Times are ISO 8601 in UTC. */
-export interface TriggerView {
-  id: string;
-  jurisdiction?: Jurisdiction;
-  when: TriggerWhen;
-  starts: TriggerStarts;
-  enabled: boolean;
-  /** The subject that created it. */
-  createdBy: string;
-  /** The subject that changed it last: runs and turns begin as this subject, without roles. */
-  actsAs: string;
-  createdAt: string;
-  updatedAt: string;
-  /** The next time; absent where there is none, and while the trigger is not enabled. */
-  nextAt?: string;
-  /** A time that has come and whose start has not succeeded yet. */
-  due?: { scheduledAt: string; attempts: number };
-  /** The last start that succeeded. */
-  lastFiredAt?: string;
-  lastStarted?: TriggerStarted;
-  /** The last failure; absent after a start that succeeded. */
-  lastError?: TriggerError;
-  /** The path to which deliveries are posted. */
-  hook?: string;
-}
-
-/** A trigger in a list: what it starts without its input or content, and nothing of its times. */
-export type TriggerSummary = Pick<
-  TriggerView,
-  "id" | "jurisdiction" | "when" | "enabled" | "createdBy" | "actsAs" | "createdAt" | "updatedAt"
-> & { starts: { workflow: DefinitionReference } | { conversationId: string } };
-
-/** A trigger, with the secret of its webhook, which is shown only once. */
-export type TriggerWithSecret = TriggerView & { secret?: string };
+import { count, ids, runId, time } from "./scalars.ts";
 
 /** A delivery, as the door of the API reads it. */
 export interface Delivery {
@@ -118,6 +46,9 @@ const whenSchema = z.union(
   "Give `at`, `cron` with or without `timeZone`, or `webhook: true`.",
 );
 
+/** When a trigger fires: once at a time, by a cron expression, or at each delivery to its webhook. */
+export type TriggerWhen = z.infer<typeof whenSchema>;
+
 const startsSchema = z.union(
   [
     z.strictObject({
@@ -137,6 +68,13 @@ const startsSchema = z.union(
   "Give `workflow`, or `conversationId`.",
 );
 
+type Starts = z.infer<typeof startsSchema>;
+
+/** The target of a trigger: it starts a run of a workflow, or a turn of a conversation. A delivery to a webhook sets `untrusted`. */
+export type TriggerStarts =
+  | Extract<Starts, { workflow: unknown }>
+  | (Extract<Starts, { conversationId: string }> & { untrusted?: true });
+
 /** The members of a request that creates a trigger, beside its id. */
 export const triggerFields = {
   when: whenSchema,
@@ -150,6 +88,97 @@ export const triggerChanges = {
   starts: startsSchema.exactOptional(),
   enabled: z.boolean().exactOptional(),
 };
+
+export interface CreateTrigger {
+  /** The id of the trigger. Its actor has the same name. */
+  id: string;
+  when: TriggerWhen;
+  starts: TriggerStarts;
+  /** `true` when absent. */
+  enabled?: boolean;
+}
+
+/** A change of a trigger. Members that are absent stay. */
+export type ChangeTrigger = Partial<Omit<CreateTrigger, "id">>;
+
+export const triggerId = z
+  .string()
+  .regex(TRIGGER_ID)
+  .meta({ description: "Id of a trigger.", example: "trig_01JD0000000000000000000000" });
+
+/** The run or the turn that a trigger has started. */
+export const started = z
+  .union([z.strictObject({ runId }), z.strictObject({ conversationId: ids.conversation, turnId: ids.turn })])
+  .meta({ id: "TriggerStarted", description: "The run or the turn that a trigger has started." });
+
+export type TriggerStarted = z.infer<typeof started>;
+
+const fields = {
+  id: triggerId,
+  jurisdiction: z.exactOptional(z.enum(JURISDICTIONS)),
+  when: whenSchema,
+  starts: startsSchema,
+  enabled: z.boolean(),
+  createdBy: z.string().meta({ description: "The subject that created it." }),
+  actsAs: z.string().meta({
+    description: "The subject that changed it last. Runs and turns begin as this subject, without roles.",
+  }),
+  createdAt: time,
+  updatedAt: time,
+  nextAt: z.exactOptional(time),
+  due: z.exactOptional(
+    z
+      .strictObject({ scheduledAt: time, attempts: count })
+      .meta({ description: "A time that has come and whose start has not succeeded yet." }),
+  ),
+  lastFiredAt: z.exactOptional(time),
+  lastStarted: z.exactOptional(started),
+  lastError: z.exactOptional(
+    z
+      .strictObject({ code: z.string(), message: z.string(), at: time })
+      .meta({ description: "The last failure; absent after a start that succeeded." }),
+  ),
+  hook: z.exactOptional(z.string().meta({ description: "The path to which deliveries are posted." })),
+};
+
+export const trigger = z
+  .strictObject(fields)
+  .meta({ id: "Trigger", description: "Starts a run or a turn at a time, by cron, or by a webhook." });
+
+/** A trigger. Times are ISO 8601 in UTC. */
+export type TriggerView = z.infer<typeof trigger>;
+
+export const triggerSummary = z
+  .strictObject({
+    id: fields.id,
+    jurisdiction: fields.jurisdiction,
+    when: fields.when,
+    starts: z.union([
+      z.strictObject({ workflow: startFields.workflow }),
+      z.strictObject({ conversationId: ids.conversation }),
+    ]),
+    enabled: fields.enabled,
+    createdBy: fields.createdBy,
+    actsAs: fields.actsAs,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: "TriggerSummary", description: "A trigger in a list." });
+
+/** A trigger in a list, without input, content and times. */
+export type TriggerSummary = z.infer<typeof triggerSummary>;
+
+export const triggerWithSecret = z
+  .strictObject({
+    ...fields,
+    secret: z.exactOptional(
+      z.string().meta({ description: "Of a webhook: the key of its signatures. It is shown only here." }),
+    ),
+  })
+  .meta({ id: "TriggerWithSecret" });
+
+/** A trigger with the secret of its webhook. Only this answer has the secret. */
+export type TriggerWithSecret = z.infer<typeof triggerWithSecret>;
 
 export interface TriggerApi {
   /**

@@ -1,5 +1,6 @@
 /** `/api/hooks`: takes the deliveries to webhooks of triggers. The signature replaces authentication. */
 import { z } from "zod";
+import { started, triggerId } from "../../protocol/trigger-api.ts";
 import {
   DELIVERY_HEADER,
   DELIVERY_ID,
@@ -14,7 +15,6 @@ import { readBytes } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
-import { started, triggerId } from "../openapi/trigger-views.ts";
 
 const PATH = "/api/hooks/:tenant/:id" as const;
 

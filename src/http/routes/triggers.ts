@@ -3,7 +3,15 @@
 import { ulid } from "ulid";
 import { z } from "zod";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
-import { type TriggerApi, triggerChanges, triggerFields } from "../../protocol/trigger-api.ts";
+import {
+  type TriggerApi,
+  trigger,
+  triggerChanges,
+  triggerFields,
+  triggerId,
+  triggerSummary,
+  triggerWithSecret,
+} from "../../protocol/trigger-api.ts";
 import { removeTrigger } from "../../protocol/trigger-hook.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
@@ -13,7 +21,6 @@ import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { trigger, triggerId, triggerSummary, triggerWithSecret } from "../openapi/trigger-views.ts";
 
 const TRIGGERS = "/api/triggers";
 const TRIGGER = `${TRIGGERS}/:id` as const;
