@@ -56,7 +56,7 @@ function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
   const provider = name === undefined ? undefined : findProvider(name);
   if (provider === undefined || modelId === undefined) {
     const example = CHOICES[0].join("/");
-    // `/health` tells everybody: the value may be a secret in the wrong place.
+    // Omit the value, because `/health` is public and the value may be a misplaced secret.
     throw new DramatisError(
       "INVALID_INPUT",
       `DRAMATIS_MODEL must be "provider/model", such as "${example}". Providers are ${PROVIDER_NAMES.join(", ")}.`,

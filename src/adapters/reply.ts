@@ -17,7 +17,7 @@ import { defined } from "../shared/defined.ts";
 import { isJson, isJsonObject, parseJson, wellFormed } from "../shared/json.ts";
 import { incompleteReply } from "./errors/model-errors.ts";
 
-/** A reply, or the error that took its place. */
+/** A reply, or the error that replaces it. */
 export type ReplyOutcome = { ok: true; reply: ModelReply } | { ok: false; error: ModelError };
 
 interface CallParts {
@@ -138,7 +138,7 @@ function parseArguments(text: string): Pick<RequestedToolCall, "arguments" | "in
   if (text.trim() === "") return { arguments: {} };
   const value = parseJson(text);
   if (value === null) return { arguments: {} };
-  // Values that are deeper, and numbers beyond the range of numbers, cannot be written back as JSON everywhere.
+  // Deeper values and numbers out of range cannot be written as JSON everywhere.
   if (isJsonObject(value) && isJson(value)) return { arguments: wellFormed(value) };
   return { arguments: {}, invalidArguments: text.toWellFormed() };
 }

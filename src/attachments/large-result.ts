@@ -78,13 +78,11 @@ export function isLarge(text: string, maxBytes: number): boolean {
   return utf8Length(text) > maxBytes || shapeProblem(text, MAX_OUTPUT_DEPTH)?.code === "TOO_LARGE";
 }
 
-/** Returns the excerpt of a result. `text` is its JSON. */
 export function excerptOf(text: string): ResultExcerpt {
   const head = text.slice(0, wholeLength(text, HEAD_LENGTH)).toWellFormed();
   return { bytes: utf8Length(text), head, tail: tailOf(text, TAIL_LENGTH).toWellFormed() };
 }
 
-/** Returns the view of a result. */
 export function viewOfResult({ bytes, head, tail }: ResultExcerpt, kept: KeptResult): JsonObject {
   const seen = `The tool ran. Its result has ${bytes} bytes of JSON, which is too much to show. Here are its beginning and its end.`;
   const isKept = "id" in kept;

@@ -1,4 +1,4 @@
-/** The runtime's own clock: the system's clock of the ports, without what only servers have. */
+/** The clock of the runtime: the system clock of the ports without its server parts. */
 import type { Clock } from "../ports/clock.ts";
 
 export const runtimeClock: Pick<Clock, "now" | "timer"> = {

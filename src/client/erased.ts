@@ -1,4 +1,4 @@
-/** Takes away what was shown of an erased entry. Pure. */
+/** Hides the shown content of an erased entry. Pure. */
 import type { MessageView } from "../protocol/views.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 

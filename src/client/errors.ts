@@ -47,14 +47,12 @@ export class DramatisClientError extends Error {
   }
 }
 
-/** Returns the error for an invalid argument. */
 export function wrongInput(code: "INVALID_INPUT" | "NOT_FOUND", detail: string): DramatisClientError {
   return new DramatisClientError({ code, status: 0, detail });
 }
 
 export const OTHER_VERSION = `The server uses another protocol version than this client (${PROTOCOL_VERSION}). Update the client.`;
 
-/** Returns the error for an unsuccessful response. */
 export async function errorFromResponse(response: Response): Promise<DramatisClientError> {
   const { status, statusText } = response;
   const { code, detail, title, errors } = asObject(await response.json().catch(() => undefined));
@@ -85,7 +83,6 @@ export function noAnswer(cause: unknown, signal: AbortSignal | undefined): unkno
   return new DramatisClientError({ code: "NETWORK", status: 0, detail, cause });
 }
 
-/** Returns the error of a successful response that is not JSON. */
 export function notJson({ url, status }: Response, cause: unknown): DramatisClientError {
   const detail = `The response of ${url} is not JSON. Check that the address belongs to a Dramatis server.`;
   return new DramatisClientError({ code: "HTTP", status, detail, cause });

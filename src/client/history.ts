@@ -101,7 +101,7 @@ function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: 
   return reasoning ? [{ type: "thought", id, text: reasoning }, tool] : [tool];
 }
 
-/** Returns the agent or the run that started a turn; `undefined` where a user did. */
+/** Returns the agent or the run that started a turn. `undefined` if a user started it. */
 function starterOf(view: TurnView | undefined): TurnState["caller"] {
   return view?.caller.type === "user" ? undefined : view?.caller;
 }

@@ -69,7 +69,6 @@ export interface MemoryRequests {
   remove(path: string, options?: Options): Promise<void>;
 }
 
-/** Returns the memory's part of a client. */
 export function memoriesClient({ get, write, remove }: MemoryRequests): MemoriesClient {
   const memories = (agentId: string, ...rest: string[]) => pathOf("agents", agentId, "memories", ...rest);
   return {

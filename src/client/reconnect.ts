@@ -63,9 +63,9 @@ export class ReconnectPolicy {
   readonly #ports: ReconnectPorts;
   #refusals = 0;
   #notBefore = 0;
-  /** When the connection was lost; `null` before a loss. */
+  /** When the connection was lost, or `null`. */
   #lostAt: number | null = null;
-  /** When the present connection opened; `null` without one. */
+  /** When the current connection opened, or `null`. */
   #openedAt: number | null = null;
   /** The next attempt does not wait, because it is the first or was requested. */
   #isAtOnce = true;
@@ -92,7 +92,7 @@ export class ReconnectPolicy {
     return token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, `${BEARER_PREFIX}${token}`];
   };
 
-  /** Ends the wait of the present attempt; without one, the next attempt does not wait. Call it before reconnecting. */
+  /** Ends the wait of the current attempt, or skips the wait of the next attempt. Call it before reconnecting. */
   readonly atOnce = (): void => {
     this.#isClosed = false;
     this.#lostAt = null;
@@ -101,7 +101,7 @@ export class ReconnectPolicy {
     else this.#endWait();
   };
 
-  /** Ends the waits of the present attempt, which a closed socket drops. Call it before closing the socket for good. */
+  /** Ends the waits of the current attempt, because a closed socket drops them. Call it before closing the socket for good. */
   readonly close = (): void => {
     this.#isClosed = true;
     this.#endWait?.();
@@ -212,7 +212,7 @@ export function parseHost(host: string): { host: string; protocol?: "ws" | "wss"
   return { host: name, protocol: scheme === "https" || scheme === "wss" ? "wss" : "ws" };
 }
 
-/** Returns the address of the HTTP API beside a socket: `http://` or `https://`, without a path. */
+/** Returns the address of the HTTP API of a socket's server: `http://` or `https://`, without a path. */
 export function httpOrigin({ roomUrl }: { roomUrl: string }): string {
   return new URL(roomUrl).origin.replace(/^ws/, "http");
 }

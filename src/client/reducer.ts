@@ -35,7 +35,7 @@ import {
   transcriptItem,
 } from "./turns.ts";
 
-/** The code of the error that a later extraction takes back. */
+/** The code of the error that a later extraction clears. */
 const EXTRACTION_FAILING = "MEMORY_EXTRACTION_FAILING";
 
 /**
@@ -52,7 +52,7 @@ export function applyFrame(state: LiveConversation, frame: Frame): LiveConversat
   return { ...settle(reduce(state, frame)), seq: frame.seq };
 }
 
-/** Brings what follows from the turns up to date. */
+/** Updates the state that depends on the turns. */
 function settle(state: LiveConversation): LiveConversation {
   return settleStops(settleResults(withGate(state)));
 }
@@ -295,7 +295,7 @@ function withBudget(
   return budget === null ? others : { ...others, budget, ...defined({ budgetLeft }) };
 }
 
-/** Notes what is left of the budget when a turn ends. */
+/** Records the remaining budget when a turn ends. */
 function spent(state: LiveConversation, { data }: { data: { budgetLeft?: Budget } }): LiveConversation {
   const { conversation } = state;
   if (conversation === null || data.budgetLeft === undefined) return state;

@@ -63,7 +63,7 @@ export interface ConversationActions {
   retry(clientId: string): string | null;
   /**
    * Sends the message of a turn that failed or was stopped again, as a new message in a new turn. Returns its client id, or `null` if the
-   * turn is not over, has an answer, or its message is not loaded. The options of a message are known only where this client has sent
+   * turn is not over, has an answer, or its message is not loaded. The options of a message are known only if this client has sent
    * it: give others, such as `output`.
    */
   retryTurn(turnId: string, options?: SendOptions): string | null;
@@ -82,7 +82,7 @@ export interface ConversationActions {
   claimTool(operationId: string): Promise<boolean>;
   /**
    * Answers the request for approval of a tool's call, one of `pendingApprovals`, with a request over HTTP. The state follows with
-   * the next frame. Rejects with a `DramatisClientError` if the request fails: `CONFLICT` where the call has another answer or ended.
+   * the next frame. Rejects with a `DramatisClientError` if the request fails: `CONFLICT` if the call has another answer or ended.
    */
   resolveApproval(operationId: string, answer: ApprovalAnswer): Promise<ResolvedApproval>;
   /**
@@ -294,7 +294,7 @@ export class ConversationSession implements Omit<ConversationActions, HttpAction
     return (this.#state.results ?? []).filter(({ status }) => status === "sending");
   }
 
-  /** Counts what an open connection must soon confirm. The stop of an unknown turn may have no effect to wait for. */
+  /** Counts the items that an open connection must soon confirm. The stop of an unknown turn may have no effect to wait for. */
   get #sendingCount(): number {
     const { stops = [], turns } = this.#state;
     const isKnown = (stop: PendingStop) =>

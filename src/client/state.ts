@@ -44,7 +44,7 @@ export interface RetryNotice {
   time: string;
 }
 
-/** An item of a turn. A `thought` is text beside tool calls; it is not part of the transcript. */
+/** An item of a turn. A `thought` is text of a reply with tool calls. It is not part of the transcript. */
 export type TurnItem =
   | { type: "message"; id: string; message: MessageView }
   | { type: "partial"; id: string; text: string; agentId: string; startedAt: string; restarted: boolean }

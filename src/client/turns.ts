@@ -49,7 +49,6 @@ export function putItem(turn: TurnState, item: TurnItem): TurnState {
   return { ...turn, items };
 }
 
-/** Changes the item with this id, if there is one. */
 export function changeItem(turn: TurnState, id: string, change: (item: TurnItem) => TurnItem): TurnState {
   const index = turn.items.findIndex((item) => item.id === id);
   const before = turn.items[index];
@@ -58,7 +57,6 @@ export function changeItem(turn: TurnState, id: string, change: (item: TurnItem)
   return after === before ? turn : { ...turn, items: turn.items.with(index, after) };
 }
 
-/** Removes the item with this id. */
 export function dropItem(turn: TurnState, id: string): TurnState {
   return { ...turn, items: turn.items.filter((item) => item.id !== id) };
 }

@@ -1,6 +1,6 @@
 /**
  * The answers of a turn, for clients of protocols without conversations: texts, and calls of tools that the client runs.
- * Pure. An answer ends where the turn waits for such calls, and the results begin the next. So a turn is a list of answers.
+ * Pure. An answer ends when the turn waits for such calls. Their results start the next answer, so a turn is a list of answers.
  *
  * ANSWER-1  The answers of a turn are the same live, replayed, and as `answerOf` reads them from the finished turn.
  * ANSWER-2  An answer omits the calls and results of the agent's own tools.
@@ -34,7 +34,7 @@ export interface AnswerOptions {
 
 export interface AnswerMessage {
   content: string;
-  /** Text beside tool calls. */
+  /** Text of a reply with tool calls. */
   isInterim: boolean;
   /** The turn ended while the message streamed. */
   isStopped: boolean;

@@ -34,7 +34,6 @@ export class SentText {
     return this.#text;
   }
 
-  /** Sets the complete text. */
   complete(text: string): Piece {
     this.#text = text;
     return text.length < this.#sent.length ? null : this.#send();

@@ -1,9 +1,10 @@
 /**
  * The SQL of requests that wait for people.
  *
- * A request has a row in `approvals`, and a row in `approvers` for each name that may answer it. Its key is the time of the request, padded, and
- * its id, so keys sort by time. Under a name, requests of one kind and of a similar time limit form a lane. In a lane, a request that expired long
- * ago comes before each request that still waits. So a list begins behind the expired requests and merges the lanes of the caller's names.
+ * A request has a row in `approvals`, and a row in `approvers` for each name that may answer it. Its key is the time of the request,
+ * padded, and its id, so keys sort by time. Under a name, requests of one kind and of a similar time limit form a lane. In a lane, a
+ * request that expired long ago comes before each request that still waits. So a list begins behind the expired requests and merges the
+ * lanes of the caller's names.
  */
 import type { ListedApproval } from "../protocol/waiting-approvals.ts";
 import { bothOrders, type ListKey } from "../shared/page.ts";
@@ -61,9 +62,9 @@ FROM ${APPROVERS} WHERE ${IS_NEWEST}`;
 /**
  * Returns the list of requests in both orders. The list reads the index of `scope`. `?9` is the place or the agent in that index.
  *
- * `?1` is the tenant, `?2` the key to continue after and `?3` the number of rows. `?4` is a JSON list of the caller's names and `?5` the subject.
- * `?6` is the time. Requests count since the time `?7`. Filters follow, `null` if absent: `?8` the kind, `?10` the agent, `?11` the conversation
- * and `?12` the run.
+ * `?1` is the tenant, `?2` the key to continue after and `?3` the number of rows. `?4` is a JSON list of the caller's names and `?5` the
+ * subject. `?6` is the time. Requests count since the time `?7`. Filters follow, `null` if absent: `?8` the kind, `?10` the agent, `?11`
+ * the conversation and `?12` the run.
  */
 function listApprovals(scope: "" | "place" | "agent_id", index: string) {
   const rows = `approvers ${index} WHERE tenant = ?1${scope && ` AND ${scope} = ?9`}`;

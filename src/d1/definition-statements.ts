@@ -125,7 +125,6 @@ ORDER BY place`;
  */
 const MAX_LIST_BYTES = 700_000;
 
-/** Returns the content of each definition, by its hash. */
 export function contentList(definitions: readonly UnversionedDefinition[]): string {
   return JSON.stringify(definitions.map(({ library, kind, id, hash }) => ({ library, kind, id, hash })));
 }

@@ -44,7 +44,6 @@ const optionsSchema = pageOptionsSchema((cursor) => TRIGGER_ID.test(cursor));
 
 type TriggerRow = { summary: string };
 
-/** The triggers of all tenants in D1. */
 export class D1Triggers implements TriggerDirectory {
   readonly #queries: D1Queries;
 

@@ -23,7 +23,6 @@ export interface ChunkEvent {
 
 type StreamingAdapter = ProviderAdapter & Required<Pick<ProviderAdapter, "streamChat">>;
 
-/** Reports whether an adapter can stream. */
 export function streams(adapter: ProviderAdapter): adapter is StreamingAdapter {
   return adapter.supportsStreaming && adapter.streamChat !== undefined;
 }

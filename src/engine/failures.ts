@@ -23,7 +23,6 @@ import type { ConversationTurn } from "./records.ts";
 export class ProviderCallError extends DramatisError {
   constructor(
     readonly failure: ModelError,
-    /** Facts for the call record. */
     readonly call: CallFacts & { usage?: TokenUsage } = {},
     code: ErrorCode = "MODEL_FAILED",
   ) {
@@ -36,7 +35,6 @@ export class ProviderCallError extends DramatisError {
 
 const MAX_MESSAGE = 500;
 
-/** Returns the error to store in a failed turn. */
 export function turnError(
   error: unknown,
   { provider, isCancelled }: { provider?: string; isCancelled: boolean },

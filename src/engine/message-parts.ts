@@ -69,12 +69,10 @@ export function partsOf(content: unknown): MessagePart[] {
   return parse<MessagePart[]>(parts, content) ?? [{ type: "text", text: JSON.stringify(content) ?? "" }];
 }
 
-/** Returns the value if it is a part. */
 export function asPart(value: unknown): MessagePart | undefined {
   return parse<MessagePart>(part, value);
 }
 
-/** Returns the value if it is a native reply. */
 export function asNativeReply(value: unknown): NativeReply | undefined {
   return parse<NativeReply>(nativeReply, value);
 }

@@ -12,7 +12,8 @@ import type { ContextMessage } from "./messages.ts";
 
 /**
  * The kinds of origins. `user` and `agent` (its own words) are trusted. Untrusted are results of `tool` and `client`, the words of other
- * agents and of runs (`colleague`), attachments (`document`), a history or a text from elsewhere (`import`), and tainted memories (`memory`).
+ * agents and of runs (`colleague`), attachments (`document`), a history or a text from elsewhere (`import`), and tainted memories
+ * (`memory`).
  */
 export const ORIGINS = [
   "user",
@@ -38,13 +39,11 @@ export interface RequestMark {
   readonly echoes?: Mark;
 }
 
-/** A text and the mark of its quotations. */
 export interface MarkedText {
   readonly text: string;
   readonly mark: Mark;
 }
 
-/** Returns the union of marks. */
 export function joinedMarks(...marks: readonly (Mark | undefined)[]): Mark {
   const all = new Set(marks.flatMap((mark) => mark ?? []));
   return ORIGINS.filter((origin) => all.has(origin));

@@ -1,8 +1,8 @@
 /**
  * Limits of the tokens of a reply: their places in profiles and requests, and their replacement by a lower limit. Pure.
  *
- * OUTLIMIT-1  A limit for one call replaces the profile's limit if it is lower. It takes the name of the profile's limit. Without such a limit it
- *             takes the provider's usual name.
+ * OUTLIMIT-1  A limit for one call replaces the profile's limit if it is lower. It takes the name of the profile's limit. Without such a
+ *             limit it takes the provider's usual name.
  * OUTLIMIT-2  A limit that leaves no room for a model to think turns its thinking off, because the provider would refuse the request.
  */
 import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";

@@ -1,8 +1,8 @@
 /**
  * The ban of parallel tool calls: its place in profiles and requests. Pure.
  *
- * SINGLECALL-1  A message may ban parallel calls. Providers with a parameter for the ban get it. If a reply has several calls all the same, its
- *               first call runs, and each other call gets an error.
+ * SINGLECALL-1  A message may ban parallel calls. Providers with a parameter for the ban get it. If a reply has several calls all the same,
+ *               its first call runs, and each other call gets an error.
  */
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import type { ModelProfile, ProviderId } from "./profile.ts";

@@ -49,7 +49,7 @@ const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(
 /** Later versions of the form may have more than the current 55 characters. */
 const MAX_TRACEPARENT_LENGTH = 200;
 
-/** Reads the header `traceparent`; returns `undefined` where it is absent or invalid (SPAN-2). */
+/** Reads the header `traceparent`. Returns `undefined` if it is absent or invalid (SPAN-2). */
 export function parseTraceparent(header: string | null | undefined): TraceContext | undefined {
   const given = header ?? "";
   const match = given.length > MAX_TRACEPARENT_LENGTH ? null : TRACEPARENT.exec(given);

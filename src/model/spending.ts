@@ -28,7 +28,7 @@ export interface TokenEstimate {
 
 export const NOTHING: Amounts = { tokens: 0, nanoDollars: 0, toolCalls: 0, modelCalls: 0 };
 
-/** Tokens of a reply that are reserved where the model profile sets no limit. */
+/** Tokens reserved for a reply if the model profile sets no limit. */
 const RESERVED_OUTPUT_TOKENS = 4_096;
 
 /** The provider parameters that limit the tokens of the reply. */

@@ -29,7 +29,6 @@ export interface SqlDatabase {
   transaction<Result>(body: () => Result): Result;
 }
 
-/** The database of an actor. */
 export interface ActorDatabase extends SqlDatabase {
   /** Reports whether a transaction of this port is open on the same storage. */
   isInTransaction(): boolean;

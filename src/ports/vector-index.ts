@@ -26,7 +26,6 @@ export const [MAX_UPSERTED, MAX_DELETED] = [1_000, 100];
 /** Bytes in UTF-8 of an id that a query for ids only returns, at most. */
 export const MAX_SHORT_ID_BYTES = 31;
 
-/** A value of metadata. */
 export type MetadataValue = string | number | boolean | string[];
 
 export interface VectorQuery {

@@ -2,7 +2,6 @@ const ASCII = new TextEncoder();
 const DIGITS = ASCII.encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
 const [PAD = 0] = ASCII.encode("=");
 
-/** Encodes bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
   return new TextDecoder().decode(toBase64Bytes(bytes));
 }

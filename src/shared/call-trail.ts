@@ -1,8 +1,8 @@
 /**
  * The trail of a call. All work that follows from the same message, request or trigger shares it.
  *
- * TRAIL-1  Each actor passes its caller's trail to each run, part of a fan-out, agent, tool and task that it calls, with its own place in the trace.
- *          A retry has the same correlation id and the same trace.
+ * TRAIL-1  Each actor passes its caller's trail to each run, part of a fan-out, agent, tool and task that it calls, with its own place in
+ *          the trace. A retry has the same correlation id and the same trace.
  */
 import { z } from "zod";
 import { defined } from "./defined.ts";

@@ -1,10 +1,10 @@
 /**
  * JSON text that loses no part of a value. Pure.
  *
- * EXACT-1  A value that JSON would empty, drop or round is refused at any depth. The error names the usual mistake. Examples are a `Response`, an
- *          `Error`, a `Map`, a promise, an instance with its state in private fields, an integer beyond 2^53, and `NaN`.
- * EXACT-2  `undefined` becomes `null` as the whole value and in a list. As a member it is left out. A `Date` becomes its ISO 8601 text, and any
- *          other value with `toJSON` becomes the result of that method.
+ * EXACT-1  A value that JSON would empty, drop or round is refused at any depth. The error names the usual mistake. Examples are a
+ *          `Response`, an `Error`, a `Map`, a promise, an instance with its state in private fields, an integer beyond 2^53, and `NaN`.
+ * EXACT-2  `undefined` becomes `null` as the whole value and in a list. As a member it is left out. A `Date` becomes its ISO 8601 text, and
+ *          any other value with `toJSON` becomes the result of that method.
  */
 
 /** Advice for instances of classes that JSON empties. */

@@ -8,7 +8,6 @@ import { fitsUtf8 } from "./utf8.ts";
 /** Bytes of an agent's metadata as JSON in UTF-8. */
 const MAX_AGENT_METADATA_BYTES = 16 * 1024;
 
-/** Ids of agents. */
 export const agentIdSchema = z
   .string()
   .regex(

@@ -101,14 +101,17 @@ export function checkJson(value: unknown, name: string): void {
   });
 }
 
-/** Reports whether no text of a value, and no name of a member, has a lone surrogate: as JSON it would be an escape, which looks well-formed. */
+/**
+ * Reports whether no text of a value, and no name of a member, has a lone surrogate: as JSON it would be an escape, which looks
+ * well-formed.
+ */
 export function isUnicode(value: Json): boolean {
   return findMalformed(value, 1, "The value") === null;
 }
 
 /**
- * Returns a value with well-formed texts and names: each lone surrogate becomes U+FFFD, which has the same length. Returns the same value if all are
- * well-formed.
+ * Returns a value with well-formed texts and names: each lone surrogate becomes U+FFFD, which has the same length. Returns the same value
+ * if all are well-formed.
  */
 export function wellFormed<Value>(value: Value): Value {
   // SAFETY: lists and objects keep their members, and texts stay texts.

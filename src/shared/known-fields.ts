@@ -12,7 +12,7 @@ type FieldPath = readonly string[];
 const ANY = "*";
 /** The depth and the number of the fields that are compared. */
 const [MAX_DEPTH, MAX_FIELDS] = [6, 1_000];
-/** The least similarity of a field beside the unknown one, and of a field elsewhere. */
+/** Lowest similarity of a field in the same object, and of a field elsewhere. */
 const [SIMILAR, SIMILAR_ELSEWHERE] = [0.55, 0.8];
 
 /** The longest unknown name that is compared. */

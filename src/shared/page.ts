@@ -61,7 +61,6 @@ export interface ListRange {
   after: ListKey;
 }
 
-/** An item of a list with its key. */
 export interface Listed<Item> {
   key: ListKey;
   item: Item;

@@ -18,7 +18,7 @@ export interface RateLimit {
 /** A full bucket needs no memory, because it equals a new bucket. */
 export interface TokenBucket {
   readonly limit: RateLimit;
-  /** The time, as of `at`, until the bucket is full again. A span keeps its precision beside times of 13 digits. */
+  /** The time, as of `at`, until the bucket is full again. A span is more precise than a time of 13 digits. */
   readonly debt: number;
   readonly at: number;
 }
@@ -46,7 +46,6 @@ export function takeToken(bucket: TokenBucket, cost: number, now: number): Taken
   return { allowed: false, bucket: { limit, debt, at: now }, retryAfter: Math.ceil(excess) };
 }
 
-/** Returns one token to a bucket. */
 export function returnToken(bucket: TokenBucket): TokenBucket {
   return { ...bucket, debt: Math.max(0, bucket.debt - 60_000 / bucket.limit.perMinute) };
 }

@@ -16,7 +16,6 @@ import { durationMs } from "./durations.ts";
 
 const MAX_MESSAGE = 500;
 
-/** Further details of a failure. */
 export type FailureDetails = Pick<ModelError, "status" | "requestId" | "retryAfterMs">;
 
 /** Thrown inside the gateway, which turns it into an error delta with the provider's name. */

@@ -40,7 +40,6 @@ const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
   ["local", "openai"],
 ]);
 
-/** The names and aliases of providers. */
 export const PROVIDER_NAMES: readonly string[] = [...ALIASES.keys()];
 
 /** Returns the provider of a name or an alias, if there is one. */

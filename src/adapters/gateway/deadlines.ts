@@ -52,7 +52,7 @@ export class AttemptDeadlines {
     return this.#total.signal;
   }
 
-  /** Notes that a piece of the body is read, or that it was and the server may take it. */
+  /** Reports that a read of a body piece has started, or that it has ended and the server may accept the piece. */
   reading(isReading: boolean): void {
     if (this.#stopFirst === undefined) return;
     this.#stopFirst();

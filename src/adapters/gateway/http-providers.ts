@@ -42,7 +42,7 @@ const HTTP_PROVIDERS = {
     baseUrlName: "ANTHROPIC_BASE_URL",
     keyHeader: (key) => ({ "x-api-key": key }),
     call({ profile, body: { betas = profile.parameters?.betas, ...body } }) {
-      // Base URLs are in use with the version and without it.
+      // Users give base URLs with and without the version.
       const path = /\/v1\/*$/.test(profile.baseUrl ?? "") ? "/messages" : "/v1/messages";
       return { path, headers: { "anthropic-version": "2023-06-01", ...betaHeader(betas) }, body };
     },
@@ -72,7 +72,7 @@ export const HTTP_PROVIDER_IDS = Object.keys(HTTP_PROVIDERS).filter(
   (name): name is HttpProviderId => name in HTTP_PROVIDERS,
 );
 
-/** Returns the base URL of a profile. Throws `ModelFailure` for an invalid one. */
+/** Returns the base URL of a profile. Throws `ModelFailure` if it is invalid. */
 export function baseUrlOf(profile: Pick<ModelProfile, "baseUrl">, provider: HttpProvider): URL {
   const { baseUrl = provider.defaultBaseUrl } = profile;
   // The message omits the URL, because it may contain a password.

@@ -80,7 +80,6 @@ async function* exchange(call: Call, target: Target, outgoing: RequestBody): Asy
   }
 }
 
-/** Returns the key for requests of this profile. */
 export function keyOf(profile: ModelProfile, { secret }: Pick<GatewayPorts, "secret">): string | undefined {
   const name = keyNameOf(profile);
   return name === undefined ? undefined : secret(name)?.trim() || undefined;
@@ -107,7 +106,7 @@ async function post(call: Call, { path, headers }: Target, outgoing: RequestBody
   const { fetch } = ports;
   const send = async () => fetch(href.replace(/\/+$/, "") + path, init);
   try {
-    // Not every `fetch` obeys its signal: an interceptor's or a library's may not.
+    // A replaced `fetch` may ignore its signal.
     return await race(send, attempt.signal, (late) => late.body?.cancel());
   } catch (error) {
     attempt.signal.throwIfAborted();
@@ -115,7 +114,7 @@ async function post(call: Call, { path, headers }: Target, outgoing: RequestBody
   }
 }
 
-/** Returns the header with the key. Throws `ModelFailure` where a key is missing, invalid, or not trusted (GATE-5). */
+/** Returns the header with the key. Throws `ModelFailure` if a key is missing, invalid, or not trusted (GATE-5). */
 function authorization({ profile, provider, ports }: Call): Record<string, string> {
   const name = keyNameOf(profile);
   const key = keyOf(profile, ports);

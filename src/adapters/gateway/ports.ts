@@ -16,7 +16,7 @@ export interface GatewayPorts {
   secret: (name: string) => string | undefined;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   clock: Clock;
-  /** Hosts that may receive keys, from `trustedHosts(…)`; the providers' own hosts when absent. */
+  /** Hosts that may receive keys, from `trustedHosts(…)`. Default: the providers' own hosts. */
   trustedHosts?: readonly TrustedHost[];
   /** Absent in a Worker without an AI binding. */
   ai?: AiBinding;

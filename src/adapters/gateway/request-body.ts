@@ -38,7 +38,7 @@ export function requestBody(
   const length = segments.reduce((sum, segment) => sum + lengthOf(segment), 0);
   const pieces = piecesOf(segments, pieceBytes);
   const stream = new ReadableStream<Uint8Array>({
-    // The platform sends a stream without it in chunks of unknown number, which not every provider takes.
+    // Without a length, the platform uses chunked encoding, which some providers refuse.
     expectedLength: length,
     async pull(controller) {
       onReading(true);
@@ -78,7 +78,7 @@ async function* piecesOf(
       const bytes = await segment.read(offset, Math.min(pieceBytes, segment.size - offset));
       yield toBase64Bytes(bytes);
     }
-    // The stream asks for more once the connection has taken what it had.
+    // The stream pulls again after the connection has sent the last piece.
     segment.sent?.();
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Reads the stream of a response within the limits of its attempt.
  *
- * BYTES-1  The stream is cancelled when reading ends early, for whatever reason, so no connection stays open.
+ * BYTES-1  The stream is cancelled when reading ends early for any reason, so no connection stays open.
  * BYTES-2  An abort ends a pending read, with the signal's reason.
  */
 

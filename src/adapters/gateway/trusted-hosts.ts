@@ -129,7 +129,10 @@ function hostOf(
   return [{ origin: new URL(url).origin, provider, ...defined({ secret }) }];
 }
 
-/** Returns the check of the entries of a list. Its error has their place, not their value: that may be a secret, and `/health` shows it to everybody. */
+/**
+ * Returns the check of the entries of a list. Its error has their position instead of their value, because `/health` is public and the
+ * value may be a secret.
+ */
 const allowedSecret =
   (list: string) =>
   (name: string, index: number): string => {

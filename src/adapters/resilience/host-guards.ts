@@ -43,7 +43,7 @@ export interface HostGuardOptions {
   concurrency?: (Pick<ConcurrencyLimit, "concurrent"> & Partial<ConcurrencyLimit>) | false;
 }
 
-/** Breakers of one isolate. Beyond this number the breaker that was used longest ago is forgotten. */
+/** Breakers of one isolate. Beyond this number, the least recently used breaker is dropped. */
 const MAX_BREAKERS = 1_000;
 /** Every healthy model server begins to answer within this time, in milliseconds. */
 const PATIENCE_MS = 10_000;
@@ -76,9 +76,9 @@ export interface Pass {
   leave(end: CallEnd): void;
 }
 
-/** A call that wants to be made. */
+/** A call that requests permission. */
 export interface Entry {
-  /** Calls of different tenants take turns; those without one are of the same. */
+  /** Calls of different tenants take turns. Calls without a tenant share a turn. */
   tenant?: string;
   /** Milliseconds. Exceeds the longest duration of the call. */
   leaseMs: number;

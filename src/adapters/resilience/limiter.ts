@@ -141,7 +141,7 @@ export class Limiter {
     return true;
   }
 
-  /** Reports whether there is room for a waiting call and for those before it that it must not pass. Notes whom it passes. */
+  /** Reports whether there is room for a waiting call and for the earlier calls that it must not pass. Records the calls that it passes. */
   #isNext(place: Place): boolean {
     const { total, perTenant = total } = this.limit;
     const shares = new Map<string, number>();
@@ -152,7 +152,7 @@ export class Limiter {
     if (place.units > room && room !== total) return false;
     if (ownShare > 0 && ownShare + place.units > perTenant) return false;
     const passed: Place[] = [];
-    /** The units that may still pass the calls that wait: for all tenants, and for each. */
+    /** The units that may still pass waiting calls, in total and per tenant. */
     let mayPass = Number.POSITIVE_INFINITY;
     const mayPassOwn = new Map<string, number>();
     for (const call of this.#queue) {

@@ -99,7 +99,7 @@ class LogicalCall {
   #status: number | undefined;
   #rateLimit: RateLimitFeedback | undefined;
   #usage: TokenUsage | undefined;
-  /** The present attempt has yielded deltas that a further attempt must withdraw. */
+  /** The current attempt has yielded deltas that a retry must withdraw. */
   #streamed = false;
   #last: Pick<ModelRequest, "profile" | "body">;
   #isComplete = false;
@@ -155,7 +155,7 @@ class LogicalCall {
     }
   }
 
-  /** Makes all attempts with one model, or those before a pause that the provider requests. */
+  /** Makes all attempts with one model, or stops at a pause that the provider requests. */
   async *#tryModel(
     { profile, failed: before }: Candidate,
     resilience: ResilienceProfile,

@@ -1,8 +1,8 @@
 /**
  * Sends spans to a collector of OpenTelemetry, over HTTP.
  *
- * OTLP-2  The headers of the configuration, which may hold a key, go to the collector's own address only: a redirect is a failure. No message
- *         of an error has them.
+ * OTLP-2  The headers of the configuration, which may hold a key, go to the collector's own address only: a redirect is a failure. No
+ *         message of an error has them.
  */
 import type { SpanExporter } from "../../model/span.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -57,7 +57,7 @@ export function otlpExporter({
   };
 }
 
-/** Creates the exporter that the environment configures; `undefined` where it names no collector. Throws `INVALID_INPUT` for values that cannot be used. */
+/** Creates the exporter from the environment, or returns `undefined` without a collector. Throws `INVALID_INPUT` for invalid values. */
 export function exporterOf(env: TelemetryEnvironment): SpanExporter | undefined {
   const base = read(env, "OTEL_EXPORTER_OTLP_ENDPOINT");
   const own = read(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");

@@ -13,7 +13,6 @@ const ERROR = 2;
 
 type AttributeValue = SpanAttributes[string];
 
-/** Returns the body of an export request. */
 export function otlpBody(spans: readonly Span[], serviceName: string): object {
   const resource = { attributes: attributesOf({ "service.name": serviceName }) };
   return {

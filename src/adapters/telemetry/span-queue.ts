@@ -13,7 +13,6 @@ import { withDeadline } from "../../ports/deadline.ts";
 /** Time limit of one export, in milliseconds. */
 export const EXPORT_TIMEOUT_MS = 10_000;
 
-/** Spans of one export. */
 export const MAX_BATCH_SPANS = 256;
 
 /** Spans of an actor that wait for their export. */

@@ -62,7 +62,6 @@ export class AgentStore {
     this.#identity.put(identity);
   }
 
-  /** Stores a declared identity with the hash of its declaration. */
   declare(identity: AgentIdentity, hash: string): void {
     const { database, keyValue } = this.stores;
     database.transaction(() => {

@@ -192,7 +192,6 @@ export class MemoryUpkeep {
     }
   }
 
-  /** Returns the remaining parts of a memory. */
   #partsOf(n: number): StoredMemory[] {
     const memory = this.ports.corpus.rows.memories.find(n);
     return memory === undefined

@@ -52,11 +52,9 @@ import { toolErrorCode } from "./tool-error-code.ts";
 export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   tools: ToolCodes;
   clock: Clock;
-  /** Returns the tool state in this context's actor. */
   state(context: CallContext): ToolState;
   /** Returns the memory that a call may use, as `memoryFor`. */
   memory(call: ToolInvocation, onTainted: () => void): ToolMemory;
-  /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** Stores results that are too large for a turn. Absent if results are not stored. */
   results?: StoredResults;
@@ -168,7 +166,6 @@ function isDefect(thrown: unknown): boolean {
   }
 }
 
-/** Returns the result of a call that failed with `error`. */
 export function failedResult(toolCallId: string, error: unknown): ToolResult {
   return { tool_call_id: toolCallId, success: false, error: errorOf(error) };
 }

@@ -22,7 +22,6 @@ export interface StoredResultsPorts extends ResultKeeperPorts {
   isDeleted(call: ToolInvocation): Promise<boolean>;
 }
 
-/** Bytes to read per token of a page. */
 const BYTES_PER_TOKEN = 4;
 
 export function storedResults({ isDeleted, ...ports }: StoredResultsPorts): StoredResults {

@@ -14,7 +14,6 @@ import type { DramatisClient } from "../http.ts";
 /** The waits before each further attempt of a stop that did not arrive, in milliseconds. */
 const WAITS_MS = [500, 2_000, 8_000];
 
-/** A request of a chat. */
 export interface ChatRequest {
   chatId: string;
   conversationId: string;

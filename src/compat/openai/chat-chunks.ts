@@ -1,10 +1,10 @@
 /**
  * An answer as a chat completion: whole, and as the chunks of a stream. Pure.
  *
- * OAI-3  The joined text of the chunks is the content of the whole completion, and their calls are its calls. Blank lines
- *        separate the texts of several model calls.
- * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has no finish reason. If the request
- *        asks for usage, the last chunk has the usage and no choices. The usage is 0 if no provider counted.
+ * OAI-3  The joined text of the chunks is the content of the whole completion, and their calls are its calls. Blank lines separate the
+ *        texts of several model calls.
+ * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has no finish reason. If the
+ *        request asks for usage, the last chunk has the usage and no choices. The usage is 0 if no provider counted.
  */
 import type { AnswerEncoder, AnswerEvent, AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type OpenAiError, streamError } from "./errors.ts";
@@ -76,7 +76,6 @@ export class ChatChunkEncoder implements AnswerEncoder<ChatPayload> {
   }
 }
 
-/** Returns the whole completion of a complete answer. */
 export function chatCompletion(address: AnswerAddress, model: string, answer: TurnAnswer) {
   const content = answer.messages.map((message) => message.content).join(BREAK);
   const calls = answer.calls.map((call) => toolCall(address, call));

@@ -3,7 +3,7 @@
  *
  * OAI-2  On `/v1` every error is `{error: {message, type, param, code}}`. The status is 400 instead of 422; every other
  *        status stays.
- * OAI-10  `x-should-retry` allows clients to retry by themselves only where no turn has begun.
+ * OAI-10  `x-should-retry` allows automatic retries of clients only if no turn has begun.
  */
 import type { WireError } from "../../protocol/views.ts";
 
@@ -52,7 +52,6 @@ export function openAiError({ status, code, detail, errors = [] }: KnownProblem)
   };
 }
 
-/** The error that ends a stream. */
 export function streamError({ code, message }: Pick<WireError, "code" | "message">): OpenAiError {
   return { message, type: "server_error", param: null, code: code.toLowerCase() };
 }

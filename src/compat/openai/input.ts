@@ -143,7 +143,10 @@ function historyText(content: Content): string {
     .join("\n\n");
 }
 
-/** Parses the arguments of a call; blank text and `null` mean no arguments. Throws `INVALID_INPUT` unless they are a JSON object within the limits of JSON. */
+/**
+ * Parses the arguments of a call; blank text and `null` mean no arguments. Throws `INVALID_INPUT` unless they are a JSON object within the
+ * limits of JSON.
+ */
 export function callArguments(text: string, path: string): JsonObject {
   try {
     const value = text.trim() === "" ? {} : (parseJsonText(text, "The text") ?? {});

@@ -39,7 +39,6 @@ export function only<Value extends boolean | number>(value: Value) {
     .meta({ description: `Only \`${value}\` is supported.` });
 }
 
-/** A field that is not supported. */
 export const REFUSED = z.null("Is not supported.").optional().meta({ description: "Not supported." });
 
 export const toolName = z
@@ -102,7 +101,6 @@ interface OptionFields {
   parallel: boolean | null | undefined;
 }
 
-/** Returns the options of a turn. */
 export function turnOptions({ tools, choice, output, maxOutputTokens, parallel }: OptionFields): TurnOptions {
   return defined({
     tools: tools == null || tools.length === 0 ? undefined : tools.map(toolSpec),

@@ -89,7 +89,6 @@ export class Corpus {
     this.ports.index.unload();
   }
 
-  /** As `MemoryApi.writeMemories`. */
   async write(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Memory[]> {
     const { id } = this.ports.agent();
     this.visibleTo(writer.reader);
@@ -106,13 +105,11 @@ export class Corpus {
     return stored.map((memory) => toMemory(id, memory, this.texts.inRows(memory)));
   }
 
-  /** As `MemoryApi.readMemory`. */
   async read(reader: MemoryReader, id: string): Promise<Memory> {
     const memory = this.seen(reader, id);
     return toMemory(this.ports.agent().id, memory, await this.texts.of(memory));
   }
 
-  /** As `MemoryApi.listMemories`. */
   async list(reader: MemoryReader, options: PageOptions & MemoryFilter = {}): Promise<Page<Memory>> {
     const { id } = this.ports.agent();
     const visible = this.visibleTo(reader);
@@ -130,7 +127,6 @@ export class Corpus {
     );
   }
 
-  /** As `MemoryApi.searchMemories`. */
   async search(reader: MemoryReader, query: MemoryQuery): Promise<MemorySearchResult> {
     const { id } = this.ports.agent();
     const { matches, semantic } = await this.find(reader, query);
@@ -163,7 +159,6 @@ export class Corpus {
     return { matches: this.#readable(visible, second), semantic: second.semantic };
   }
 
-  /** As `MemoryApi.updateMemory`. */
   async update(writer: MemoryWriter, id: string, given: MemoryChange): Promise<Memory> {
     const { ifVersion, ...change } = validate(changeSchema, given, "");
     checkSizes(change);
@@ -181,7 +176,6 @@ export class Corpus {
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
-  /** As `MemoryApi.deleteMemory`. */
   async delete(writer: MemoryWriter, id: string): Promise<null> {
     await this.change(() => {
       const memory = this.rights.changeable(writer.reader, this.seen(writer.reader, id, { hidden: true }));
@@ -191,14 +185,12 @@ export class Corpus {
     return null;
   }
 
-  /** As `MemoryApi.archiveMemory`. */
   async archive(writer: MemoryWriter, id: string): Promise<Memory> {
     const cause = this.causeOf(writer);
     const stored = await this.change(() => this.applyArchive(this.#changeable(writer, id), cause), cause);
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
-  /** As `MemoryApi.whyMemory`. */
   async why(reader: MemoryReader, id: string): Promise<MemoryWhy> {
     const memory = this.seen(reader, id);
     const { memories } = this.rows;

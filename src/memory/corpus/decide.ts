@@ -241,7 +241,6 @@ export function isDirect({ by, sources }: Pick<Cause, "by" | "sources">): boolea
   return sources.length === 0 && DIRECT_AUTHORS.has(by.kind);
 }
 
-/** Reports whether a log entry set the text. */
 function isText({ change, newText }: MemoryLogEntry): boolean {
   return change === "written" || newText === true;
 }

@@ -22,7 +22,6 @@ export function numberOf(id: string): number | null {
   return [...code].reduce((number, character) => number * 32 + ALPHABET.indexOf(character), 0);
 }
 
-/** Reports whether a text has the form of a memory id. */
 export function isMemoryId(text: string): boolean {
   return ID.test(text);
 }

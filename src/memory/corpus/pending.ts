@@ -14,7 +14,6 @@ const COUNT = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM memory_pending LIMIT
 
 type PendingRow = { n: number; seq: number; gone: string | null; deleted: number };
 
-/** A memory with pending copies. */
 export interface PendingMemory {
   n: number;
   /** Increases with each mark of the memory. Removal requires the `seq` that was read. */

@@ -49,8 +49,8 @@ export class Rights {
   }
 
   /**
-   * Returns the memory that already has a text (SAMETEXT-1). Prefers a memory of the subject that the writer may change (`isOwn`) to other memories
-   * that the writer's conversation sees.
+   * Returns the memory that already has a text (SAMETEXT-1). Prefers a memory of the subject that the writer may change (`isOwn`) to other
+   * memories that the writer's conversation sees.
    */
   withText(
     reader: MemoryReader,

@@ -30,7 +30,6 @@ export function candidatesOf(input: RankInput): Candidates {
   return { places, indexOf };
 }
 
-/** Returns the number of visible places. */
 function seenSize({ columns, visible }: RankInput): number {
   return visible === undefined ? columns.size : visible.reduce((sum, one) => sum + one, 0);
 }

@@ -30,7 +30,6 @@ export interface QueryTerm {
   stem: string;
 }
 
-/** Returns the words of a text in order. */
 export function wordsOf(text: string): string[] {
   const words = foldText(text, "NFKC").match(WORD) ?? [];
   return words.flatMap((word) => (UNSPACED.test(word) ? runsOf(word) : [cut(word)]));

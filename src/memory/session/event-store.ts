@@ -36,7 +36,6 @@ import {
   type StoredEvent,
 } from "./types.ts";
 
-/** Default limit of a read, in events. */
 const DEFAULT_EVENT_LIMIT = 50;
 
 /** Default limit of content and metadata of a read, in bytes. */

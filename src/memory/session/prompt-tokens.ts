@@ -46,7 +46,6 @@ export function schemaTokens(schema: Json | undefined): number {
 
 const inputs = new WeakMap<object, number>();
 
-/** Returns the tokens of the input of a task. */
 export function inputTokens(input: Json): number {
   if (typeof input !== "object" || input === null) return estimateTokens(JSON.stringify(input));
   const known = inputs.get(input) ?? estimateTokens(JSON.stringify(input));

@@ -149,7 +149,6 @@ export class SessionStore {
     });
   }
 
-  /** Deletes events of a session by id. */
   deleteEvents(sessionId: string, eventIds: readonly string[]): void {
     this.ports.events.delete(sessionId, eventIds);
   }

@@ -72,7 +72,6 @@ export function compileExpression(source: string, names: Names): Expression {
   };
 }
 
-/** Parses an expression. Throws `ExpressionError`. */
 export function parseExpression(source: string): ASTNode {
   if (source.length > MAX_EXPRESSION_LENGTH)
     throw new ExpressionError("Syntax", `Must have at most ${MAX_EXPRESSION_LENGTH} characters.`);
@@ -213,7 +212,7 @@ function literal(value: unknown): Value {
   return value as Value;
 }
 
-/** Reports whether a member is there, whatever its value. */
+/** Reports whether a member exists, with any value. */
 function has([argument, ...others]: readonly ASTNode[], names: Names): Part {
   if (argument?.op !== "." || others.length > 0)
     throw new ExpressionError("Syntax", "has() takes the path of a member, as in has(input.name).");

@@ -20,7 +20,6 @@ import {
   type Value,
 } from "./values.ts";
 
-/** A function of expressions. */
 interface ExpressionFunction {
   /** The fewest and the most arguments. */
   readonly counts: readonly [number, number];
@@ -139,7 +138,6 @@ function joined(parts: readonly Json[], separator: string, meter: Meter): string
   return texts.join(separator);
 }
 
-/** Returns the text of a simple value. */
 function textOf(value: Value): string {
   if (typeof value === "object" && value !== null)
     throw new ExpressionError("Type", `A ${typeOf(value)} has no text.`);

@@ -51,7 +51,6 @@ export function typeOf(value: Value): string {
   return typeof value === "object" ? "map" : typeof value === "boolean" ? "bool" : typeof value;
 }
 
-/** Returns the error for a value of the wrong type. */
 export function wrongType(what: string, wanted: string, value: Value): ExpressionError {
   return new ExpressionError("Type", `${what} must be a ${wanted}, and is a ${typeOf(value)}.`);
 }

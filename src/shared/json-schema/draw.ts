@@ -38,12 +38,10 @@ export class Draw {
     return low + Math.floor(this.next() * (high - low + 1));
   }
 
-  /** Returns one of the items. */
   of<Item>(items: readonly [Item, ...Item[]]): Item {
     return items[this.between(0, items.length - 1)] ?? items[0];
   }
 
-  /** Returns a text of these characters. */
   text(characters: string, length: number): string {
     return Array.from({ length }, () => characters.charAt(this.between(0, characters.length - 1))).join("");
   }

@@ -7,12 +7,10 @@ export type Schema = boolean | SchemaNode;
 /** Schemas by the name of a member. Has no prototype. */
 export type SchemaMap = Record<string, Schema>;
 
-/** Keywords with a schema. */
 export const SCHEMA_KEYWORDS = [
   ...["items", "contains", "unevaluatedItems", "additionalProperties", "unevaluatedProperties"],
   ...["propertyNames", "not", "if", "then", "else"],
 ] as const;
-/** Keywords with a list of schemas. */
 export const LIST_KEYWORDS = ["allOf", "anyOf", "oneOf", "prefixItems"] as const;
 /** Keywords with an object of schemas. */
 export const MAP_KEYWORDS = [

@@ -7,7 +7,7 @@
  * MOCK-3  `const` and `enum` win over all, then `default`. Of `anyOf` and `oneOf` the first alternative counts that leads to a
  *         value.
  * MOCK-4  A value has at most `MAX_PARTS` parts and, as JSON, `MAX_CHARACTERS` characters.
- * MOCK-5  Making a value takes its steps from a budget before it makes them, and ends when they are used up, whatever the schema is.
+ * MOCK-5  Each step is charged to a budget before it runs. Generation ends when the budget is used up, for any schema.
  */
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { shorten } from "../text.ts";

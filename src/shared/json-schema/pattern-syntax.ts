@@ -8,7 +8,6 @@
 /** A pattern cannot be used. The message says how to change it. */
 export class UnsupportedPattern extends Error {}
 
-/** A pattern in the engine's syntax. */
 export interface EnginePattern {
   source: string;
   /** Upper bound of the program's length per character of the pattern, with counted repetitions written out. */

@@ -25,7 +25,7 @@ const [STEPS_OF_PROGRAM, STEPS_OF_ENGINE_CHARACTER] = [1_000, 8];
 /** Steps for a property of Unicode, which has up to 700 ranges, and for another escape, which has up to 11. */
 const [STEPS_OF_PROPERTY, STEPS_OF_ESCAPE] = [5_000, 250];
 
-/** Steps of a search, whatever the text is: the engine prepares each. */
+/** Steps of a search for any text, because the engine prepares each search. */
 const STEPS_OF_SEARCH = 30;
 
 /** Patterns that are remembered while a schema holds them. */

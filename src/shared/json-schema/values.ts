@@ -4,7 +4,7 @@ import type { Meter } from "./meter.ts";
 
 /** Characters to compare or copy per step. */
 export const CHARACTERS_PER_STEP = 8;
-/** Steps of dividing two decimals, and more where they are too large for whole numbers. */
+/** Steps of dividing two decimals, and of two decimals beyond exact integers. */
 const [DECIMALS, LARGE_DECIMALS] = [20, 60];
 
 /** Compares two values. Stops at the first difference. */

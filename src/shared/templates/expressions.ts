@@ -27,7 +27,6 @@ export interface Loop {
 export interface Frame {
   readonly values: JsonObject;
   readonly meter: Meter;
-  /** The values of `assign` and `capture`. */
   readonly assigned: Map<string, Value>;
   /** The loops around the current part, by place. */
   readonly loops: Loop[];
@@ -48,7 +47,6 @@ type Operand = { value: Value } | Test;
 /** A part of an expression. */
 type Part<Result = Value> = (frame: Frame) => Result;
 
-/** Compiles a value with its filters. */
 export function compileValue({ initial, filters }: ParsedValue | FilteredValueToken, names: Names): Part {
   const steps = filters.map(({ name, args }) => compileFilter(name, args, names));
   const first = compilePostfix(initial.postfix, names);

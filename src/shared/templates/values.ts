@@ -42,7 +42,6 @@ export function joined(items: readonly Json[], separator: string, meter: Meter):
   return texts.join(separator);
 }
 
-/** Returns a value as JSON text. */
 export function jsonOf(value: Value, meter: Meter): string {
   const length = lengthOf(value ?? null, meter, MAX_DEPTH);
   spendMade(meter, length);

@@ -15,7 +15,6 @@ export class AiSdkReplyParts {
   readonly #open = new Map<string, Passage>();
   #calls = 0;
   #isWaiting = false;
-  /** The passage with the latest text. */
   #lastText: Passage | undefined;
   /** Set when text was added to an earlier passage again: the parts would point to the wrong texts. */
   #isMixed = false;
@@ -38,7 +37,6 @@ export class AiSdkReplyParts {
     return passage;
   }
 
-  /** Adds text or metadata to a passage. */
   add(kind: Passage["kind"], id: string, metadata: Json | undefined, text = ""): void {
     const passage = this.#open.get(`${kind} ${id}`) ?? this.begin(kind, id, undefined);
     if (kind === "text" && text !== "" && this.#lastText !== passage) {
@@ -49,7 +47,7 @@ export class AiSdkReplyParts {
     annotate(passage, metadata);
   }
 
-  /** Adds a call of ours; returns its index. */
+  /** Adds a call of a platform tool. Returns its index. */
   addCall(metadata: Json | undefined): number {
     const index = this.#calls++;
     const extra = isJsonObject(metadata) ? optionsOf(metadata) : undefined;

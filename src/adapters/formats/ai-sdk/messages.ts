@@ -98,7 +98,7 @@ function toPart(part: ContextPart): JsonObject {
   };
 }
 
-/** Some models demand a whole type for media by address; the others read only that it is an image. */
+/** Some models require a full media type for media by address. Others only need to know that it is an image. */
 function typeOfAddress({ type }: ContextMedia, url: string): string {
   if (type === "image") return imageType(url);
   throw unsupported(PROVIDER, "a file by its address without a media type");

@@ -4,7 +4,7 @@
  * ANTHROPIC-1  Turns alternate. The first and the last turn are the user's, unless calls wait for their results. Blank
  *              texts are left out. A request that is extended keeps its turns as they are; new turns come behind them.
  * ANTHROPIC-2  All results of one reply come first in the user's turn right behind it. Ids of calls are unique in the
- *              request, whatever ids the calls came with.
+ *              request, regardless of their original ids.
  * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.
  * ANTHROPIC-4  Cache breakpoints are behind the tools, the instructions and the last stable message. They stay where
  *              they are while a request is extended.
@@ -40,7 +40,7 @@ const RESERVED = ["model", "messages", "system", "tools", "tool_choice", "output
 
 /** The API requires a limit. This limit leaves room for long answers. */
 const MAX_TOKENS = 16_384;
-/** Tokens for the answer, beside the profile's budget for thinking. */
+/** Tokens for the answer, in addition to the profile's budget for thinking. */
 const ANSWER_TOKENS = 4_096;
 
 const CACHED: JsonObject = { cache_control: { type: "ephemeral" } };
@@ -141,7 +141,7 @@ function tools(profile: ModelProfile, context: ModelContext): JsonObject {
   return { tools: offered, ...choice(profile, context) };
 }
 
-/** A tool that the model must search for first is not part of the cached prompt. */
+/** A tool with deferred loading is not part of the cached prompt. */
 function markLastTool(offered: Json[]): void {
   const at = offered.findLastIndex((tool) => isJsonObject(tool) && tool.defer_loading !== true);
   const tool = offered[at];
@@ -160,7 +160,7 @@ function toTool({ name, description, inputSchema }: ToolSpec): JsonObject {
   };
 }
 
-/** The profile's choice applies where the context leaves the model free; its ban of parallel calls always applies. */
+/** The profile's choice applies if the context has no choice. Its ban of parallel calls always applies. */
 function choice(
   { parameters = {} }: Pick<ModelProfile, "parameters">,
   { toolChoice }: Pick<ModelContext, "toolChoice">,

@@ -91,12 +91,12 @@ export class AnthropicReplyParts {
     return [...this.#open.keys()].flatMap((index) => this.end(index));
   }
 
-  /** A paused reply goes back whole: the API then runs the tool that it did not come to run. */
+  /** A paused reply is sent back whole, so the API runs its pending tool. */
   parts(isPaused = false): NativePart[] {
     return this.#blocks.filter((block) => isPaused || !this.#isUnanswered(block)).flatMap(toPart);
   }
 
-  /** The API refuses a tool that it did not come to run, unless that tool waits for a call of ours. */
+  /** The API refuses one of its own tool calls without a result, unless that call waits for a call of a platform tool. */
   #isUnanswered({ value }: Block): boolean {
     if (this.hasCalls || (value.type !== "server_tool_use" && value.type !== "mcp_tool_use")) return false;
     return this.#blocks.every((other) => other.value.tool_use_id !== value.id);
@@ -111,7 +111,7 @@ function toPart({ value, length, call }: Block): NativePart[] {
   return type === "thinking" && !value.signature ? [] : [{ type: "block", value }];
 }
 
-/** Leaves out members without meaning: no citations, a call made by the model itself. */
+/** Drops meaningless members: empty citations, or the model as the caller. */
 function extraOf(beside: JsonObject): { extra?: JsonObject } {
   const kept = Object.entries(beside).filter(([, value]) => {
     if (value === null || (Array.isArray(value) && value.length === 0)) return false;

@@ -111,7 +111,7 @@ export class AnthropicDecoder extends ReplyDecoder {
   }
 }
 
-/** The API counts input that came from the cache, or went into it, beside the other input. */
+/** The API counts cached input separately from other input. */
 function toUsage(counts: JsonObject): TokenUsage | undefined {
   const { input_tokens: fresh, output_tokens: output, output_tokens_details: details } = counts;
   const { cache_read_input_tokens: cached, cache_creation_input_tokens: written } = counts;

@@ -12,7 +12,7 @@ import { toBlock } from "./media.ts";
 
 export const ANTHROPIC_NAME_LENGTH = 128;
 
-/** Result of a failed call without content: the API demands one. */
+/** Result of a failed call without content, because the API requires content. */
 const FAILED = "The tool failed.";
 
 /** Calls as the API takes them. */

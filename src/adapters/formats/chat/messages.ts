@@ -44,8 +44,8 @@ function toChatMessage(message: ContextMessage): ChatMessage {
 }
 
 /**
- * Returns the form of calls in a chat, which names them beside the text of their message. Some models give ids a form of their own, such
- * as `functions.lookup:0`, and expect it back.
+ * Returns the form of calls in a chat, which lists them separately from the text of their message. Some models use their own form of ids,
+ * such as `functions.lookup:0`, and require it in later requests.
  */
 export function chatCalls(form: Pick<CallForm, "toName" | "idLength">): CallForm {
   return {

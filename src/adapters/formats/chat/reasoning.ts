@@ -29,7 +29,7 @@ export class ReasoningRecord {
     this.#reasoning += reasoning ?? "";
   }
 
-  /** Returns the parts of a reply; `extras` are the members beside each of its calls. */
+  /** Returns the parts of a reply. `extras` has the additional members of each call. */
   parts(textLength: number, extras: readonly (JsonObject | undefined)[]): NativePart[] {
     if (extras.length === 0) return [];
     const value = this.#block();

@@ -17,7 +17,7 @@ export interface ToolCallFragment {
   name: string | null | undefined;
   /** A fragment of JSON text, or empty. */
   arguments: string;
-  /** Members that must go back to the server with the call. */
+  /** Additional members that must be sent back to the server with the call. */
   extra: JsonObject | undefined;
 }
 
@@ -36,7 +36,7 @@ export class ToolCallSlots {
     return this.#slots.length;
   }
 
-  /** The members beside each call. */
+  /** The additional members of each call. */
   get extras(): (JsonObject | undefined)[] {
     return this.#slots.map(({ extra }) => extra);
   }

@@ -4,7 +4,7 @@
  * BLANK-1  No blank text is sent: some providers refuse it. A message without text, media and calls is left out; the
  *          result of a call never is. A request without messages, or with silent messages only, has the user's turn
  *          `(no message)`.
- * BLANK-2  A blank text that its model signed goes back to that model: Google's models demand it.
+ * BLANK-2  A blank text that its model signed is sent back to that model, because Google's models require it.
  */
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
 import type { Facts } from "../../../shared/json.ts";

@@ -34,7 +34,6 @@ function isEmpty(value: unknown): boolean {
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 
-/** Returns facts as JSON. */
 export function jsonOf(facts: Facts): JsonObject {
   // SAFETY: facts are JSON wherever they come from: parsed, or validated at their boundary.
   return facts as JsonObject;

@@ -38,7 +38,7 @@ export function mediaUrl(media: ResolvedMedia): string {
   return "url" in media ? media.url : `data:${media.mediaType};base64,${media.base64}`;
 }
 
-/** Returns the name of a file given by value. Providers that demand a name read the type from its ending. */
+/** Returns the name of a file given by value. Providers that require a name read the type from its extension. */
 export function fileName({ name }: ContextMedia, mediaType: string): string {
   return name ?? (mediaType === "application/pdf" ? "file.pdf" : "file");
 }
@@ -61,7 +61,7 @@ export function isText(mediaType: string | undefined): boolean {
   return mediaType !== undefined && (mediaType.startsWith("text/") || mediaType === "application/json");
 }
 
-/** Types of images, by the ending of a name where it is not the type's own. */
+/** Types of images by extension, if the extension differs from the subtype. */
 const IMAGE_ENDINGS: ReadonlyMap<string, string> = new Map([
   ["jpg", "jpeg"],
   ["jfif", "jpeg"],

@@ -73,7 +73,6 @@ export class SentCalls {
     return request;
   }
 
-  /** Adds a call. */
   add(call: Pick<ToolCall, "id" | "name">): SentCall {
     const plain = this.#plainId(call.id);
     let id = plain;

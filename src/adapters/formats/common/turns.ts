@@ -81,7 +81,6 @@ function systemLabel(message: ContextMessage): string {
   return isNote(message) ? NOTE_LABEL : SYSTEM_LABEL;
 }
 
-/** A provider's form of turns. */
 export interface TurnFormat {
   /** The key of the turns in a request. */
   key: string;

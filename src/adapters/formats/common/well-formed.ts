@@ -1,8 +1,8 @@
 /**
  * The first and the last step of every format: messages with sound calls, and a request with well-formed texts.
  *
- * UNICODE-1  Each lone surrogate in a request becomes U+FFFD: in values and in names of members, at any depth. Arguments of calls that a format
- *            sends as JSON text have no escapes of lone surrogates. The gateway does the same for requests that no format has built.
+ * UNICODE-1  Each lone surrogate in a request becomes U+FFFD: in values and in names of members, at any depth. Arguments of calls that a
+ *            format sends as JSON text have no escapes of lone surrogates. The gateway does the same for requests that no format has built.
  */
 import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";

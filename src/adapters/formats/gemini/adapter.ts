@@ -4,7 +4,7 @@
  * GEMINI-1  Turns alternate. The first and the last turn are the user's, unless calls wait for their results. Blank texts
  *           are left out. A request that is extended keeps its contents as they are; new contents come behind them.
  * GEMINI-2  All results of one reply come first in the user's content right behind it, in the order of their calls and
- *           under their names. Ids of calls are unique in the request, whatever ids the calls came with.
+ *           under their names. Ids of calls are unique in the request, regardless of their original ids.
  * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
  */
 
@@ -27,7 +27,7 @@ import { GEMINI_CALLS, geminiTurns, generationOf, toName } from "./messages.ts";
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
 
-/** Parameters beside `generationConfig`; every other parameter is part of it. */
+/** Top-level parameters. All other parameters belong to `generationConfig`. */
 const BESIDE = ["safetySettings", "cachedContent", "labels", "serviceTier", "store", "modelArmorConfig"];
 
 const TURNS: TurnFormat = {

@@ -104,7 +104,7 @@ function because(what: string, message: string | null | undefined): string {
   return detail === undefined ? `${what}.` : `${what}: ${detail}`;
 }
 
-/** The API counts input that its tools brought in beside the other input, and thoughts beside the other output. */
+/** The API counts input from its tools separately from other input, and thoughts separately from other output. */
 function toUsage(counts: JsonObject): TokenUsage | undefined {
   return tokenUsage(
     {

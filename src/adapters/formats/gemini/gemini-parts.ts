@@ -27,7 +27,7 @@ interface Call {
   id?: string;
   name: string;
   args: JsonObject;
-  /** Members beside the call, such as its signature. */
+  /** Additional members of the call, such as its signature. */
   extra?: JsonObject;
   /** The reply has the call's result: Google's server ran it. */
   isAnswered: boolean;
@@ -127,7 +127,7 @@ export class GeminiReplyParts {
   }
 }
 
-/** Returns the members beside a part's own key. */
+/** Returns the additional members of a part. */
 function extraOf(part: JsonObject, key: string): JsonObject | undefined {
   const beside = Object.entries(part).filter(([name]) => name !== key && name !== "thought");
   return beside.length === 0 ? undefined : Object.fromEntries(beside);

@@ -35,7 +35,7 @@ export function geminiSchema(schema: JsonObject): JsonObject {
 }
 
 function fitted(schema: JsonObject): JsonObject {
-  // The API takes no keyword beside a reference.
+  // The API refuses further keywords next to a reference.
   if (typeof schema.$ref === "string") return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/") };
   const made: JsonObject = {};
   const limits: string[] = [];
@@ -71,7 +71,7 @@ function putRequired(made: JsonObject, value: Json, properties: Json | undefined
   return others.length === 0 ? undefined : others;
 }
 
-/** An exclusive bound of whole numbers is the inclusive bound beside it. */
+/** Converts an exclusive bound of integers to the adjacent inclusive bound. */
 function putBound(
   made: JsonObject,
   keyword: "exclusiveMinimum" | "exclusiveMaximum",

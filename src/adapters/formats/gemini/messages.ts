@@ -10,7 +10,7 @@ import { toParts } from "./media.ts";
 
 const MAX_NAME = 128;
 
-/** Newer models demand a signature on the first call of a reply; this value replaces one for a reply of another model. */
+/** Newer models require a signature on the first call of a reply. For a reply of another model, this value replaces it. */
 const UNSIGNED: JsonObject = { thoughtSignature: "skip_thought_signature_validator" };
 
 /** Fits a name: a letter or `_`, then up to 127 letters, digits, `_`, `.`, `:` and `-`. */

@@ -32,7 +32,6 @@ export const offlineFormat: FormatAdapter = wellFormedFormat({
   decoder: () => new OfflineDecoder("offline"),
 });
 
-/** Messages for the offline model. */
 export const offlineAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = modelFormatAdapter(
   offlineFormat,
   ["messages"],

@@ -93,7 +93,7 @@ export function answerInRole(view: View): OfflineAnswer | undefined {
 /** Messages about the agent itself. */
 const GREETING = /^(?:$|join us\b|hi\b|hello\b|who are you|what (?:can|do) you do)/i;
 
-/** Returns a message as its first line, or as one line where it is JSON. */
+/** Returns a message as its first line, or as one line if it is JSON. */
 function lineOf(text: string): string {
   const shown = cut(text, 2_000).trim();
   const json = /^[[{]/.test(shown) ? parseJson(text) : undefined;

@@ -64,7 +64,7 @@ function first(rules: readonly Rule[], view: View): OfflineAnswer | undefined {
   return undefined;
 }
 
-/** Brings an answer into the form that the request demands: a call if one must be made, data if data is wanted. */
+/** Converts an answer to the requested form: a call if a call is required, data if data is requested. */
 function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswer {
   const called = answer.kind === "calls" ? answer.calls.map(({ tool }) => tool) : [];
   if (forced !== undefined && !called.includes(forced.tool)) {

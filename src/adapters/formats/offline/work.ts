@@ -10,7 +10,6 @@ const WORK: readonly { name: string; verbs: string }[] = [
   { name: "reviewer", verbs: "review|check|test|audit" },
 ];
 
-/** Matches a verb of any work. */
 export const VERB = `(?:${WORK.map(({ verbs }) => verbs).join("|")})`;
 
 /** Matches the verb at the beginning of a request. */

@@ -26,7 +26,7 @@ interface Call {
 }
 
 export class ResponsesReplyParts {
-  /** The finished items, as they came: the API demands some members even if they are `null`. */
+  /** The finished items, unchanged: the API requires some members even if they are `null`. */
   readonly #items = new Map<number, JsonObject>();
   readonly #passages: Passage[] = [];
   readonly #calls = new Map<number, Call>();

@@ -26,7 +26,6 @@ export interface StartPorts {
   mayAct(principal: Principal): boolean | Promise<boolean>;
 }
 
-/** Returns the principal of a trigger. */
 export function actorOf({ actsAs, tenant }: Pick<TriggerRecord, "actsAs" | "tenant">): Principal {
   return { subject: actsAs, tenant, roles: [] };
 }

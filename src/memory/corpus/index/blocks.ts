@@ -12,7 +12,7 @@ const FORM = 1;
 /** Header: form, number of places, dimensions of a vector, bytes of names. */
 const HEADER_BYTES = 16;
 const NO_NAME = 0xffff;
-/** A flag beside the flags of a text's description. */
+/** Shares a byte with the flags of a text's description. */
 const IS_THERE = 0x80;
 
 /** Bytes of a memory's facts without names, and of a vector without its numbers. */
@@ -120,7 +120,6 @@ export class VectorBlock {
     return new VectorBlock(dimensions, used, scales, hashes, published, new Int8Array(used * dimensions));
   }
 
-  /** Reads a block. Throws `UnreadableBlock`. */
   static decode(bytes: Uint8Array): VectorBlock {
     const { used, dimensions, body } = opened(bytes, (places, numbers) => places * (VECTOR_BYTES + numbers));
     return new VectorBlock(
@@ -147,7 +146,6 @@ export class VectorBlock {
     return this.scales.every((scale) => Number.isNaN(scale));
   }
 
-  /** Returns a block with at least `places` places. */
   withPlaces(places: number): VectorBlock {
     if (places <= this.used) return this;
     const next = VectorBlock.empty(this.dimensions, places);
@@ -158,7 +156,6 @@ export class VectorBlock {
     return next;
   }
 
-  /** Stores a vector in an existing place. */
   put(place: number, hash: number, { scale, values }: QuantizedVector): void {
     this.scales[place] = scale;
     this.hashes[place] = hash;

@@ -29,7 +29,6 @@ export function quantize(vector: Float32Array): QuantizedVector {
   return { scale: 1 / Math.sqrt(squares), values };
 }
 
-/** Returns the index facts of a memory. */
 export function factsOf({ text, isCut: _, ...entry }: IndexEntry): Facts {
   return { ...entry, ...describeText(text), hash: hash32(text) };
 }

@@ -23,7 +23,6 @@ export interface SentSpace {
   perRow: number;
 }
 
-/** The stored state of the spaces. */
 export interface SpacesState {
   spaces: Space[];
   /** The space that searches use. `null` before a space has all memories. */
