@@ -9,8 +9,9 @@ import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.t
 import type { ActorShell } from "../base/runtime/shell.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import type { RuntimeContext } from "./context.ts";
-import { type CallEnvelope, callEnvelopes, endedCalls } from "./core/call-envelopes.ts";
+import { callEnvelopes, endedCalls } from "./core/call-envelopes.ts";
 import { originOf } from "./core/caller.ts";
+import type { CallEnvelope } from "./core/caller-envelopes.ts";
 import type { PlanInput, StoredTurns } from "./core/decisions.ts";
 import {
   backgroundEffects,

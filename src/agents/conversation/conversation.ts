@@ -2,7 +2,7 @@
  * The actor `Conversation`: transport and RPC of one conversation. Every entrance checks its caller and its input, and
  * answers errors as data. The shell in `runtime.ts` does the work.
  *
- * The way of a message: `door/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
+ * The way of a message: `inbound/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
  * models and tools, whose outcomes return to the shell as signals. Beside it, `reads/` answers queries, and `projections/`
  * publishes to the agent, the directory and the metrics sink.
  */
@@ -124,7 +124,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #runtime = this.#context.runtime;
     readonly #ends = new CallEnds(this.#runtime.results);
     readonly #guard = new ConnectionGuard({
-      connectionOf: (socket) => this.#connectionOf(socket),
+      // The SDK tags each socket with its connection's id.
+      connectionOf: (socket) => this.getConnection<ConnectionMemory>(this.ctx.getTags(socket)[0] ?? ""),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
       isReadable,
       admit: (client, message) => admit(this.#context.connections, client, message),
@@ -388,12 +389,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
-    }
-
-    /** The SDK tags each socket with its connection's id. */
-    #connectionOf(socket: WebSocket): Client | undefined {
-      const [id = ""] = this.ctx.getTags(socket);
-      return this.getConnection<ConnectionMemory>(id);
     }
 
     #read<Value>(principal: Principal, body: (state: ConversationState) => Value): Promise<Result<Value>> {

@@ -6,12 +6,10 @@ import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { AGENT_INVITE } from "../../protocol/run-invitation.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { destroyUnused } from "../base/removal/removal.ts";
 import { noConversationAt } from "./inbound/access.ts";
 import { GuardedSessionAgent } from "./inbound/session-guard.ts";
 import type { ConversationContext } from "./parts.ts";
-
-/** Milliseconds in which the SDK ends an actor that was destroyed. */
-const DESTROYED_WITHIN_MS = 1_000;
 
 export abstract class KeptConversation<Env extends Cloudflare.Env>
   extends GuardedSessionAgent<Env>
@@ -59,17 +57,10 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
     throw new DramatisError("INVALID_INPUT", "Address the conversation by `<tenant>:<id>`.");
   }
 
-  /**
-   * Removes the storage of an actor that has no conversation: anyone may name one in a handle (HANDLE-3). No other request
-   * runs meanwhile, so none can create the conversation in the storage that goes.
-   */
-  protected async removeEmpty(): Promise<void> {
-    await this.ctx.blockConcurrencyWhile(async () => {
-      if (this.context.runtime.exists || this.isRefused || this.context.removal.isDeleted) return;
-      await this.destroy();
-      // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
-      await scheduler.wait(DESTROYED_WITHIN_MS);
-    });
+  /** Removes the storage of an actor that has no conversation: a handle can name any conversation (HANDLE-3). */
+  protected removeEmpty(): Promise<void> {
+    const isUsed = () => this.context.runtime.exists || this.isRefused || this.context.removal.isDeleted;
+    return destroyUnused(this.ctx, () => this.destroy(), isUsed);
   }
 
   /** A deleted conversation takes results and drops them. A run that invites an agent to it gets `NOT_FOUND`. */

@@ -38,7 +38,7 @@ import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { staging, takeCallResults } from "./call-results.ts";
 import type { RuntimeContext } from "./context.ts";
-import { resultEnvelope } from "./core/call-envelopes.ts";
+import { resultEnvelope } from "./core/caller-envelopes.ts";
 import type { BudgetLeased, Invitation, MemoriesLearned, RunInvited } from "./core/signals.ts";
 import { invitation } from "./effects/join.ts";
 import { operationAt } from "./inbound/message-checks.ts";

@@ -26,7 +26,7 @@ import { jurisdictionOf } from "../../shared/location.ts";
 import type { AfterCommit } from "../base/mailbox/handlers.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import type { ActorContext, Find } from "./context.ts";
-import { resultEnvelope } from "./core/call-envelopes.ts";
+import { resultEnvelope } from "./core/caller-envelopes.ts";
 import { callerOf } from "./core/planning/agent-call.ts";
 import type { ConversationIdentity } from "./core/state.ts";
 import { agentPart, checkChainLength, severalOf } from "./inbound/create-conversation.ts";

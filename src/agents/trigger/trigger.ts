@@ -21,6 +21,7 @@ import type { JsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { Projection } from "../base/projections/projection.ts";
+import { destroyUnused } from "../base/removal/removal.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { TriggerRecord } from "./core/record.ts";
@@ -54,9 +55,6 @@ export interface TriggerClassPorts<Env> {
   /** Where the platform may place the triggers of a tenant. */
   location(tenant: string): LocationPolicy;
 }
-
-/** Milliseconds until the SDK stops a destroyed actor. */
-const DESTROYED_WITHIN_MS = 1_000;
 
 export function createTriggerClass<Env extends Cloudflare.Env>(
   ports: TriggerClassPorts<Env>,
@@ -186,7 +184,11 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         // A running put would restore the row.
         await this.#listing.publish();
         await ports.directory(this.env)?.remove(tenant, id);
-        await this.#destroy();
+        await destroyUnused(
+          this.ctx,
+          () => this.destroy(),
+          () => false,
+        );
       });
     }
 
@@ -194,7 +196,8 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         const record = this.#runtime.store.find();
         if (record === undefined) {
-          await this.#destroy(() => this.#runtime.store.find() === undefined);
+          const isUsed = () => this.#runtime.store.find() !== undefined;
+          await destroyUnused(this.ctx, () => this.destroy(), isUsed);
           throw unknownHook();
         }
         await checkSigned(record, delivery, systemClock.now());
@@ -245,19 +248,6 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       const workflow = await ports.workflow(this.env, tenant, starts.workflow);
       const asked = isHook(when) ? beforeBody(workflow) : workflow;
       ports.checkedInput(asked, starts.input ?? {}, "/starts/input");
-    }
-
-    /**
-     * Removes the storage of the actor. No other request runs during the removal. Any caller can name a trigger in a webhook address, so an
-     * actor without a trigger must leave no storage.
-     */
-    async #destroy(mayGo: () => boolean = () => true): Promise<void> {
-      await this.ctx.blockConcurrencyWhile(async () => {
-        if (!mayGo()) return;
-        await this.destroy();
-        // The SDK stops the actor in a moment. An earlier answer would let the caller reach an actor without tables.
-        await scheduler.wait(DESTROYED_WITHIN_MS);
-      });
     }
   };
 }

@@ -81,3 +81,23 @@ export class Removal {
     }
   }
 }
+
+/** Milliseconds until the SDK stops a destroyed actor. */
+const DESTROYED_WITHIN_MS = 1_000;
+
+/**
+ * Removes the storage of an actor, unless `isUsed` returns true. No other request runs during the removal. Any caller can address an actor that
+ * was not created, so such an actor must leave no storage.
+ */
+export async function destroyUnused(
+  ctx: Pick<DurableObjectState, "blockConcurrencyWhile">,
+  destroy: () => Promise<void>,
+  isUsed: () => boolean,
+): Promise<void> {
+  await ctx.blockConcurrencyWhile(async () => {
+    if (isUsed()) return;
+    await destroy();
+    // The SDK stops the actor in a moment. An earlier answer would let the caller reach an actor without tables.
+    await scheduler.wait(DESTROYED_WITHIN_MS);
+  });
+}

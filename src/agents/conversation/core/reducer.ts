@@ -6,13 +6,8 @@
  * TURN-3  A turn has one message that starts it, of a user or of another agent, and any number of messages of its agent.
  */
 
-import { profileAt } from "../../../library/definitions/version-chain.ts";
-import { joinedMarks, markMember, type RequestMark } from "../../../model/mark.ts";
-import type { NativeReply } from "../../../model/messages.ts";
-import type { ModelReply } from "../../../model/reply.ts";
 import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { reduceCall } from "./call-reducer.ts";
@@ -34,9 +29,9 @@ import { movedSpending } from "./ledger.ts";
 import { cancelled, isDue, isOpen } from "./operation.ts";
 import { approvalEntries, oneMoreFailure, reduceOperation } from "./operation-reducer.ts";
 import { withSpending } from "./own-spending.ts";
-import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { forgetTold, keptTold, toldEntries } from "./planning/recalled.ts";
 import { reduceQueue } from "./queue-reducer.ts";
+import { marksAfter, nativeReply, pausedReply, recorded, withoutPaused } from "./replies.ts";
 import { chainOf, queuedTurns } from "./state.ts";
 import { cancelledEntries, requestedEntries } from "./sub-agents.ts";
 import { dispatchedEntries } from "./task-entries.ts";
@@ -393,42 +388,7 @@ function nextAttempt({ reserved: _reserved, ...call }: ModelCall, members: Parti
   return { ...call, attempt: call.attempt + 1, ...members };
 }
 
-/** Returns the members of the turn that change when its call's reply is recorded. */
-function recorded(
-  chain: VersionChain,
-  turn: Turn,
-  reply: ModelReply,
-  now: number,
-  notice?: true,
-): Partial<Turn> {
-  const { call, replies } = turn;
-  if (call === null) return {};
-  const { text, finishReason, reasoning, usage, providerMessageId } = reply;
-  const native = nativeReply(chain, call, reply);
-  const { mark, echoes } = turn;
-  const members = defined({ reasoning, usage, providerMessageId, native, notice, mark, echoes });
-  return { call: null, replies: [...replies, { item: call.item, text, finishReason, ...members, at: now }] };
-}
-
-/** Returns the marks of a turn after a request with `mark`, as members. */
-function marksAfter(turn: Turn, { mark, echoes }: RequestMark): RequestMark {
-  const marks = markMember(joinedMarks(turn.mark, mark));
-  const left = joinedMarks(turn.echoes, echoes).filter((origin) => !marks.mark?.includes(origin));
-  return { ...marks, ...(left.length === 0 ? {} : { echoes: left }) };
-}
-
 /** Returns the notes of a cycle on other turns, as members. */
 function toldMembers({ besides, besidesMark, said }: CycleNotes): Partial<Turn> {
   return defined({ besides, besidesMark, said });
-}
-
-/** Names the model that gave the reply's native parts: only that model is sent them again (NATIVE-1). */
-function nativeReply(
-  chain: VersionChain,
-  { profile = 0 }: ModelCall,
-  { native: parts }: ModelReply,
-): NativeReply | undefined {
-  const model = profileAt(chain, profile);
-  if (parts === undefined || model === undefined) return undefined;
-  return { provider: model.provider, modelId: model.modelId, parts };
 }

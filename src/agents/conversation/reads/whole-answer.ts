@@ -1,7 +1,7 @@
 /** The answer of a called agent, for the caller that got its excerpt (DELEGATE-10). */
 import type { CallAddress } from "../../../protocol/call-address.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { answerOf } from "../core/call-envelopes.ts";
+import { answerOf } from "../core/caller-envelopes.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 

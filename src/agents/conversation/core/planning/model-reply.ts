@@ -28,7 +28,7 @@ import {
 } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
-import { wholeReply } from "../paused-reply.ts";
+import { wholeReply } from "../replies.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
