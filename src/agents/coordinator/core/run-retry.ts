@@ -1,16 +1,16 @@
 /**
  * The retry of a run that has failed. Pure.
  *
- * RUNRETRY-1  The tokens that failed, and those that a failure cancelled, begin again. So do those of a branch that failed while its fan-in
- *             was still to fire. Nothing else does: what completed keeps its output, and a fan-in that has fired is not looked at again.
- * RUNRETRY-2  A token goes on with a new attempt, whose number is one higher, and with the input that it had. What comes of an earlier
- *             attempt changes nothing. A `once` task and a gate begin as another operation. The attempts of a task's policy count anew.
- * RUNRETRY-3  Where a node may have taken an effect that may not happen twice, the run is not retried unless the caller says `repeatOnce`. These
- *             are `once` tasks that have begun, also those that reported a failure; agents; and sub-workflows with such tasks or agents.
- * RUNRETRY-4  A retry is refused, and changes nothing, where the run has not failed, has gone on since the caller saw it, or has nothing to
- *             repeat; where a fan-out is spread over runs of its own; and where others have its failure already: the run above, or the
- *             conversation whose tool it is.
- * RUNRETRY-5  The time limits of the run and of its fan-ins count anew from a retry.
+ * RUNRETRY-1  The tokens that failed, and those that a failure cancelled, begin again. The same holds for tokens of a branch that failed
+ *             before its fan-in fired. Completed nodes keep their outputs. A fan-in that has fired stays closed.
+ * RUNRETRY-2  A token continues with a new attempt and with its earlier input. The number of the attempt is one higher. Results of earlier
+ *             attempts are ignored. A `once` task and a gate begin as another operation. The attempts of a task's policy start from zero.
+ * RUNRETRY-3  If a node may have had an effect that must not happen twice, the caller must set `repeatOnce`. These nodes are agents, `once`
+ *             tasks that began (reported failures included), and sub-workflows with such tasks or agents.
+ * RUNRETRY-4  A retry is rejected, without a change, in four cases. The run has not failed. The run has advanced since the caller saw it.
+ *             It has no failed work, or one of its fan-outs is spread. Its failure was already passed to the run above or to the
+ *             conversation of its tool call.
+ * RUNRETRY-5  The time limits of the run and of its fan-ins restart with a retry.
  */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -22,7 +22,7 @@ import type { RunRetried } from "./signals.ts";
 import type { Again, RunState, Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
-/** Reports whether a run that fails keeps what it needs for a retry. `kept` is what failures have stopped. */
+/** Reports whether a failed run keeps the state that a retry needs. `kept` has the tokens and fan-outs stopped by failures. */
 export function mayBeRetried({ before, error, kept }: Pick<Draft, "before" | "error" | "kept">): boolean {
   const isSpread = [...kept.fanOuts.values()].some(({ spread }) => spread !== undefined);
   return (
@@ -33,7 +33,7 @@ export function mayBeRetried({ before, error, kept }: Pick<Draft, "before" | "er
   );
 }
 
-/** Lets a failed run go on. Throws `CONFLICT` (RUNRETRY-4), and `OUTCOME_UNKNOWN` (RUNRETRY-3). */
+/** Retries a failed run. Throws `CONFLICT` (RUNRETRY-4), and `OUTCOME_UNKNOWN` (RUNRETRY-3). */
 export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetried): void {
   const { before, kept } = draft;
   checkRetry(draft, seq);
@@ -54,11 +54,11 @@ export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetri
     draft.time = { asked: draft.time?.asked ?? 0, since: draft.now };
   const fanOuts = draft.restore(tokens);
   draft.note({ type: "workflow.retried", data: { by, tokens: tokens.map(({ id }) => id), fanOuts } });
-  // The branches of one whose merge failed may all have completed: no token would have it looked at.
+  // If a merge failed, all branches may have completed. Their fan-in has no token that would trigger its check.
   for (const id of fanOuts) consider(draft, id);
 }
 
-/** Returns the nodes of a failed run whose effects a retry may repeat, each once (RUNRETRY-3). */
+/** Returns the nodes of a failed run with effects that a retry may repeat, without duplicates (RUNRETRY-3). */
 export function repeatedEffects({ record, kept }: Pick<RunState, "record" | "kept">): string[] {
   const tokens = [...(kept?.tokens.values() ?? [])];
   return [...new Set(tokens.filter((token) => mayHaveTakenEffect(record, token)).map(({ node }) => node))];
@@ -77,7 +77,7 @@ function checkRetry({ before, status, kept }: Draft, seq: number | undefined): v
   if (problem !== undefined) throw new DramatisError("CONFLICT", problem);
 }
 
-/** Returns why the failure of a run cannot be taken back; `undefined` where nobody waited for the run. */
+/** Returns why the failure of a run is final; `undefined` if no caller waited for the run. */
 function awaitedBy({ parent, path = [] }: RunRecord): string | undefined {
   if (parent !== undefined)
     return `The run above has this failure already. Retry that run: "${parent.runId}".`;
@@ -87,7 +87,7 @@ function awaitedBy({ parent, path = [] }: RunRecord): string | undefined {
 }
 
 function mayHaveTakenEffect(record: RunRecord, token: Token): boolean {
-  // One that waits to begin again has begun before.
+  // A token that waits for its next attempt has begun before.
   if (token.phase.kind === "ready" && (token.again?.attempts ?? 0) === 0) return false;
   const work = workOf(record, token);
   switch (work?.kind) {
@@ -119,7 +119,7 @@ function hasEffects(workflow: PinnedWorkflow | undefined): boolean {
   );
 }
 
-/** Returns a token that is ready for its next attempt. Throws `CONFLICT` for one with as many operations as a token may have. */
+/** Returns a token that is ready for its next attempt. Throws `CONFLICT` if the token has used all its operations. */
 function renewed(record: RunRecord, { phase, again, ...token }: Token, now: number): Token {
   const work = workOf(record, token);
   const base = { ...token, createdAt: now };
@@ -135,7 +135,7 @@ function renewed(record: RunRecord, { phase, again, ...token }: Token, now: numb
       `"${token.node}" was retried ${operations - 1} times already. Start another run.`,
     );
   const next: Again = { attempts: phase.attempt, operations };
-  // A gate makes its question anew, from the input of its node.
+  // A gate renders its question again, from the input of its node.
   const input = work?.kind === "gate" ? {} : { input: phase.input };
   return { ...base, phase: { kind: "ready", ...input }, again: next };
 }

@@ -1,8 +1,8 @@
 /**
  * The time limit of a run. Pure.
  *
- * RUNTIME-1  At the end of its time, a run ends as `timed_out` (`fail`), or as `cancelled` (`cancel_all`), or a person is asked
- *            (`human_gate`). Meanwhile it goes on. A person who approves gives it the same time once more; otherwise it ends as `timed_out`.
+ * RUNTIME-1  At its time limit, a run ends as `timed_out` (`fail`) or `cancelled` (`cancel_all`), or a person is asked (`human_gate`). The
+ *            run continues during the question. Approval grants the same time again. Rejection ends the run as `timed_out`.
  */
 import type { HumanAction } from "../../../protocol/task-definition.ts";
 import type { Draft } from "./draft.ts";
@@ -10,7 +10,7 @@ import { endRun } from "./end.ts";
 import { graphOf } from "./graph.ts";
 import { definitionOf, type RunState, type RunTime } from "./state.ts";
 
-/** The number of the first gate of the run itself, in the place of a token's. Each question for more time has the next one. */
+/** The number of the run's first own gate, used as a token number. Each question for more time has the next number. */
 const RUN_GATES = 4_000_000;
 
 /** The question of that gate. */
@@ -19,21 +19,21 @@ export const OVERTIME: HumanAction = {
   prompt: "The time of this run is over. Approve to give it the same time once more; otherwise it ends.",
 };
 
-/** Returns when the time of a run is over, in milliseconds since the epoch; `null` where it has no limit, or a person was asked. */
+/** Returns when the time of a run is over, in milliseconds since the epoch; `null` without a limit, or while a person is asked. */
 export function runDueAt(state: Pick<RunState, "record" | "time">): number | null {
   const { timeoutMs } = definitionOf(state);
   const { time, record } = state;
-  // The run above keeps the time of its parts (OWNPART-3).
+  // The run above enforces the time limit of its parts (OWNPART-3).
   if (timeoutMs === undefined || time?.isAsked === true || record.part !== undefined) return null;
   return (time?.since ?? record.createdAt) + timeoutMs;
 }
 
-/** Returns the number of the question for more time that waits for an answer; `undefined` where none does. */
+/** Returns the number of the open question for more time, if any. */
 export function openGate({ time }: { time?: RunTime | undefined }): number | undefined {
   return time?.isAsked === true ? RUN_GATES + time.asked : undefined;
 }
 
-/** Reports whether a number is that of a question that the run has asked. */
+/** Reports whether a number belongs to a question of the run for more time. */
 export function wasAsked({ time }: Pick<RunState, "time">, gate: number): boolean {
   return gate > RUN_GATES && gate <= RUN_GATES + (time?.asked ?? 0);
 }
@@ -52,7 +52,7 @@ export function checkTime(draft: Draft): void {
   endRun(draft, onTimeout === "fail" ? "timed_out" : "cancelled");
 }
 
-/** Takes the answer to the question whether a run may go on. */
+/** Applies the answer to a question for more time. */
 export function answerOvertime(draft: Draft, isApproved: boolean): void {
   if (isApproved) {
     draft.time = { asked: draft.time?.asked ?? 0, since: draft.now };

@@ -7,40 +7,39 @@ import type { Json } from "../../../shared/json.ts";
 import type { NodeOutcome } from "./state.ts";
 
 export type RunSignal =
-  /** The run begins: the first one. */
+  /** The first signal: the run begins. */
   | { readonly type: "run.begin"; readonly part?: PartStart }
-  /** Tokens can go on. */
   | { readonly type: "run.advance" }
-  /** An attempt of a node's work has ended. */
+  /** An attempt of a node has ended. */
   | NodeEnded
   /** The run or the agent of a node begins or ends a wait for a person, or a rest. */
   | RunWaits
-  /** A sub-workflow or an agent reports what it has used, and has not reported before. */
+  /** A sub-workflow or an agent reports new use. */
   | { readonly type: "run.used"; readonly spent: Amounts }
   /** The run of a part has completed, or reports how far it is. */
   | PartEnded
   | PartProgress
-  /** The run above wants what the branches of this part have completed. */
+  /** The run above asks this part to end with its completed branches. */
   | { readonly type: "part.close" }
-  /** The actor woke: the attempts that ran are lost. */
+  /** The actor woke after a crash: its running attempts are lost. */
   | { readonly type: "run.recover" }
   /** A person answers a gate. */
   | GateAnswered
-  /** The outbox has no room: tokens do not go on in this commit. */
+  /** The outbox is full: no token advances in this commit. */
   | { readonly type: "run.hold" }
-  /** Something may be due. */
+  /** A deadline may have passed. */
   | { readonly type: "run.expire" }
   | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string }
-  /** A person lets a failed run go on. */
+  /** A person retries a failed run. */
   | RunRetried;
 
 export interface RunRetried {
   readonly type: "run.retry";
-  /** The subject that asks for it. */
+  /** The subject that requests the retry. */
   readonly by: string;
-  /** The number of the newest entry that the subject has seen. The run must not have gone on since. Not checked when absent. */
+  /** The number of the newest entry that the subject has seen. The run must not have advanced since. Not checked if absent. */
   readonly seq?: number;
-  /** Effects of `once` tasks that may have happened may happen again. */
+  /** Allows effects of `once` tasks to happen again. */
   readonly repeatOnce?: boolean;
 }
 
@@ -83,14 +82,14 @@ export interface NodeEnded {
   readonly token: number;
   readonly attempt: number;
   readonly outcome: NodeOutcome;
-  /** The attempt failed for a reason that may pass. */
+  /** The failure is transient. */
   readonly transient?: true;
   readonly task?: TaskSummary;
   /** It has read untrusted content of a memory (MEMTOOL-6). */
   readonly tainted?: true;
 }
 
-/** Returns the error of a node whose envelope was not delivered, or of which nobody knows whether it was. */
+/** Returns the error of a node with an envelope that was not delivered, or with an unknown delivery. */
 export function undelivered({ status, error: { code, message } }: Undelivered): RunError {
   return { code: status === "unknown" ? "OUTCOME_UNKNOWN" : code, message };
 }

@@ -6,31 +6,31 @@ import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { RunRecord } from "./record.ts";
 
-/** A run as of one commit. Nothing in it changes. */
+/** An immutable run, as of one commit. */
 export interface RunState {
   readonly record: RunRecord;
   readonly status: RunStatus;
   /** The number of the newest journal entry. */
   readonly seq: number;
-  /** Tokens and fan-outs that were made: the number of the next one. */
+  /** Tokens and fan-outs made so far, which is also the number of the next token or fan-out. */
   readonly made: { readonly tokens: number; readonly fanOuts: number };
   /** The area `state`. */
   readonly state: JsonObject;
-  /** The scope of tokens that are in no branch. */
+  /** The scope of tokens outside branches. */
   readonly root: Scope;
-  /** Tokens that have not ended, by number. Those that arrived at a fan-in are in their branch. */
+  /** Open tokens, by number. Tokens that arrived at a fan-in are listed in their branch. */
   readonly tokens: ReadonlyMap<number, Token>;
-  /** Fan-outs that are open, by number. */
+  /** Open fan-outs, by number. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
-  /** Absent where it would be empty. */
+  /** Absent if empty. */
   readonly kept?: Kept;
-  /** Crashes that have interrupted work since a node last ended; none when absent. */
+  /** Crashes that interrupted work since a node last ended; 0 if absent. */
   readonly recoveries?: number;
   /** Retries of the run, and the time of the newest one in milliseconds since the epoch; absent before the first. */
   readonly retried?: { readonly retries: number; readonly from: number };
-  /** The time limit, as far as it is not counted from the beginning. */
+  /** Extensions and questions of the time limit; absent before the first. */
   readonly time?: RunTime;
-  /** The amounts that the run has used, with its sub-workflows and agents; nothing when absent. */
+  /** The use of the run, including its sub-workflows and agents; zero if absent. */
   readonly spent?: Amounts;
   /** A task of the run, or of a run below it, has read untrusted content of a memory (MEMTOOL-6). */
   readonly tainted?: true;
@@ -40,14 +40,14 @@ export interface RunState {
   readonly output?: JsonObject;
 }
 
-/** The tokens and fan-outs that failures have stopped, as they were then, by number. A retry lets them go on (RUNRETRY-1). */
+/** The tokens and fan-outs stopped by failures, unchanged, by number. A retry continues them (RUNRETRY-1). */
 export interface Kept {
   readonly tokens: ReadonlyMap<number, Token>;
-  /** Nothing is active in their branches. */
+  /** Fan-outs with no active branch. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
 }
 
-/** The time of a run, where it was extended or is over. */
+/** Extensions and questions of the time limit of a run. */
 export interface RunTime {
   /** The beginning of its newest extension, in milliseconds since the epoch. */
   readonly since?: number;
@@ -72,19 +72,18 @@ export interface Branch extends Scope {
   /** The numbers of its tokens that wait at the fan-in. */
   readonly arrived: readonly number[];
   readonly failure?: RunError;
-  /** Where the branch is a part of a spread fan-out: what the branches of the part have done. Absent before its first report. */
+  /** Progress of a part of a spread fan-out; absent in other branches and before the first report. */
   readonly tally?: PartTally;
 }
 
-/** A fan-out whose branches are divided. */
+/** The parts of a spread fan-out. */
 export interface Spread {
-  /** Branches. */
   readonly total: number;
-  /** Branches of each part but the last one. */
+  /** Branches in each part. The last part may have fewer. */
   readonly size: number;
   /** Iterations of transitions on the way of the token that started it. */
   readonly base: Readonly<Record<string, number>>;
-  /** Present while the parts that run are asked for their end: then the fan-in is decided. No other part begins meanwhile. */
+  /** Present while running parts are asked to end. The fan-in is then decided, and further parts do not begin. */
   readonly closing?: Closing;
 }
 
@@ -92,7 +91,7 @@ export interface Spread {
 export interface Closing {
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** The time of the fan-in is over, and it goes on with what completed. */
+  /** True if the fan-in has timed out and continues with the completed branches. */
   readonly isTimeout: boolean;
 }
 
@@ -117,7 +116,7 @@ export interface FanOut {
   /** The path of the token that starts it. */
   readonly path: string;
   readonly branches: readonly Branch[];
-  /** Branches that have finished, the failed ones included. */
+  /** Finished branches, including failed branches. */
   readonly finished: number;
   readonly failed: number;
   readonly counts: Counts;
@@ -132,15 +131,15 @@ export interface FanOut {
 /** The fan-in where the branches of a fan-out meet. */
 export interface Meeting {
   readonly target: string;
-  /** The `ref` of the transition by which branches arrive. */
+  /** The `ref` of the transition into the fan-in. */
   readonly transition: string;
   readonly synchronization: WorkflowSynchronization;
 }
 
-/** Iterations of each transition on a token's way. */
+/** Iterations of each transition on a token's path. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** A pointer of execution: it stands at a node. */
+/** A pointer of execution at a node. */
 export interface Token {
   readonly id: number;
   /** The `ref` of its node. */
@@ -149,7 +148,7 @@ export interface Token {
   readonly counts: Counts;
   /** Items of a `foreach`, by name. */
   readonly items: JsonObject;
-  /** The branches that the fan-in before this token has joined; `null` where there was none. */
+  /** The branches joined by the fan-in before this token; `null` without a fan-in. */
   readonly fanIn: Json;
   readonly phase: Phase;
   /** Milliseconds since the epoch: when it was made, last retried, or its agent was asked. */
@@ -162,19 +161,19 @@ export interface Token {
 
 /** The work of a token before its newest retry. */
 export interface Again {
-  /** Attempts before: their numbers go on. */
+  /** Attempts before the retry. Later attempts continue the numbering. */
   readonly attempts: number;
-  /** Operations before, of a `once` task or a gate: what is retried there is another operation. */
+  /** Operations before the retry, for a `once` task or a gate. The retry begins another operation. */
   readonly operations: number;
 }
 
 /** The work of a token. */
 export type Phase =
-  /** The node is to begin. A retry gives it the input that it had before. */
+  /** The node has not begun. After a retry it has its earlier input. */
   | { readonly kind: "ready"; readonly input?: JsonObject }
-  /** The task, the sub-workflow or the agent of the node works. */
+  /** The task, the sub-workflow or the agent of the node runs. */
   | Working
-  /** The node has ended; its transitions are to be followed. */
+  /** The node has ended. Its transitions come next. */
   | Resolved;
 
 export interface Working {
@@ -182,18 +181,18 @@ export interface Working {
   readonly input: JsonObject;
   /** From 1. */
   readonly attempt: number;
-  /** The earliest start of the attempt, in milliseconds since the epoch; absent where it may begin at once. */
+  /** The earliest start of the attempt, in milliseconds since the epoch; absent if it may begin at once. */
   readonly notBefore?: number;
   /**
-   * The attempt was lost with an earlier life of the actor, and may have taken effect. Its result may still come, until this time in
-   * milliseconds since the epoch.
+   * Set if a crash of the actor lost the attempt, which may have taken effect. Its result may still come until this time, in milliseconds
+   * since the epoch.
    */
   readonly lostUntil?: number;
   /** The share of room of the run that the token has started (TREEROOM-1). Absent for other work. */
   readonly room?: number;
   /** The question of a gate, as a person sees it. */
   readonly prompt?: string;
-  /** The end of the wait for an answer, in milliseconds since the epoch; absent where it has none. */
+  /** The deadline for an answer, in milliseconds since the epoch; absent without a deadline. */
   readonly deadline?: number;
   /** The newest message of the run or the agent about its wait; absent before the first. */
   readonly wait?: Readonly<Wait>;
@@ -212,7 +211,7 @@ export function resolved({ input, attempt }: Working, outcome: NodeOutcome): Res
 /** The end of the work of a node. */
 export type NodeOutcome = { readonly output: Json } | { readonly error: RunError };
 
-/** Reports whether nothing of a run can change any more. */
+/** Reports whether a run is final. */
 export function isOver({ status }: Pick<RunState, "status">): boolean {
   return status !== "running" && status !== "waiting";
 }

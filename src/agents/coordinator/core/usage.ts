@@ -1,17 +1,17 @@
 /**
  * The use of models by a run. Pure.
  *
- * RUNUSE-1  A run has used what its tasks, its sub-workflows and its agents have reported: each attempt once, failed ones included. The report of
- *           a task for an attempt that works no more adds nothing. That of a sub-workflow or an agent counts however its token has ended.
- * RUNUSE-2  A report counts in the commit that it arrives with, even if it arrives with the end of the run. What nobody reports before that end
- *           does not count: of a task that was cancelled or lost while it ran, and of what the end of the run stops.
+ * RUNUSE-1  The use of a run is the sum of the reports of its tasks, sub-workflows and agents. Each attempt counts once, including failed
+ *           attempts. A report of a task counts only for its current attempt. A report of a sub-workflow or an agent always counts.
+ * RUNUSE-2  A report counts in the commit that it arrives with, even if it arrives with the end of the run. Later reports are not counted.
+ *           Neither a cancelled nor a lost task, nor work that the end of the run stops, sends a report in time.
  */
 import { type Amounts, addAmounts, NOTHING } from "../../../model/spending.ts";
 import { amountsOfModels } from "../../../protocol/task-summary.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
 import type { RunState } from "./state.ts";
 
-/** Returns what signals that arrive together report (RUNUSE-1). */
+/** Returns the use that simultaneous signals report (RUNUSE-1). */
 export function reportedBy({ tokens }: Pick<RunState, "tokens">, signals: readonly RunSignal[]): Amounts {
   const ended = new Set<number>();
   let sum = NOTHING;
@@ -30,12 +30,12 @@ function isExpected(tokens: RunState["tokens"], { token, attempt }: NodeEnded): 
   return phase?.kind === "working" && phase.attempt === attempt;
 }
 
-/** Returns the signal of what a sub-workflow or an agent has used; none where that is nothing. */
+/** Returns the signal for the use of a sub-workflow or an agent; an empty list for zero use. */
 export function usedSignals(spent: Amounts | undefined): RunSignal[] {
   return spent === undefined || isNothing(spent) ? [] : [{ type: "run.used", spent }];
 }
 
-/** Reports whether nothing was used. */
+/** Reports whether all amounts are zero. */
 export function isNothing({ tokens, nanoDollars, toolCalls, modelCalls }: Amounts): boolean {
   return tokens + nanoDollars + toolCalls + modelCalls === 0;
 }

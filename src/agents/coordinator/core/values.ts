@@ -1,9 +1,8 @@
 /**
  * Values of a run: areas, paths and merges. Pure.
  *
- * AREA-1  What reading and writing an area costs is taken from the steps of its token: by the members that are copied, not by those that
- *         are named.
- * MERGE-1  Branches are merged in the order of their indexes, whatever the order in which they ended.
+ * AREA-1  Reading and writing an area uses steps of the token. The steps count copied members, not named members.
+ * MERGE-1  Branches are merged in the order of their indexes, independent of the order in which they ended.
  */
 import type { MergeStrategy, WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
@@ -11,8 +10,8 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 
 /**
- * Returns a value with another one at a path. Objects on the way are made. Throws `ExpressionError` for anything else there, and `Spent`
- * if the steps are used up.
+ * Returns a copy of a value with another value at a path. Missing objects on the path are made. Throws `ExpressionError` if a value on the
+ * path is not an object, and `Spent` if the steps are used up.
  */
 export function written(value: Json, [name, ...names]: readonly string[], by: Json, meter: Meter): Json {
   if (name === undefined) return by;
@@ -23,7 +22,7 @@ export function written(value: Json, [name, ...names]: readonly string[], by: Js
   return { ...value, [name]: written(member, names, by, meter) };
 }
 
-/** Returns an outer output with what a branch has written over it, member by member. Throws `Spent` if the steps are used up. */
+/** Returns an outer output with the members of a branch output on top. Throws `Spent` if the steps are used up. */
 export function overlaid(outer: Json, own: Json, meter: Meter): Json {
   if (!isJsonObject(outer) || !isJsonObject(own)) return own;
   const [names, before] = [Object.keys(own), Object.keys(outer)];
@@ -73,7 +72,7 @@ export function merged(strategy: MergeStrategy, source: string, branches: readon
   }
 }
 
-/** Returns the member of a value by its names; `null` where there is none. */
+/** Returns the value at a path of member names; `null` if it is missing. */
 export function valueAt(value: Json, names: readonly string[]): Json {
   return names.reduce(
     (inner, name) => (isJsonObject(inner) && Object.hasOwn(inner, name) ? (inner[name] ?? null) : null),

@@ -16,7 +16,7 @@ export type NodeWork =
   | { readonly kind: "part" }
   | { readonly kind: "agent" };
 
-/** Returns the work of a token; `undefined` where it passes through its node. */
+/** Returns the work of a token; `undefined` for a node without work. */
 export function workOf(
   { workflow }: Pick<RunRecord, "workflow">,
   { node: ref, part }: Pick<Token, "node" | "part">,
@@ -30,7 +30,7 @@ export function workOf(
   return graphOf(workflow.definition).calls.has(ref) ? { kind: "agent" } : undefined;
 }
 
-/** Returns the status that others see: a run that works on nothing itself waits for people, other runs or agents. */
+/** Returns the status for readers. A run without own active work is shown as waiting for people, other runs or agents. */
 export function shownStatus({ status, record, tokens }: RunState): RunStatus {
   const isWaiting = [...tokens.values()].every(
     (token) => token.phase.kind === "working" && !isWorking(workOf(record, token)),
