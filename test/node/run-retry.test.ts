@@ -203,7 +203,7 @@ describe("RUNRETRY-1 a retry", () => {
     run.end("work");
     expect(run.state.status).toBe("failed");
     expect(run.state.kept).toBeUndefined();
-    expect(() => run.take(retry)).toThrow("Nothing in this run can be repeated");
+    expect(() => run.take(retry)).toThrow("This run has no work to repeat");
   });
 });
 
@@ -412,7 +412,7 @@ describe("RUNRETRY-4 a retry is refused", () => {
     run.take({ ...retry, seq });
     refused(run, "This run is running.");
     run.fail("one");
-    expect(() => run.take({ ...retry, seq })).toThrow("This run has gone on since you saw it.");
+    expect(() => run.take({ ...retry, seq })).toThrow("This run has advanced since you saw it.");
     run.take({ ...retry, seq: run.state.seq });
     expect(run.state.status).toBe("running");
   });
@@ -434,7 +434,7 @@ describe("RUNRETRY-4 a retry is refused", () => {
   test("where nothing can be repeated: the output of the run failed, or it has too many tokens", () => {
     const run = new PlayedRun({ ...one, outputMapping: { x: "input.missing.y + 1" } });
     run.end("one");
-    refused(run, "Nothing in this run can be repeated");
+    refused(run, "This run has no work to repeat");
     const { state } = failed("EXECUTION_FAILED");
     const { kept = { tokens: new Map(), fanOuts: new Map() } } = state;
     const because = (code: string) => mayBeRetried({ before: state, kept, error: { code, message: "" } });

@@ -139,7 +139,7 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   if (mode === "loop_in" && draft.before.record.origin === undefined)
     throw new TokenFailure({
       code: "INVALID_INPUT",
-      message: `"${token.node}" invites its agent into the conversation that has started the run, and none has: a request or a trigger did. Let an agent start it, with a tool over the workflow, or use the mode "delegate".`,
+      message: `"${token.node}" invites its agent into the conversation that started the run, but a request or a trigger started this run. Let an agent start it, with a tool over the workflow, or use the mode "delegate".`,
     });
   const work = workOf(draft.before.record, token);
   const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;

@@ -147,7 +147,7 @@ function inputOf(draft: Draft, group: string, parts: readonly (readonly PartBran
 function checkStart(group: string, length: number): void {
   if (length <= MAX_PART_LENGTH) return;
   throw tooLarge(
-    `A part of the fan-out "${group}" would begin with ${length} characters as JSON: its items, and what its nodes read. The maximum is ${MAX_PART_LENGTH}. Use references, or map less to its nodes.`,
+    `A part of the fan-out "${group}" would begin with ${length} characters as JSON: its items, and the areas that its nodes read. The maximum is ${MAX_PART_LENGTH}. Use references, or map less to its nodes.`,
   );
 }
 

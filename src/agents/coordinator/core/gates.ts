@@ -143,7 +143,7 @@ function checked(schema: JsonObject, value: Json, path = ""): InputIssue[] {
 export function closeGates(draft: Draft): void {
   for (const { id, node, phase } of [...draft.tokens.values()]) {
     if (phase.kind !== "working" || phase.deadline === undefined || phase.deadline > draft.now) continue;
-    const error = { code: "TIMEOUT", message: `Nobody has answered "${node}" in its time.` };
+    const error = { code: "TIMEOUT", message: `The deadline for an answer to "${node}" has passed.` };
     draft.note({ type: "gate.expired", token: id, node, data: { error } satisfies Json });
     draft.change(id, { phase: resolved(phase, { error }) });
   }

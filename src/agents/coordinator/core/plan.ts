@@ -55,7 +55,7 @@ export function plan(
   }
   const change = draft.finish();
   if (change === null && draft.room.isFull && signals.every(({ type }) => type === "run.expire"))
-    throw new DramatisError("QUEUE_OVERFLOW", "The run goes on when envelopes of it have arrived.", {
+    throw new DramatisError("QUEUE_OVERFLOW", "The outbox is full. The run resumes after delivery.", {
       retriable: true,
     });
   return change;

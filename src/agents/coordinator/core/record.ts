@@ -64,8 +64,5 @@ export function runCaller({ parent, origin }: Pick<RunRecord, "parent" | "origin
 
 /** Returns the error for an unknown run. A run of another user gets the same error (RUNDOOR-1). */
 export function unknownRun(): DramatisError {
-  return new DramatisError(
-    "NOT_FOUND",
-    "There is no such run. What belongs to others is answered as not found.",
-  );
+  return new DramatisError("NOT_FOUND", "Run not found. Check the id and your access to the run.");
 }

@@ -248,7 +248,7 @@ function toChild<Body extends object>(
 }
 
 function reasonOf({ error }: RunState): string {
-  return cut(error?.message ?? "Nobody waits for it any more.", 2_000);
+  return cut(error?.message ?? "Its caller no longer waits for it.", 2_000);
 }
 
 function endOf(

@@ -41,7 +41,7 @@ export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetri
   if (repeats.length > 0 && !repeatOnce)
     throw new DramatisError(
       "OUTCOME_UNKNOWN",
-      `A retry may repeat effects that may not happen twice, at ${shown(repeats)}. See what has happened there, then retry with "repeatOnce": true.`,
+      `A retry may repeat effects that may not happen twice, at ${shown(repeats)}. Check their effects, then retry with "repeatOnce": true.`,
     );
   const tokens = [...kept.tokens.values()]
     .sort((one, other) => one.id - other.id)
@@ -69,10 +69,10 @@ function checkRetry({ before, status, kept }: Draft, seq: number | undefined): v
     status !== "failed"
       ? `This run is ${status}. Only a run that failed can be retried.`
       : seq !== undefined && seq !== before.seq
-        ? "This run has gone on since you saw it. Read it again."
+        ? "This run has advanced since you saw it. Read it again."
         : (awaitedBy(before.record) ??
           (kept.tokens.size === 0
-            ? `Nothing in this run can be repeated: ${before.error?.message ?? ""} Start another run.`
+            ? `This run has no work to repeat: ${before.error?.message ?? ""} Start another run.`
             : undefined));
   if (problem !== undefined) throw new DramatisError("CONFLICT", problem);
 }

@@ -58,6 +58,9 @@ export function answerOvertime(draft: Draft, isApproved: boolean): void {
     draft.time = { asked: draft.time?.asked ?? 0, since: draft.now };
     return;
   }
-  draft.error = { code: "TIMEOUT", message: "The time of the run was over, and nobody wanted it to go on." };
+  draft.error = {
+    code: "TIMEOUT",
+    message: "The run exceeded its time limit, and its extension was not approved.",
+  };
   endRun(draft, "timed_out");
 }
