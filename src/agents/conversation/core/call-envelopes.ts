@@ -43,7 +43,7 @@ import { operationTraceparent } from "./trace.ts";
 import type { Transition } from "./transition.ts";
 import { openCalls, type Turn } from "./turn.ts";
 
-/** Bytes of what an envelope has beside its body, and of what a call gets when it begins. */
+/** Bytes of an envelope beside its body, including the data that the start of a call adds. */
 const CALL_OVERHEAD_BYTES = 2 * 1024;
 
 /** The conversation that a commit gives, with the number of its newest entry: what the commit sends is numbered by it. */

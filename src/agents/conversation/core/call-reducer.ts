@@ -61,7 +61,7 @@ export function reduceCall(
     case "NOTE_ANSWER": {
       const { item, ask, outcome } = decision;
       const changed = change(item, (operation) => answeredAsk(operation, ask.operationId, now));
-      // What was asked for is in the entry of the request.
+      // The request's entry already has the input.
       const { input: _input, modelInput: _model, target: _target, ...answered } = ask;
       const data = { outcome, of: jsonOf(answered) };
       return withTurn(transition, afterWait(changed), [entry("approval.resolved", item, data)]);

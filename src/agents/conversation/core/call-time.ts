@@ -1,7 +1,7 @@
 /**
  * The time of a call of another agent, in the conversation that it opened. Pure.
  *
- * ASK-2  The time of a call does not run while it waits for a person. It begins anew with the answer.
+ * ASK-2  The time of a call does not run while it waits for a person. The answer restarts it.
  */
 import { waitsForPerson } from "./operation.ts";
 import type { CallOrigin } from "./state.ts";

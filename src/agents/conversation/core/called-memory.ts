@@ -1,8 +1,8 @@
 /**
  * The rights of a turn in the memory of its agent. Pure.
  *
- * RECALL-1  The user of a turn is the one whose message began its exchange; in a conversation that a call opened, the only one who may read it.
- *           Where it could be one of several, it is nobody, and what belongs to a user is not seen.
+ * RECALL-1  The user of a turn is the author of the message that began its exchange. In a conversation that a call opened, it is the only
+ *           reader. If the user is ambiguous, the turn has no user and sees no memories of users.
  */
 import { memoryScope } from "../../../library/memory/scope.ts";
 import type { Mark } from "../../../model/mark.ts";
@@ -23,7 +23,7 @@ export function memoryUser({ call }: Pick<ConversationIdentity, "call">, turn: A
   return call?.readers.length === 1 ? call.readers[0] : undefined;
 }
 
-/** Returns who reads the memory of the agent in a turn; `undefined` where the agent has none. */
+/** Returns the reader of the agent's memory in a turn; `undefined` for an agent without memory. */
 export function memoryReader(
   record: Identity,
   turn: Asked,

@@ -30,13 +30,13 @@ export function workflowOf(
 }
 
 /**
- * Returns the requester of a turn, whom its runs belong to (FLOWRUN-1).
+ * Returns the requester of a turn, who owns its runs (FLOWRUN-1).
  *
- * The user may read such a run, stop it and answer its gates, and may read the conversations of its agents. All of this they may do with a run that
- * they start themselves, of any workflow of the tenant, so a tool gives them nothing new. Other people of the conversation see the result
- * of the call and nothing else of the run, for what its gates ask is asked of the one who wanted it. The subject comes from the record of the
- * turn, where its message was authenticated, and from nothing that a model or a client writes. The id of the run, which derives from the
- * operation, opens nothing: the run's actor checks the subject of whoever asks.
+ * The user may read such a run, stop it and answer its gates, and may read the conversations of its agents. They have the same rights in a
+ * run that they start directly, of any workflow of the tenant, so the tool adds no right. Other people of the conversation see only the
+ * result of the call. Gates of the run ask the requester. The subject comes from the record of the turn, with its authenticated message,
+ * never from text of a model or a client. The id of the run, which derives from the operation, grants no access: the run's actor checks the
+ * subject of each request.
  */
 export function userOf(
   { call }: Pick<ConversationIdentity, "call">,
@@ -60,7 +60,7 @@ export function isRefused(code: ToolErrorCode | undefined): boolean {
   return code !== undefined && NO_RUN.has(code);
 }
 
-/** Returns the id of the run that an attempt of a hook starts, as a member; nothing for hooks that are tasks. */
+/** Returns the run id of a hook's attempt as a member; `{}` for hooks that are tasks. */
 export function hookRunMark(
   record: Pick<ConversationIdentity, "id">,
   turn: TurnKey,
@@ -71,7 +71,7 @@ export function hookRunMark(
   return { runId: calledRunId(operationId(turn, item), attempt, jurisdictionOf(record.id)) };
 }
 
-/** Returns the id of the run of an operation, as a member; nothing for other operations, and before a person has approved it. */
+/** Returns the run id of an operation as a member; `{}` for other operations and before approval. */
 export function runMark(
   record: Pick<ConversationIdentity, "id" | "agents">,
   turn: Pick<Turn, "n" | "stem" | "agentId">,

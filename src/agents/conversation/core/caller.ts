@@ -1,14 +1,13 @@
 /**
  * Callers: who starts turns. Pure.
  *
- * CALLER-1  Two callers never share an idempotency key: the names of their keys differ, whatever text both choose.
- * CORR-2  A signal is known by its id together with its correlation id as it was supplied: the same two are one signal, the same
- *         id with another correlation id is another.
+ * CALLER-1  Two callers never share an idempotency key, even if both choose the same text.
+ * CORR-2  A signal is identified by its id and its supplied correlation id. The same id with another correlation id is another signal.
  */
 import type { Caller } from "../../../protocol/views.ts";
 import type { ConversationIdentity } from "./state.ts";
 
-/** Returns the origin of what a caller writes, as session events name it. */
+/** Returns the origin of a caller's messages, as session events name it. */
 export function originOf(caller: Caller): string {
   return `${caller.type}:${idOf(caller)}`;
 }

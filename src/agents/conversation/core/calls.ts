@@ -1,11 +1,10 @@
 /**
  * Records of a turn's model calls, and their totals. Pure.
  *
- * CALLS-1  Each call is recorded once, however many attempts it took and whether or not it succeeded; a fallback is a
- *          call of its own.
- * CALLS-2  Count usage of failed attempts too, where the provider counted it.
- * CALLS-3  The totals of turns are the sums of their calls, to the billionth of a dollar; those of a conversation are the
- *          sums of its turns' calls and its calls for summaries.
+ * CALLS-1  Each call is recorded once, independent of its attempts and its success. A fallback is a separate call.
+ * CALLS-2  Usage of failed attempts counts too, if the provider reported it.
+ * CALLS-3  The totals of turns are the sums of their calls, to the billionth of a dollar. The totals of a conversation are the sums of its
+ *          turns' calls and its calls for summaries.
  */
 
 import { profileAt } from "../../../library/definitions/version-chain.ts";
@@ -38,7 +37,7 @@ export function withAttempt(turn: Turn, outcome: AttemptOutcome): Turn {
   return { ...turn, calls: [...closedRecords(turn), record] };
 }
 
-/** Adds an attempt to the record of its call; `before` is absent for the first one. */
+/** Adds an attempt to the record of its call; `before` is absent for the first attempt. */
 export function withOutcome(
   before: AttemptsRecord | undefined,
   { facts, category, isLast }: AttemptOutcome,
@@ -78,7 +77,7 @@ export function withCrash(turn: Turn, estimate: TokenEstimate): Turn {
   return { ...turn, call, calls: [...closedRecords(turn), record] };
 }
 
-/** Closes the record of a call whose next attempt is not made, because its turn fails. */
+/** Closes the record of a call after its turn failed before the next attempt. */
 export function withoutOpenCall(turn: Turn, now: number): Turn {
   const open = openRecord(turn);
   return open === undefined

@@ -77,7 +77,7 @@ export function reduceCompaction(
   }
 }
 
-/** Returns compactions without the reservations of those that run, which reserve anew. */
+/** Returns compactions without reservations. Running compactions reserve again. */
 export function withoutReservations(compactions: Standing["compactions"]): Standing["compactions"] {
   const unreserved = ({ call, ...compaction }: SessionCompaction): SessionCompaction => {
     if (call === undefined) return compaction;
@@ -148,7 +148,7 @@ function counted(transition: Transition, { session, made, crashed }: WithAttempt
   };
 }
 
-/** Ends the call for a summary: counts its last attempt, and the call unless it made none. */
+/** Ends the call for a summary. Counts its last attempt, and counts the call if it made an attempt. */
 function closed(
   transition: Transition,
   decision: WithAttempt,

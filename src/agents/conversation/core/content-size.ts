@@ -13,7 +13,7 @@ export function lengthOf(content: string | object | undefined): number {
   return length;
 }
 
-/** Returns the length of a turn's results, with what tasks did. */
+/** Returns the length of a turn's results, with the records of tasks. */
 export function resultsLength({ operations }: Turn): number {
   return operations.reduce((sum, { result, task }) => sum + lengthOf(result) + lengthOf(task), 0);
 }
@@ -32,7 +32,7 @@ export function activeLength({ active }: ConversationState): number {
   );
 }
 
-/** Returns the length of what a turn's model is told of other messages. */
+/** Returns the length of the notes about other messages that a turn's model gets. */
 function notesLength({ besides, replied, additions, told }: Turn): number {
   return lengthOf(told?.note) + lengthOf(besides) + lengthOf(replied) + lengthOf(additions);
 }

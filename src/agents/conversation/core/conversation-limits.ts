@@ -10,11 +10,11 @@ export const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 export const DRAIN_STEP = 128;
 /** Ids of dropped messages that the journal's entry names. */
 export const MAX_NAMED_SIGNALS = 100;
-/** Turns that one message of a user may have, over all agents, where the application sets no other number. */
+/** Maximum number of turns that one message of a user starts, over all agents. The application may set another number. */
 export const MAX_AGENT_TURNS = 8;
 /** Users of a conversation at a time. */
 export const MAX_USERS = 100;
-/** Agents of a conversation, those who left included: the actor has the versions of all in memory. */
+/** Agents of a conversation, including agents that left. The actor keeps the versions of all in memory. */
 export const MAX_AGENTS = 8;
 /** Attempts of one model call, the first included. */
 export const MODEL_ATTEMPTS = 3;
@@ -28,7 +28,7 @@ export const MAX_OUTPUT_REPAIRS = 2;
 export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
 /** Length of a turn's output schema, as JSON. */
 export const MAX_OUTPUT_SCHEMA = 64 * 1024;
-/** Length of a reply's native parts, as JSON. Longer ones are dropped: the reply is kept as text and calls. */
+/** Length of a reply's native parts, as JSON. Longer parts are dropped, and the reply is kept as text and calls. */
 export const MAX_NATIVE_LENGTH = 256 * 1024;
 /** Crashes under one turn without an outcome in between. At one more the turn fails with `RECOVERY_EXHAUSTED`. */
 export const MAX_RECOVERIES = 10;
@@ -38,7 +38,7 @@ export const RESUME_PAUSE_MS = 250;
 export const MAX_RESUME_PAUSE_MS = 5_000;
 /** Turns that run at a time after the first crash without an outcome, the second, …; one turn after more. */
 export const RUNNING_AFTER_CRASHES = [MAX_ACTIVE_TURNS, 16, 4] as const;
-/** Milliseconds after a crash in which the Executor may deliver the result of a `once` tool that ran. */
+/** Milliseconds after a crash to wait for the result of a `once` tool that ran. */
 export const LATE_RESULT_MS = 30_000;
 /** Calls that a conversation asks its agent's budget for at a time. */
 export const LEASED_CALLS = 4;
@@ -52,7 +52,7 @@ export const MAX_TREE_CALLS = 256;
 export const MAX_CALLS_LENGTH = 2 * 1024 * 1024;
 /** Milliseconds that a caller waits longer than the call may take: the text of an agent that was too slow still arrives. */
 export const CALL_GRACE_MS = 5_000;
-/** Time in which a person must approve a call, in milliseconds, unless the application sets another. */
+/** Time limit of an approval, in milliseconds, unless the application sets another. */
 export const APPROVAL_TIMEOUT_MS = 24 * 3_600_000;
 /** Times that the same call has the same result in a turn before the model gets a note. */
 export const REPEATED_CALLS_NOTED = 3;
@@ -67,22 +67,22 @@ export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
 
 /**
- * The shortest wait for the wake-up that restarts lost effects, in milliseconds: that of new work. It exceeds the length of
- * a short turn, which therefore pays for no heartbeat.
+ * The shortest wait for the heartbeat that restarts lost effects, in milliseconds. It exceeds a short turn, so a short turn needs no
+ * heartbeat.
  */
 export const MIN_HEARTBEAT_MS = 1_500;
 /** The longest wait for that wake-up, in milliseconds: a crash delays no turn longer. */
 export const MAX_HEARTBEAT_MS = 10_000;
-/** Time limit of a tool that a client runs, in milliseconds, where the application sets none. */
+/** Default time limit of a tool that a client runs, in milliseconds. */
 export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
 
-/** Attempts of a hook whose task may run again; those of a `once` task have one. */
+/** Attempts of a hook with a task that may run again. A hook with a `once` task has one attempt. */
 export const HOOK_ATTEMPTS = 3;
 /** Milliseconds before a hook's second attempt, and the third. */
 export const HOOK_BACKOFF_MS = [100, 200] as const;
 /** Time limit of one attempt of a hook, in milliseconds. */
 export const HOOK_TIMEOUT_MS = 30_000;
-/** Extractions that run at a time in a conversation. That of one more turn fails at once. */
+/** Maximum number of running extractions in a conversation. A further extraction fails at once. */
 export const MAX_EXTRACTIONS = 64;
 /** Failed extractions that a conversation keeps, to begin them once more. */
 export const MAX_LOST_EXTRACTIONS = 16;
@@ -90,28 +90,28 @@ export const MAX_LOST_EXTRACTIONS = 16;
 export const MAX_MEMORY_OPERATIONS = 100;
 /** Length of an extraction's memory operations, as JSON. */
 export const MAX_MEMORY_OPERATIONS_LENGTH = 64 * 1024;
-/** Failed extractions of an agent in a row after which the conversation reports an error. */
+/** Consecutive failed extractions of an agent after which the conversation reports an error. */
 export const EXTRACTION_FAILURES = 3;
 
-/** Time for which a reply that calls only pure tools may stay uncommitted while they run, in milliseconds. */
+/** Maximum time in milliseconds that a reply with only pure tool calls stays uncommitted while they run. */
 export const PURE_WINDOW_MS = 50;
 
 /** Length of the text that is kept of a message that was cut off. */
 export const MAX_SHOWN_LENGTH = 256 * 1024;
-/** Length of a message that another one replies to, in what the model is told of it. */
+/** Length of a quoted message in the model's input, for a reply to it. */
 export const MAX_QUOTED_LENGTH = 2_000;
-/** Other active turns that a model is told of. */
+/** Other active turns in the model's input. */
 export const MAX_NOTED_TURNS = 8;
-/** Length of what it is told of a message, or of the operations of a turn. */
+/** Length of a noted message, or of the noted operations of a turn. */
 export const MAX_NOTED_LENGTH = 400;
 
-/** Finished turns of other agents that a model is told of. */
+/** Finished turns of other agents in the model's input. */
 export const MAX_SAID_TURNS = 16;
-/** Length of what it is told of a message of such a turn. */
+/** Length of a message of such a turn. */
 export const MAX_SAID_LENGTH = 1_000;
 /** Part of the context's budget that all of this may have. */
 export const SAID_SHARE = 0.1;
-/** Finished turns that an agent is told of that joins with a full handoff. */
+/** Finished turns shown to an agent that joins with a full handoff. */
 export const MAX_HANDOFF_TURNS = 64;
 /** Part of the context's budget that a full handoff may have. */
 export const HANDOFF_SHARE = 0.25;

@@ -1,4 +1,4 @@
-/** The part of the reducer for decisions that concern the conversation and none of its active turns. Pure. */
+/** The reducer for decisions about the conversation rather than an active turn. Pure. */
 import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import { spendingView } from "../../../protocol/budget.ts";
@@ -295,7 +295,7 @@ function setBudget(
     compactions: withoutReservations(others.compactions),
   };
   const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
-  // The model calls that run reserve anew. Tasks and hooks that run are not stopped.
+  // Running model calls reserve again. Running tasks and hooks are not stopped.
   const counted = runningExtractions(limited).reduce(
     (current, [of, run]) => {
       const chain = chainOf(limited.record, run.agentId);
@@ -315,7 +315,7 @@ function setBudget(
   }, counted);
 }
 
-/** Returns what is left of the conversation's budget, as a member of an entry's data; nothing where there is no budget. */
+/** Returns the rest of the conversation's budget as a member of an entry's data; `{}` without a budget. */
 export function leftData(
   state: Pick<ConversationState, "record" | "budget" | "spent" | "spentBy">,
 ): JsonObject | undefined {

@@ -9,7 +9,7 @@ import { stemDigits } from "../../../protocol/ids.ts";
 /** The members of a turn that its correlation id is made of. */
 export interface CorrelatedTurn {
   readonly stem: string;
-  /** As supplied with its message; absent where none was. */
+  /** As supplied with its message; otherwise absent. */
   readonly correlationId?: string;
 }
 

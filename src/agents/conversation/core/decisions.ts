@@ -37,21 +37,23 @@ export interface PlanInput {
   gate: Gate;
   /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
   clientToolTimeoutMs?: number;
-  /** The limits of calls of other agents; the usual ones when absent. */
+  /** The limits of calls of other agents; the defaults if absent. */
   calls?: CallLimits;
-  /** Time in which a person must approve a call, in milliseconds; a day when absent. */
+  /** Time limit of an approval, in milliseconds; one day if absent. */
   approvalTimeoutMs?: number;
   /** Returns the sizes of the window that a turn leaves behind; `null` where they are unknown or within `high` tokens. */
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
-  /** Estimates the tokens of a turn's next request, with what the turns leave behind that the present step has ended; when absent, those of the largest request count. */
+  /**
+   * Estimates the tokens of a turn's next request, including results of turns that this step ended. If absent, the largest request counts.
+   */
   requestTokens?: (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) => number;
-  /** Returns what is known of a turn's model call while it runs; when absent, nothing is. */
+  /** Returns the progress of a turn's running model call. */
   inProgress?: (turn: CallingTurn) => CallInProgress;
-  /** Returns the measurements of the call for a summary that runs, or has just ended; when absent, nothing is known. */
+  /** Returns the measurements of the running or just ended call for a summary. */
   summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
   /** Returns the room for calls in the actor's outbox; when absent, each has room. */
   room?: () => { envelopes: number; bytes: number };
-  /** The turns in the store; when absent, only active ones are known. */
+  /** The stored turns. If absent, only active turns are visible. */
   turns?: StoredTurns;
   /** The turns that the present step has ended. The store does not have them yet. */
   ended?: readonly Turn[];
@@ -179,11 +181,11 @@ export type FailureText = Pick<ErrorData, "code" | "message">;
 export interface CallInProgress {
   /** The text that was shown of its reply. */
   shown: string;
-  /** The measurements of its attempt; absent while none runs. */
+  /** The measurements of its attempt; absent if it does not run. */
   facts?: AttemptFacts;
 }
 
-/** Decisions that concern the conversation and none of its active turns. */
+/** Decisions about the conversation rather than an active turn. */
 export type ConversationDecision =
   | ({
       type: "START_TURN";
@@ -197,20 +199,20 @@ export type ConversationDecision =
   | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type" | "spent">)
-  /** Count what the models of a task have used up. The summary is that of a hook, whose attempt the journal has nowhere else. */
+  /** Count the use of models by a task. The summary belongs to a hook, because only this entry can record its attempt. */
   | {
       type: "CHARGE_TASK";
       turn: number;
       item: number;
       agentId: string;
       spent: Amounts;
-      /** What providers have counted of it; absent where nobody knows. */
+      /** The use that providers counted; absent if unknown. */
       models?: TaskModelUsage;
       hook?: { summary: TaskSummary; isSuccess: boolean };
       /** The run of a workflow reports it when its turn is over: the commit needs an entry of its own. */
       isLate?: true;
     }
-  /** Record how far a task came whose turn was stopped. */
+  /** Record the progress of a task after its turn was stopped. */
   | { type: "NOTE_STOPPED_TASK"; turn: number; item: number; task: TaskSummary }
   /** Change the reservation of an attempt: of a call, or of a hook. */
   | ({ type: "RESERVE_TASK"; turn: number; item: number } & TaskReservation)
@@ -232,7 +234,7 @@ export type ConversationDecision =
       type: "ADD_PARTICIPANT";
       participant: Participant;
       agent?: ConversationAgent;
-      /** What the agent is told of the past. */
+      /** The past that the agent is shown. */
       handoff?: MarkedText;
       by: Caller;
     }
@@ -265,7 +267,7 @@ export type AgentDecision =
       error: ErrorData;
       to: string;
       model: DeferredModel;
-      /** The models to which the call may come back. */
+      /** The models that the call may return to. */
       deferred: readonly DeferredModel[];
       reset: boolean;
     }
@@ -278,7 +280,7 @@ export type AgentDecision =
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
   /** Show that an agent, called by an operation, asks a person. */
   | { type: "NOTE_ASK"; turn: number; item: number; ask: CallAsk }
-  /** Show that a person answered it, or that nobody did. */
+  /** Show the answer of a person, or its timeout. */
   | {
       type: "NOTE_ANSWER";
       turn: number;
@@ -339,11 +341,11 @@ export type AgentDecision =
   | { type: "COMPLETE_TURN"; turn: number }
   /** End the call of a turn without a message; `silent` where that ends the turn. */
   | { type: "STAY_SILENT"; turn: number; silent?: true }
-  /** Leave a turn this budget: the rest is that of a turn which it starts. */
+  /** Reduce the budget of a turn. The rest goes to a turn that it starts. */
   | { type: "LOWER_BUDGET"; turn: number; budget: Budget }
   /** Record that a mention starts no turn. */
   | { type: "LEAVE_UNASKED"; turn: number; agentId: string; reason: UnaskedReason }
-  /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
+  /** End the turn. `shown` is the text of its message in progress; `by` and `reason` describe a stop. */
   | {
       type: "FAIL_TURN";
       turn: number;

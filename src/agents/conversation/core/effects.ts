@@ -1,13 +1,11 @@
 /**
- * The effects that a state calls for. They are derived, never stored: after a crash the same state calls for the same
- * effects.
+ * The effects that a state calls for. They are derived, never stored: after a crash the same state calls for the same effects.
  *
- * EFFECT-1  A state calls for at most one model call per turn, and for none while an operation that the turn waits for is
- *           open.
- * EFFECT-4  Each operation and attempt is an effect of its own: whatever else a turn calls for, it keeps its key.
- * EFFECT-6  A turn that waits for others after crashes (ISOLATE-2) calls for no effect meanwhile.
- * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
- *               and wakes by itself when the client's time is up.
+ * EFFECT-1  A state calls for at most one model call per turn. While the turn waits for an open operation, it calls for no model call.
+ * EFFECT-4  Each operation and attempt is a separate effect with a stable key.
+ * EFFECT-6  A turn that waits for others after crashes (ISOLATE-2) calls for no effect.
+ * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers. It also wakes at
+ *               the client's time limit.
  */
 
 import { callEnd } from "./call-time.ts";
@@ -117,7 +115,7 @@ export function modelKey({ n, call }: Pick<CallingTurn, "n" | "call">): string {
   return `model:${n}:${call.item}:${call.attempt}`;
 }
 
-/** Returns the keys of the effects that a turn no longer calls for. A new turn has no `before`, one that is over no `after`. */
+/** Returns the keys of the effects that ended. A new turn has no `before`, an ended turn no `after`. */
 export function endedEffects(before: Turn | undefined, after: Turn | undefined): string[] {
   if (before === undefined) return [];
   const left = new Set(after === undefined ? [] : effectsOfTurn(after).map(({ key }) => key));

@@ -13,7 +13,9 @@ export interface EraseEntry {
   envelopes: readonly NewEnvelope[];
 }
 
-/** Returns the operations whose messages to other actors may have the content of an erased entry: its own, and the extractions of memories. */
+/**
+ * Returns the operations with messages to other actors that may quote an erased entry: its own operation, and the extractions of memories.
+ */
 export function erasedOperations({ turn, item, turns }: Erasure): string[] {
   return turns.flatMap((one) => {
     const { extraction } = one.hooks ?? {};
@@ -27,11 +29,11 @@ export interface Erasure {
   /** Number of the turn. */
   readonly turn: number;
   readonly item: number;
-  /** The turn, and those that quote the entry, in their new forms. */
+  /** The turn and the turns that quote the entry, after the erasure. */
   readonly turns: readonly Turn[];
   /** The conversation's title goes: the entry has it. */
   readonly title?: true;
-  /** The things to remove elsewhere: attachments that are named nowhere else, and conversations that a call opened. */
+  /** Other content to remove: attachments without another reference, and conversations that a call opened. */
   readonly attachments: readonly string[];
   /** The attachments for the whole results of the attempts of an erased call. They are deleted even if a call has read a page of one. */
   readonly results: readonly string[];

@@ -11,7 +11,7 @@ import { isJsonObject } from "../../../shared/json.ts";
 import type { Operation } from "./operation.ts";
 import type { Reply, Turn } from "./turn.ts";
 
-/** Stands in the place of erased content. */
+/** Replaces erased content. */
 export const ERASED = "[erased]";
 
 /** Reports whether an item of a turn was erased. */
@@ -37,7 +37,7 @@ export function withoutItem(turn: Turn, item: number): Turn {
   };
 }
 
-/** Returns another turn without its quotes of an item; the same turn where it has none. */
+/** Returns another turn without its quotes of an item; the same turn if it has no quote. */
 export function withoutQuotes(turn: Turn, erased: { turn: Turn; item: number }): Turn {
   const id = messageId(erased.turn, erased.item);
   const { replied, besides, ...others } = turn;
@@ -52,7 +52,7 @@ export function withoutQuotes(turn: Turn, erased: { turn: Turn; item: number }):
   return turn.exchange?.message === id ? withoutItem(unquoted, 0) : unquoted;
 }
 
-/** Members of an entry's data whose texts are not content. */
+/** Members of an entry's data with texts that are not content. */
 const KEPT = new Set([
   "agentId",
   "by",
@@ -98,7 +98,7 @@ const KEPT_OF_HOOK: Readonly<Record<string, (value: Json) => boolean>> = {
 };
 const MEMORY_ID = /^mem_[0-9A-Z]{26}$/;
 
-/** Reports whether an entry of a type has what a task recorded. Where a hook's task did, all of it goes. */
+/** Reports whether an entry type has content recorded by a task. Content of a hook's task is erased completely. */
 export function isRecorded(type: string): boolean {
   return type === "task.event" || type === "task.metric";
 }

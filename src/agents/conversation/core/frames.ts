@@ -27,8 +27,8 @@ import { outputOf } from "./turn-events.ts";
 export type TurnLookup = (n: number) => Turn | undefined;
 
 /**
- * Returns the frames of a row's entries whose number is above `after`. `keyOf` names turns whose content is not at hand: what
- * follows the end of a turn needs no more.
+ * Returns the frames of a row's entries with a number above `after`. `keyOf` names turns without loaded content, which suffices for entries
+ * after the end of a turn.
  */
 export function framesOf(
   row: JournalRow,
@@ -119,7 +119,7 @@ function changesOf(data: JournalEntry["data"]): Extract<Frame, { type: "conversa
   return defined({ turns, orchestration, budget, budgetLeft });
 }
 
-/** Returns what was left of the conversation's budget when a turn ended; nothing where there was none. */
+/** Returns the conversation's budget at the end of a turn; `{}` without a budget. */
 function leftOf(data: JournalEntry["data"]): { budgetLeft?: Budget } {
   // SAFETY: the reducer wrote the entry's data.
   const { budgetLeft } = (data ?? {}) as { budgetLeft?: Budget };
@@ -300,7 +300,7 @@ function frameOf(
   }
 }
 
-/** Returns the id of an erased item: of the operation, where it is one. */
+/** Returns the id of an erased item: a message id, or an operation id. */
 function erasedIds(turn: Turn, item: number): { messageId?: string; operationId?: string } {
   const isCall = turn.operations.some((operation) => operation.item === item);
   return isCall ? { operationId: operationId(turn, item) } : { messageId: messageId(turn, item) };
@@ -342,17 +342,17 @@ function waitReason(data: JournalEntry["data"]): Extract<Frame, { type: "turn.wa
   return reason === "operations" || reason === "approval" ? reason : "client-tools";
 }
 
-/** Marks an operation that the client must run, as a member; nothing for other operations. */
+/** Returns the marker of an operation that the client must run, as a member; `{}` for other operations. */
 export function clientMark(target: OperationTarget | undefined): { client?: true } {
   return target === "client" ? { client: true } : {};
 }
 
-/** Returns what a task of steps did for an operation, as a member; nothing for other operations. */
+/** Returns the steps of an operation's task as a member; `{}` for other operations. */
 export function taskMark({ task }: Pick<Operation, "task">): { task?: TaskView } {
   return task === undefined ? {} : { task };
 }
 
-/** Names the agent that answers an operation, as a member; nothing for other operations. */
+/** Returns the agent that answers an operation as a member; `{}` for other operations. */
 export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
   if (agent === undefined) return {};
   const { id, mode, template, spent, asks, jurisdiction } = agent;

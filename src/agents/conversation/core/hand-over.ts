@@ -1,10 +1,10 @@
 /**
  * The operations that a conversation hands over to the memory of an agent after an extraction. Pure.
  *
- * LEARNED-1  The commit that ends an extraction also sends its operations to the agent, which applies them once. Without operations, or
- *            where the persona has no memory, nothing is sent.
- * LEARNED-2  The agent's answer is noted with the turn, which stays completed whatever it is: what became of each operation, or why nothing
- *            was taken.
+ * LEARNED-1  The commit that ends an extraction also sends its operations to the agent, which applies them once. It sends no envelope
+ *            without operations or if the persona has no memory.
+ * LEARNED-2  The agent's answer is noted with the turn: the result of each operation, or the reason for a rejection. The turn stays
+ *            completed.
  */
 import { memoryScope } from "../../../library/memory/scope.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
@@ -21,7 +21,7 @@ import type { MemoriesLearned } from "./signals.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
-/** Returns for whom a turn's extraction learns, as a member; nothing where its agent has no memory. */
+/** Returns the user and the sources of a turn's extraction, as a member; `{}` for an agent without memory. */
 export function learnerOf(record: ConversationIdentity, turn: Turn): { learner?: Learner } {
   const scope = memoryScope(chainOf(record, turn.agentId).persona.definition);
   if (scope === undefined) return {};
@@ -40,7 +40,7 @@ export function learnerOf(record: ConversationIdentity, turn: Turn): { learner?:
   };
 }
 
-/** Returns the envelope of an extraction's operations; none where nothing is to be learned (LEARNED-1). */
+/** Returns the envelope of an extraction's operations; an empty list without operations (LEARNED-1). */
 export function handedOver(
   { id: conversationId, tenant }: ConversationIdentity,
   of: number,

@@ -25,7 +25,7 @@ interface CycleStart {
   entry: JournalEntry;
 }
 
-/** Returns the data of an entry about a hook; nothing for one without. */
+/** Returns the data of an entry about a hook; `{}` without data. */
 function runData(data: { runId?: string }): Pick<JournalEntry, "data"> {
   return "runId" in data ? { data } : {};
 }
@@ -86,7 +86,6 @@ export function reduceAssembly(
     case "ASSEMBLED": {
       const call = { item: items, attempt: 1, notBefore: now, final: assembly.final ?? false };
       const { request, mark: requestMark, told } = decision;
-      // The hook has them, in the place of a note.
       const asked = told === undefined ? {} : keptTold({ told });
       const called = {
         ...others,
@@ -132,7 +131,7 @@ export function assemblyFailure(
   return { type: "context_assembly.failed", turn: n, ...defined({ item: assembly?.item }), data };
 }
 
-/** Ends a turn that completes: with its extraction, if its agent has one. `data` is that of the entry of its end. */
+/** Completes a turn, with its extraction if its agent has an extraction hook. `data` belongs to the entry of the end. */
 export function completed(
   transition: Transition,
   turn: Turn,
@@ -269,7 +268,7 @@ function attempted(transition: Transition, n: number, { attempt }: Pick<Extracti
   return { ...transition, extractions: [...transition.extractions, { n, attempt }] };
 }
 
-/** Notes the agent's answer. A turn from which nothing was taken has the issue of a failed extraction. */
+/** Notes the agent's answer. If it accepted no operation, the turn gets the issue of a failed extraction. */
 function noteLearned(transition: Transition, learned: Omit<MemoriesLearned, "type">): Transition {
   const { entries, unextracted } = transition;
   const { of, answer } = learned;
@@ -310,7 +309,7 @@ function withExtraction(
   };
 }
 
-/** Counts the failures of an agent in a row. A conversation without any keeps nothing. */
+/** Counts consecutive failures of an agent. Zero is not stored. */
 function withFailures(transition: Transition, agentId: string, count: number): Transition {
   const { extraction, ...state } = transition.state;
   const { running, failures, lost } = extraction ?? NONE;

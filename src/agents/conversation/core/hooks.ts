@@ -1,8 +1,8 @@
 /**
- * Hooks: the tasks of a persona that make the request of a cycle and extract memories of a completed turn. A run of a hook is
- * an operation with an id of its own, which the Executor runs. Pure.
+ * Hooks: the tasks of a persona that make the request of a cycle and extract memories of a completed turn. A run of a hook is an operation
+ * with an id of its own, which the Executor runs. Pure.
  *
- * HOOK-1  A turn without hooks stores nothing of them and makes no statement more.
+ * HOOK-1  A turn without hooks needs no hook state and no additional statement.
  */
 import type { ActiveTurn } from "../../../library/hooks/hook-inputs.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
@@ -35,7 +35,7 @@ export interface Assembly extends HookRun {
   readonly final?: true;
 }
 
-/** For whom an extraction learns, and from what: as in `ExtractedMemories`. */
+/** The user that an extraction learns about, and its sources: as in `ExtractedMemories`. */
 export interface Learner {
   readonly scope: MemoryScope;
   readonly subject: MemorySubject;
@@ -60,9 +60,9 @@ export interface Extraction extends HookRun {
 
 /** The extractions of a conversation. */
 export interface Extractions {
-  /** Those that run, by the numbers of their turns. */
+  /** Running extractions, by the numbers of their turns. */
   readonly running: Readonly<Record<string, Extraction>>;
-  /** Failures in a row, by agent. Absent agents have none. */
+  /** Consecutive failures, by agent; 0 for absent agents. */
   readonly failures: Readonly<Record<string, number>>;
   /** The runs that failed and begin once more (HOOK-7), by the numbers of their turns. */
   readonly lost?: Readonly<Record<string, Extraction>>;

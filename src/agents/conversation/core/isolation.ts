@@ -1,11 +1,10 @@
 /**
  * Turns under which the actor died: how often, how long they pause, and how many of them run at a time. Pure.
  *
- * ISOLATE-1  A crash counts against the turns whose effects may have run when the actor died, and against no other. An
- *            outcome of a turn clears its count.
- * ISOLATE-2  The more crashes turns have in common, the fewer of them run at a time, from the fourth crash on a single
- *            one; those with fewer crashes go first. So a turn that kills its actor ends up alone, and fails alone.
- * ISOLATE-3  A turn begins again at once after its first crash, and after a pause that grows with each further one.
+ * ISOLATE-1  A crash counts only against turns with effects that may have run during the crash. An outcome of a turn clears its count.
+ * ISOLATE-2  The more crashes turns share, the fewer of them run at a time. From the fourth crash on, a single turn runs. Turns with fewer
+ *            crashes start first. So a turn that kills its actor ends up alone, and fails alone.
+ * ISOLATE-3  A turn begins again at once after its first crash, and after a pause that grows with each further crash.
  * ISOLATE-4  When a turn ends, no running turn is paused.
  */
 import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./conversation-limits.ts";

@@ -25,7 +25,7 @@ function dataOf({ granted, refusal }: LeaseState): JsonObject {
   };
 }
 
-/** Returns the leases after calls of an agent have used up amounts, as a member; nothing for an agent without a lease. */
+/** Returns the leases after use by calls of an agent, as a member; `{}` for an agent without a lease. */
 export function leasesAfter(
   state: ConversationState,
   agentId: string,

@@ -1,14 +1,14 @@
 /**
  * The lease of a conversation: the part of its agent's budget that it may use up. Pure.
  *
- * LEASE-5  A call of an agent with a budget starts only within the lease. The conversation never holds more than its agent has
- *          granted it: an answer counts only if no later request was sent.
- * LEASE-6  A conversation asks for several calls at a time, and again before the rest does not hold another one, so that a
- *          call seldom waits for its agent. It has one question under way.
- * LEASE-7  A conversation that no longer calls models returns the rest of its lease, and says what it has used up beyond it.
+ * LEASE-5  A call of an agent with a budget starts only within the lease. The conversation never holds more than its agent has granted it:
+ *          an answer counts only if no later request was sent.
+ * LEASE-6  A conversation requests enough for several calls. It requests more before the rest is too small for another call, so a call
+ *          seldom waits for its agent. It has at most one open request.
+ * LEASE-7  A conversation that no longer calls models returns the rest of its lease, and reports its use beyond the lease.
  *
- * A conversation leases from the agents whose turns it has. What a call of another agent may spend of the caller's budget
- * belongs into the `budget` of the conversation that the call opens: that limit applies beside the lease.
+ * A conversation leases from the agents of its turns. For a call of another agent, the share of the caller's budget is the `budget` of the
+ * called conversation. That limit applies in addition to the lease.
  */
 import { type Amounts, addAmounts, isWithin, largestAmounts, NOTHING } from "../../../model/spending.ts";
 import type { BudgetExcess } from "../../../protocol/budget.ts";
@@ -63,7 +63,7 @@ export function ask(
   return { seq: seq + 1, spent, granted, asked };
 }
 
-/** Takes the answer to the newest question; any other changes nothing. */
+/** Applies the answer to the newest request. Older answers are ignored. */
 export function answered(
   lease: LeaseState,
   seq: number,

@@ -1,14 +1,13 @@
 /**
- * The ledger of a conversation: what its calls have used up, and what is reserved for those that run. Pure.
+ * The ledger of a conversation: the use of its calls, and the reservations of running calls. Pure.
  *
- * LEDGER-1  The amounts of a conversation are the sums of its turns' calls and its calls for summaries. Every request to a
- *           provider counts, also one that failed, was stopped, or was interrupted by a crash.
- * LEDGER-2  Tokens that the provider did not count are estimated: the input, and the output that was received. Nothing is
- *           charged for a request that the provider refused.
- * LEDGER-4  What an agent that was called has used up counts where it was called, too, once: when its call ends. So the amounts of a
- *           conversation are those of the whole tree of calls below it.
- * LEDGER-3  A request that a crash interrupted is charged with its input and the most output that it may have had, because
- *           nobody knows what was received.
+ * LEDGER-1  The amounts of a conversation are the sums of its turns' calls and its calls for summaries. Every request to a provider counts,
+ *           including failed, stopped and interrupted requests.
+ * LEDGER-2  Tokens that the provider did not count are estimated: the input, and the received output. A request that the provider refused
+ *           is free.
+ * LEDGER-4  The use of a called agent also counts for its caller, once, when the call ends. So the amounts of a conversation cover the
+ *           whole tree of calls below it.
+ * LEDGER-3  A request that a crash interrupted is charged with its input and its maximum output, because the received output is unknown.
  */
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
@@ -93,7 +92,7 @@ export function addEstimates(
   };
 }
 
-/** Returns the smallest limits of a conversation: its own and those of its primary agent; `null` where there are none. */
+/** Returns the smallest limits of a conversation: its own and its primary agent's; `null` without limits. */
 export function conversationBudget({
   record,
   budget = {},
@@ -113,8 +112,8 @@ export function conversationBudget({
 }
 
 /**
- * Returns what is left of the limits of a conversation: its own, and those of its primary agent. What running calls have
- * reserved is not left out. `null` where there are no limits.
+ * Returns the rest of a conversation's limits: its own, and its primary agent's. Reservations of running calls are not subtracted. Returns
+ * `null` without limits.
  */
 export function budgetLeft(
   state: Pick<ConversationState, "record" | "budget" | "spent" | "spentBy">,

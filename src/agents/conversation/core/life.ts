@@ -1,11 +1,10 @@
 /**
- * The status of a conversation: what clients see of it, and its end. Pure.
+ * The status of a conversation, as clients see it, and its end. Pure.
  *
- * LIFE-1  A conversation is shown as `waiting` while it has turns that have begun and each of them only waits: for a person,
- *         for operations in the background, for results by a handle, or for tools that its client runs. Any input makes it
- *         `active`.
- * LIFE-2  A commit that changes what is shown has an entry for it, and clients get it as `conversation.updated`. A commit that
- *         does not has none: a turn that never waits stores nothing of this.
+ * LIFE-1  A conversation is `waiting` if it has begun turns and each of them only waits. A turn may wait for a person, for operations in
+ *         the background, for results by a handle, or for tools that its client runs. Any input makes the conversation `active`.
+ * LIFE-2  A commit that changes the shown status has an entry for it, and clients get it as `conversation.updated`. Other commits have no
+ *         such entry, so a turn that never waits stores no status.
  */
 import type { ConversationView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -50,7 +49,7 @@ export function endConversation(
   };
 }
 
-/** Notes that a commit makes a conversation wait, or go on (LIFE-2). Call it after all other changes of the commit. */
+/** Notes that a commit makes a conversation wait or resume (LIFE-2). Call it after all other changes of the commit. */
 export function noteStatus(before: ConversationState, transition: Transition): Transition {
   if (transition.entries.length === 0) return transition;
   const [from, to] = [shownStatus(before), shownStatus(transition.state)];

@@ -70,7 +70,7 @@ export function setReaders(
   };
 }
 
-/** Adds the first event to the session of an agent: what it is told of the past (HANDOFF-2). */
+/** Adds the handoff to the session of an agent, as its first event (HANDOFF-2). */
 function withHandoff(
   transition: Transition,
   sessionId: string,

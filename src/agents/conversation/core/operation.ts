@@ -1,18 +1,16 @@
 /**
  * Operations: the tool calls of a turn. Each operation and attempt is an effect of its own. Pure.
  *
- * OP-1  An operation gets one result. Only the attempt that the state calls for can give it; a late result and one of
- *       another attempt change nothing.
+ * OP-1  An operation gets one result. Only the attempt that the state calls for can give it; late results and results of other attempts are
+ *       ignored.
  * OP-2  `unpackOperation(packOperation(operation))` equals the operation.
- * OP-3  A result by name never settles a `pure` operation. Pure calls may run before their reply is committed, and after a
- *       crash another reply may have taken its place, with another call under the same operation id.
- * OP-4  A failure by name does not settle an operation that runs again after a crash: it may be the earlier run's, such as
- *       a timeout.
- * OP-5  An operation without a result when its turn ends gets the error `CANCELLED`. The outcome of a `once` call that has
- *       started is then unknown, and the error says so.
- * OP-6  If a `once` call that was cancelled succeeds later all the same, the next cycle sees a note with its result: one,
- *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
- *       valid.
+ * OP-3  A result by name never settles a `pure` operation. Pure calls may run before their reply is committed, and after a crash another
+ *       reply may have another call with the same operation id.
+ * OP-4  A failure by name does not settle an operation that runs again after a crash: it may be the earlier run's, such as a timeout.
+ * OP-5  An operation without a result when its turn ends gets the error `CANCELLED`. The outcome of a `once` call that has started is then
+ *       unknown, and the error says so.
+ * OP-6  If a `once` call that was cancelled succeeds later all the same, the next cycle sees one note with its result. Repeated results add
+ *       no note. The same applies to an abandoned call with a handle, while the handle is valid.
  * HELD-1  The time limit of a call of an agent or a run does not count while that work waits for a person. The answer restarts it.
  */
 import type { Allowance, Amounts } from "../../../model/spending.ts";
@@ -45,23 +43,23 @@ export interface CalledAgent {
   readonly mode: AgentMode;
   /** The template of the sub-agent; absent where the agent works as it is. */
   readonly template?: string;
-  /** The jurisdiction of the caller's conversation, in which the call opens its own; absent for none. */
+  /** The jurisdiction of the caller's conversation and of the conversation that the call opens; absent without a jurisdiction. */
   readonly jurisdiction?: Jurisdiction;
-  /** The part of the caller's budget that the call may use up; absent where it has none. */
+  /** The share of the caller's budget for the call; absent without a budget. */
   readonly budget?: Budget;
   /** The calls that may be open below it at a time; absent before it begins. */
   readonly calls?: number;
-  /** What the call has used up, over all attempts; absent before the end of the first. */
+  /** The use of the call, over all attempts; absent before the first attempt ended. */
   readonly spent?: Amounts;
-  /** The calls of tools, there or below, that wait for a person; absent where there are none. */
+  /** The tool calls of the called agent, at all levels, that wait for a person; absent if empty. */
   readonly asks?: readonly CallAsk[];
-  /** The newest of those whose answer came first: a request that is late is not shown. Absent where there are none. */
+  /** The newest requests with an answer that arrived before them. Such late requests are not shown. Absent if empty. */
   readonly answered?: readonly string[];
   /** When the last of them was answered; absent before. */
   readonly answeredAt?: number;
 }
 
-/** `sync`: the model is called again once there is a result. `async`: the turn goes on, and a later cycle gets the result. */
+/** `sync`: the model is called again once there is a result. `async`: the turn continues, and a later cycle gets the result. */
 export type OperationMode = "sync" | "async";
 
 /**
@@ -80,11 +78,11 @@ export type OperationStatus =
   | "failed"
   | "cancelled";
 
-/** The reservation of an attempt that may ask models (BUDGET-8). Both are absent where it asks none, and where no budget applies. */
+/** The reservation of an attempt that may call models (BUDGET-8). Both members are absent without model calls or without a budget. */
 export interface TaskReservation {
-  /** `due`: the budgets must have room for it. `leasing`: it waits for the agent's answer. It does not run meanwhile. */
+  /** `due`: the budgets must have room for it. `leasing`: it waits for the agent's answer. In both states the attempt does not run. */
   readonly reserving?: "due" | "leasing";
-  /** The most that it may use up, of what the budgets limit. */
+  /** The maximum use of the attempt, for the limited amounts. */
   readonly reserved?: Allowance;
 }
 
@@ -104,7 +102,7 @@ export interface Operation extends TaskReservation {
   readonly agent?: CalledAgent;
   readonly mode: OperationMode;
   readonly status: OperationStatus;
-  /** The outcome of the request for approval. Absent where none was needed, and while the operation waits for it. */
+  /** The outcome of the request for approval; absent without a request and while it is open. */
   readonly approval?: Approval;
   /** From 1. A run that a crash repeats is the same attempt. */
   readonly attempt: number;
@@ -117,7 +115,7 @@ export interface Operation extends TaskReservation {
   /** Milliseconds. For a client's tool, counted from the reply that requested the call. */
   readonly timeoutMs: number;
   readonly input: JsonObject;
-  /** The arguments as the model wrote them, where they were not a JSON object. */
+  /** The model's arguments, if they were not a JSON object. */
   readonly invalidArguments?: string;
   /** The record of the last attempt, for a task of steps. */
   readonly task?: TaskView;
@@ -126,14 +124,14 @@ export interface Operation extends TaskReservation {
   readonly completedAt?: number;
   /** When its tool ended without a result: it comes by a handle. */
   readonly deferredAt?: number;
-  /** Of an `async` operation: the number of replies before the cycle that got its result. */
+  /** For an `async` operation: the number of replies before the cycle that got its result. */
   readonly delivered?: number;
 }
 
 /** The outcome of a request for approval. */
 export interface Approval {
   readonly outcome: ApprovalOutcome;
-  /** The person who answered; absent where nobody did. */
+  /** The person who answered; absent without an answer. */
   readonly by?: Caller;
   readonly reason?: string;
   /** Milliseconds since the epoch. */
@@ -209,13 +207,13 @@ export function settled(operation: Operation, result: ToolResult, now: number): 
   return { ...rest, ...ended, status: statusOf(result), result, completedAt: now };
 }
 
-/** Returns an open operation whose result comes by a handle. */
+/** Returns an open operation that waits for a result by a handle. */
 export function deferred(operation: Operation, deadline: number, deferredAt: number): Operation {
   const { notBefore: _, ...rest } = operation;
   return { ...rest, status: "deferred", deadline, deferredAt };
 }
 
-/** Returns a call whose agent asks a person, too: its own time begins anew with the answer. */
+/** Returns a call with a request of its agent for approval. The answer restarts the call's time limit. */
 export function withAsk(operation: Operation, ask: CallAsk): Operation {
   const { agent, deadline } = operation;
   if (agent === undefined) return operation;
@@ -278,7 +276,7 @@ export function repeated({ hold: _hold, ...operation }: Operation, notBefore: nu
   };
 }
 
-/** Returns an operation whose agent asks nobody: its attempt is over. */
+/** Returns an operation without requests for approval, after its attempt ended. */
 function withoutAsks(operation: Operation): Operation {
   if (operation.agent?.asks === undefined && operation.agent?.answered === undefined) return operation;
   const { asks: _asks, answered: _answered, ...agent } = operation.agent;
@@ -299,7 +297,7 @@ export function reservedAs<Run extends TaskReservation>(
   return { ...run, ...reservation };
 }
 
-/** Returns an open operation whose turn ends (OP-5). */
+/** Returns an open operation of an ending turn as cancelled (OP-5). */
 export function cancelled(operation: Operation, now: number): Operation {
   const { name, toolCallId, effect, status, target, reserving, notBefore = now } = operation;
   const isHeld = awaitsApproval(operation) || reserving !== undefined;

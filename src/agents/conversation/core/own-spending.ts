@@ -1,15 +1,15 @@
 /**
- * What each agent of a conversation has used up there, for the budgets of personas. Pure.
+ * The use of each agent in a conversation, for the budgets of personas. Pure.
  *
- * BUDGET-7  The budget of a persona limits what its own agent uses up in the conversation. What other agents used up there counts
- *           for the conversation's own budget only.
+ * BUDGET-7  The budget of a persona limits only the use of its own agent in the conversation. The use of other agents counts for the
+ *           conversation's own budget only.
  */
 import { type Amounts, addAmounts, NOTHING } from "../../../model/spending.ts";
 import type { ConversationAgent, ConversationState, Standing } from "./state.ts";
 
 type Spending = Pick<Standing, "spent" | "spentBy">;
 
-/** Returns what an agent has used up. An agent without a count of its own is the only one so far, or has no budget. */
+/** Returns the use of an agent. An agent without its own count is the only agent so far, or has no budget. */
 export function spentByAgent({ spent, spentBy }: Spending, agentId: string): Amounts {
   return ownCount(spentBy, agentId) ?? spent;
 }
@@ -29,7 +29,7 @@ export function withSpending(
   };
 }
 
-/** Returns the counts of the agents with a budget of their persona once another agent joins; nothing where none has one. */
+/** Returns the counts of the agents with a persona budget after another agent joins; `{}` without such budgets. */
 export function countsWith(
   { record, spent, spentBy }: Pick<ConversationState, "record"> & Spending,
   newcomer: ConversationAgent,
