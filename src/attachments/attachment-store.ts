@@ -43,7 +43,6 @@ export class AttachmentStore {
     }
   }
 
-  /** Deletes all attachments of a conversation. */
   async deleteAll(owner: Owner): Promise<void> {
     for (const id of await this.list(owner)) await this.delete(owner, id);
   }

@@ -8,7 +8,6 @@ import { type KeptResult, RESULT_TYPE } from "./large-result.ts";
 export interface ResultKeeperPorts {
   /** `null` if attachments are not stored. */
   store: AttachmentStore | null;
-  /** The limit of attachments. */
   maxBytes: number;
   clock: Pick<Clock, "timer">;
 }

@@ -5,7 +5,6 @@ import type { LiveConversation, OperationState, TurnItem, TurnState } from "./st
 import { itemsInOrder, newTurn, transcriptItem } from "./turns.ts";
 
 export interface HistoryPage {
-  /** Oldest first. */
   messages: readonly MessageView[];
   /** Turns of these messages. A missing turn is shown without its tool calls. */
   turns: readonly TurnView[];

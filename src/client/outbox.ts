@@ -27,7 +27,6 @@ export function addPending(
   return { ...state, error: null, pending: [...state.pending, { ...message, status: "sending" }] };
 }
 
-/** Removes a message. */
 export function dropPending(state: LiveConversation, clientId: string): LiveConversation {
   const pending = state.pending.filter((message) => message.clientId !== clientId);
   return pending.length === state.pending.length ? state : { ...state, pending };
@@ -52,7 +51,6 @@ export function addStop(state: LiveConversation, stop: PendingStop): LiveConvers
   });
 }
 
-/** Removes the stops that have happened. */
 export function settleStops(state: LiveConversation): LiveConversation {
   const { stops = [], turns, conversation } = state;
   if (stops.length === 0) return state;
@@ -100,7 +98,6 @@ export function reject(state: LiveConversation, id: string, error: WireError): L
   return { ...state, results: results.with(resultIndex, { ...result, status: "rejected", refusal: error }) };
 }
 
-/** Removes the results of calls that are over. */
 export function settleResults(state: LiveConversation): LiveConversation {
   const { results = [] } = state;
   if (results.length === 0) return state;

@@ -90,7 +90,6 @@ export class AnswerReader {
 
   constructor(private readonly options: AnswerOptions) {}
 
-  /** Reports whether the answer has ended. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -163,7 +162,6 @@ export class AnswerReader {
   }
 }
 
-/** The moves of one reply of the model. */
 type Reply = readonly MoveView[];
 
 /** Reads an answer from its turn. Returns `null` for an answer that has not begun. */

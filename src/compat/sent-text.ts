@@ -23,7 +23,6 @@ export class SentText {
     return this.#text.trim() === "" && this.#sent === "" ? "" : this.#send();
   }
 
-  /** Begins the text again. */
   reset(): void {
     this.#text = "";
   }

@@ -1,4 +1,4 @@
-/** Ids that are alike: equal but for their writing, or similar enough that an author may have meant the other. */
+/** Finds similar ids: equal except for their spelling, or similar enough that an author may have meant the other id. */
 
 /** Maximum number of ids in an error. */
 export const MAX_LISTED_IDS = 20;

@@ -81,7 +81,6 @@ export class RateLimiter {
     return taken.allowed ? 0 : taken.retryAfter;
   }
 
-  /** The number of remembered keys. */
   get size(): number {
     return this.#buckets.size;
   }

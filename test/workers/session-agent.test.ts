@@ -377,7 +377,7 @@ describe("SessionAgent", () => {
       const context = instance.buildWorkingContext(session);
       instance.persistWorkingContext(session, context);
       context.addMessage({ role: "user", content: "new" });
-      expect(() => instance.persistWorkingContext("sess_missing", context)).toThrow("no session");
+      expect(() => instance.persistWorkingContext("sess_missing", context)).toThrow("not found");
       expect(context.getNewMessages()).toHaveLength(1);
       instance.persistWorkingContext(session, context);
       instance.persistWorkingContext(session, context);

@@ -73,7 +73,6 @@ export class AttemptDeadlines {
     this.#stopIdle ??= this.#watch(this.#idleMs);
   }
 
-  /** Releases all timers. */
   stop(): void {
     this.received();
     this.#stopIdle?.();

@@ -42,7 +42,6 @@ export function createEmbeddingGateway(ports: GatewayPorts): EmbeddingGateway {
   };
 }
 
-/** A provider's embeddings. */
 interface Source {
   transport: Transport;
   body(request: EmbeddingRequest): JsonObject;

@@ -18,7 +18,6 @@ export interface HttpProvider {
   defaultBaseUrl: string;
   /** Name of the variable with the key, for profiles without one. */
   keyName: string;
-  /** Name of the variable with the base URL. */
   baseUrlName: string;
   keyHeader(key: string): Record<string, string>;
   call(request: Pick<ModelRequest, "profile" | "body">): HttpCall;

@@ -23,7 +23,6 @@ import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
 /** Maximum length of an error body that is read, in characters. */
 const MAX_ERROR_BODY = 16 * 1024;
 
-/** One call and its surroundings. */
 interface Call extends ModelRequest {
   provider: HttpProvider;
   ports: GatewayPorts;

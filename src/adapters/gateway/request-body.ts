@@ -15,7 +15,6 @@ export interface RequestBody {
   /** The options of `fetch`. A stream has its `content-length`. */
   init: { body: string } | { body: ReadableStream<Uint8Array>; duplex: "half" };
   headers: Record<string, string>;
-  /** Ends the reading. */
   stop(): void;
 }
 

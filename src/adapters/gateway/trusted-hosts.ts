@@ -36,7 +36,6 @@ export interface TrustOptions {
   allowedSecrets?: readonly string[];
 }
 
-/** The providers' own hosts. */
 const OWN: readonly TrustedHost[] = HTTP_PROVIDER_IDS.flatMap((provider) =>
   hostOf(httpProvider(provider)?.defaultBaseUrl, { provider }),
 );

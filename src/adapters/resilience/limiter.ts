@@ -77,7 +77,6 @@ export class Limiter {
     return this.#held.size === 0 && this.#queue.length === 0;
   }
 
-  /** The units that calls hold. */
   get held(): number {
     this.#forgetLost();
     return sumOf(this.#held);

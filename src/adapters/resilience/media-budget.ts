@@ -14,7 +14,6 @@ import { type Claim, Limiter } from "./limiter.ts";
 
 /** Bytes of media in the calls of an isolate that are being sent. */
 const MAX_SENDING_BYTES = 12 * 1024 * 1024;
-/** Waiting calls of one tenant. */
 const MAX_WAITING = 256;
 /** Bytes of media that need no reservation. */
 const SMALL_BYTES = 16 * 1024;
@@ -40,7 +39,6 @@ export class MediaBudget {
     this.#limiter = new Limiter({ total, perTenant: total / 2, queuedPerTenant: MAX_WAITING }, clock);
   }
 
-  /** The bytes that are reserved. */
   get held(): number {
     return this.#limiter.held;
   }

@@ -56,7 +56,6 @@ export interface FailedAttempt {
   error: Classified;
   /** Attempts with this model so far, including the current attempt. */
   failed: number;
-  /** There is another model. */
   hasFallback: boolean;
   now: number;
   /** Milliseconds since the epoch. */

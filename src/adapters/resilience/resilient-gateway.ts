@@ -76,13 +76,11 @@ export function createResilientGateway(
   return { stream: (request, signal) => new LogicalCall(gateway, options, request, signal).run() };
 }
 
-/** The end of a failed attempt. */
 interface Failure {
   error: ModelError;
   stopped: boolean;
 }
 
-/** A model to try. */
 interface Candidate {
   profile: ModelProfile;
   /** Attempts so far. */
@@ -91,7 +89,6 @@ interface Candidate {
   from: number;
 }
 
-/** One logical request with all of its attempts. */
 class LogicalCall {
   readonly #requestId: string;
   readonly #startedAt: number;

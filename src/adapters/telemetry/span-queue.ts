@@ -25,7 +25,6 @@ export class SpanQueue {
   constructor(
     private readonly clock: Pick<Clock, "timer">,
     private readonly exporter: SpanExporter,
-    /** Keeps the actor alive for an export. */
     private readonly waitUntil: (work: Promise<void>) => void,
   ) {}
 

@@ -79,7 +79,6 @@ export interface AgentClassPorts<Env> {
   stores(env: Env): readonly OwnedStore[];
   actors(env: Env): Pick<ActorLookup, "conversation">;
   memory: {
-    /** The stores with copies of memories. */
     stores(env: Env): MemoryStores;
     embedders(env: Env, agent: { tenant: string; id: string }): MemoryEmbedders;
     /** The vector store, or `null` if the deployment has no vector store. */

@@ -31,7 +31,6 @@ export interface AgentBackupPorts extends ActorStores {
   wakeup: Wakeup;
   /** Checks an identity from a file as a new identity of this actor. */
   check(given: Omit<CreateAgent, "id">): Promise<AgentIdentity>;
-  /** Commits and publishes the identity. */
   commit(change: () => void): Promise<void>;
 }
 

@@ -112,7 +112,6 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   /** Removes a deleted conversation from the agent's index, in the current transaction. */
   protected abstract conversationDeleted(id: string): void;
 
-  /** Returns the upkeep of the agent's current persona. */
   protected abstract memoryUpkeep(): Promise<Upkeep>;
 
   /** Runs a consolidation. Resolves to `undefined` while it runs. */
@@ -123,7 +122,6 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     return this.#memory.upkeep.personaChanged();
   }
 
-  /** Returns the stores with copies of the memories. */
   protected abstract memoryStores(): MemoryStores;
 
   protected abstract memoryEmbedders(): MemoryEmbedders;

@@ -23,7 +23,6 @@ export interface AgentRemovalPorts
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "removeAgent">>;
 }
 
-/** Conversations per read. */
 const PAGE = 50;
 
 export class AgentRemoval {

@@ -107,7 +107,6 @@ export class AgentStore {
     this.stores.database.run(ADD, id, now);
   }
 
-  /** Removes a deleted conversation from the index. */
   removeConversation(id: string): void {
     this.stores.database.run(REMOVE, id);
   }

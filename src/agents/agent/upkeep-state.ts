@@ -7,7 +7,6 @@ export interface Run {
   members: Member[];
   /** The summary to rederive. Absent in a regular round. */
   whole?: number;
-  /** The earliest time of the next attempt. */
   notBefore: number;
 }
 
@@ -23,7 +22,6 @@ interface Round {
 export interface UpkeepState {
   nextAt?: number;
   round?: Round;
-  /** The previous round. */
   last?: Pick<Round, "startedAt" | "failed">;
   run?: Run;
   /** A consolidation of the round, paused until the current run ends. */

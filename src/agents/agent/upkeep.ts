@@ -271,7 +271,6 @@ export class MemoryUpkeep {
     return 0;
   }
 
-  /** Continues a consolidation. */
   async #continue({ hook }: Upkeep, run: Run): Promise<number> {
     const wait = run.notBefore - this.#now;
     if (wait > 0) return wait;

@@ -17,7 +17,6 @@ const NO_AGENT = "This run has no memory. Start it by a tool or a hook of an age
 const NO_TURNS = "A run cannot read past turns. Pass the data as its input.";
 
 export interface MemoryPorts {
-  /** Finds the actor of an agent. */
   agent(tenant: string, id: string): Promise<MemoryApi>;
   /** Reads past turns of the conversation that a call comes from. */
   pastTurns(context: CallContext, request: PastTurnsRequest): Promise<Result<PastTurns>>;
@@ -26,7 +25,6 @@ export interface MemoryPorts {
 /** The parts of a call that determine its rights in its agent's memory. */
 export interface MemoryCall {
   context: CallContext;
-  /** Absent if the agent has no memory. */
   memory?: CalledMemory;
 }
 

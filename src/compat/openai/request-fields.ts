@@ -97,7 +97,6 @@ interface OptionFields {
   choice: "auto" | "none" | "required" | { name: string } | null | undefined;
   output: OutputSpec | undefined;
   maxOutputTokens: number | null | undefined;
-  /** The field `parallel_tool_calls`. */
   parallel: boolean | null | undefined;
 }
 

@@ -47,7 +47,6 @@ type ResponseEvent = Unnumbered & { sequence_number: number };
 export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
   #number = 0;
   #items = 0;
-  /** The message in progress. */
   #messageId: string | null = null;
 
   constructor(
@@ -118,7 +117,6 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
     ];
   }
 
-  /** The place of the message in progress. */
   #place(): TextPlace {
     const item_id = itemId("msg", this.address, this.#items);
     return { item_id, output_index: this.#items, content_index: 0 };

@@ -51,7 +51,6 @@ export class UiMessageEncoder {
   #isInStep = false;
   #isOver = false;
   #message: { id: string; text: SentText; isOpen: boolean } | null = null;
-  /** The calls that the page shows. */
   readonly #shown: Set<string>;
 
   /** `shown` has the calls that the page shows already, if the stream continues its message. */

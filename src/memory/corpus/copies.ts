@@ -21,7 +21,6 @@ import type { Corpus } from "./corpus.ts";
 import type { PendingMemory } from "./pending.ts";
 import { excerptOf, type StoredMemory } from "./stored-memory.ts";
 
-/** Memories per round. */
 const BATCH = 50;
 /** Concurrent puts of texts. */
 const TEXTS_AT_A_TIME = 6;

@@ -106,7 +106,6 @@ export class CorpusRows {
     return memory;
   }
 
-  /** Stores an imported memory. */
   restore(memory: StoredMemory): void {
     this.memories.put(memory);
     this.counts.changed(undefined, memory);

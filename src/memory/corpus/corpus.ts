@@ -208,12 +208,10 @@ export class Corpus {
     return { ...this.rows.counts.get(), pending: this.rows.pending.count() };
   }
 
-  /** Deletes some expired rows. */
   prune(): void {
     if (this.exists) this.#pruning.prune(this.ports.clock.now());
   }
 
-  /** Applies `visibleTo` for this agent's tenant. */
   visibleTo(reader: MemoryReader): Visible {
     return visibleTo(reader, this.ports.agent().tenant);
   }
@@ -314,7 +312,6 @@ export class Corpus {
     if (!outlivesSource(this.rows, memory)) this.applyErasure(memory, { isErased, hash: null });
   }
 
-  /** Adds a memory in the current transaction. */
   applyWrite(
     subject: { userId: string | null; conversationId: string | null; hash: string },
     input: CheckedInput,

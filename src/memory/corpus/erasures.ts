@@ -13,7 +13,6 @@ import type { ErasedSources } from "../../protocol/memory.ts";
 import type { Corpus } from "./corpus.ts";
 import { overlaps } from "./erased-sources.ts";
 
-/** Memories per commit. */
 const BATCH = 100;
 
 /** Removes sources in the current transaction. Resolves when the wake-up is armed. */

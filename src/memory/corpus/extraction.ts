@@ -49,7 +49,6 @@ export class Extractions {
     return this.corpus.ports.clock.now();
   }
 
-  /** As `MemoryApi.offerMemories`. */
   async offer(
     reader: MemoryReader,
     given: { operationId: string; query: string; limit?: number },

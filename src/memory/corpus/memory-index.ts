@@ -47,6 +47,5 @@ export interface MemoryIndex<Prepared = unknown> {
   put(entries: readonly IndexEntry[], prepared: Prepared): void;
   remove(ns: readonly number[]): void;
   search(query: IndexQuery): Promise<IndexResult>;
-  /** Drops loaded data. */
   unload(): void;
 }

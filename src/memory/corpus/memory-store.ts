@@ -307,7 +307,6 @@ export class MemoryStore {
     this.database.run(REMOVE_SOURCE, conversationId, turnId, n);
   }
 
-  /** Records a part of memory `n`. */
   addPart(n: number, part: { n: number; id: string }): void {
     this.database.run(ADD_PART, part.n, n, part.id);
   }

@@ -18,7 +18,6 @@ export interface PendingMemory {
   n: number;
   /** Increases with each mark of the memory. Removal requires the `seq` that was read. */
   seq: number;
-  /** The keys of objects to delete. */
   objects: string[];
   /** The deletions ran once and must be repeated. The mark needs no other request. */
   isDeleted: boolean;

@@ -64,7 +64,6 @@ export class MemoryColumns {
     return this.#places.get(n);
   }
 
-  /** Adds or replaces a memory. Returns its place. */
   put(entry: ColumnEntry): number {
     const known = this.#places.get(entry.n);
     if (known !== undefined) this.#leaveSession(known);

@@ -41,7 +41,6 @@ const LEAST_COSINE = 0.25;
 /** Exponent of the lexical score. It favours memories with many terms. */
 const LEXICAL_POWER = 1.3;
 
-/** The scores of the candidates after each step. */
 interface Steps {
   lexical: Float64Array;
   semantic: Float64Array;

@@ -3,7 +3,6 @@ import { isFunctionWord } from "./function-words.ts";
 
 export interface TermFound {
   word: string;
-  /** Its inverse document frequency. */
   weight: number;
   /** The term was not looked up. */
   isCommon: boolean;

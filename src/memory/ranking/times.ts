@@ -17,7 +17,6 @@ const DAY_MS = 86_400_000;
 const PADDING_DAYS = { day: 10, week: 10, month: 12, season: 15, year: 31 };
 type Span = keyof typeof PADDING_DAYS;
 
-/** Most windows of a query. */
 const MAX_WINDOWS = 4;
 
 const SEASON_MONTHS: Record<string, number> = { spring: 2, summer: 5, fall: 8, autumn: 8, winter: 11 };

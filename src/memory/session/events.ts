@@ -163,7 +163,6 @@ function withModel({ model, metadata }: { model?: string; metadata?: Facts }): F
   return { ...metadata, ...defined({ model }) };
 }
 
-/** Omits empty metadata. */
 function kept(metadata: Facts | undefined): { metadata?: Facts } {
   return metadata === undefined || Object.keys(metadata).length === 0 ? {} : { metadata };
 }

@@ -60,7 +60,6 @@ export function measuring(options: MeasureOptions): Measure {
   return known === undefined ? (event) => measure(event, {}) : (event) => known.measured(event, measure);
 }
 
-/** Cached measurements of an event. */
 interface Costs {
   /** The shortened content, or `null` if it fits. */
   shortened?: string | null;

@@ -41,7 +41,6 @@ export interface ExpectedSession {
 export class SessionStore {
   constructor(private readonly ports: SessionStorage) {}
 
-  /** Creates a session and returns its id. */
   create(agentId: string, metadata?: Facts): string {
     const { sessions, clock, ids } = this.ports;
     const id = `sess_${ids.ulid()}`;

@@ -24,7 +24,6 @@ export interface SessionRange {
 export interface SessionTable {
   insert(session: StoredSession): void;
   get(sessionId: string): StoredSession | undefined;
-  /** Returns sessions by id. */
   list(range: SessionRange): StoredSession[];
   delete(sessionId: string): void;
   /**
@@ -60,7 +59,6 @@ const RELEASE = "UPDATE cf_agents_sessions SET next_seq = next_seq - ? WHERE id 
 export class SqlSessionTable implements SessionTable {
   constructor(private readonly db: SqlDatabase) {}
 
-  /** Creates the table if it does not exist. */
   createTable(): void {
     this.db.run(CREATE);
   }

@@ -47,7 +47,6 @@ export class WorkingContext {
     return this.all.slice(this.persisted);
   }
 
-  /** Marks all present messages as persisted. */
   markPersisted(): void {
     this.persisted = this.all.length;
   }

@@ -37,7 +37,6 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** The number of sleepers. */
   get pending(): number {
     return this.sleepers.length;
   }

@@ -1,13 +1,12 @@
 /**
- * Expressions in CEL over JSON. A library parses them; they are compiled to functions here, because JSON has one type of
- * number, and because a hostile expression must end. Pure.
+ * Expressions in CEL over JSON. A library parses them. They are compiled to functions here, because JSON has one type of number, and
+ * because a hostile expression must terminate. Pure.
  *
- * EXPR-1  All numbers are of one type: `10 / 4` is 2.5. A result beyond 2^53 is an error. No value is anything but JSON.
- * EXPR-2  A member, item or variable that is missing reads as `null`. Own members only; `__proto__`, `constructor` and
- *         `prototype` are refused.
- * EXPR-3  An evaluation takes its steps from a budget before it makes them, and ends when they are used up, whatever the
- *         expression and the values are.
- * EXPR-4  Compiling finds every error that does not depend on values: of syntax, and names of variables and functions.
+ * EXPR-1  All numbers have one type: `10 / 4` is 2.5. A result beyond 2^53 is an error. All values are JSON.
+ * EXPR-2  A missing member, item or variable reads as `null`. Own members only. `__proto__`, `constructor` and `prototype` are refused.
+ * EXPR-3  Each step of an evaluation is charged to a budget before it runs. An evaluation ends when the budget is used up, for any
+ *         expression and values.
+ * EXPR-4  Compiling finds every error that does not depend on values: syntax, and names of variables and functions.
  */
 import { type ASTNode, Environment, ParseError } from "@marcbachmann/cel-js";
 import { type Json, MAX_DEPTH } from "../json.ts";
@@ -186,7 +185,6 @@ function partOf(node: ASTNode, names: Names): Part {
   }
 }
 
-/** Maximum number of variables in an error. */
 const MAX_LISTED_NAMES = 20;
 
 function listed(names: Names): string {

@@ -97,7 +97,6 @@ function sizeOf([value]: readonly Value[], meter: Meter): number {
   return length;
 }
 
-/** Counts the characters of Unicode. */
 function charactersOf(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
@@ -154,7 +153,6 @@ function replaced(text: string, [search, by]: readonly Value[], meter: Meter, al
   return all ? text.replaceAll(from, () => to) : text.replace(from, () => to);
 }
 
-/** Counts how often a text has a part. */
 function countOf(text: string, part: string): number {
   let count = 0;
   for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) count += 1;

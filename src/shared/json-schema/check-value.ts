@@ -1,8 +1,8 @@
 /**
  * Checks values against schemas that were read. Pure.
  *
- * EFFORT-1  A check spends its steps before it makes them, and ends as soon as its budget is used up, whatever the schema and
- *           the value are. It keeps at most `MAX_VIOLATIONS` violations of limited length.
+ * EFFORT-1  Each step of a check is charged to a budget before it runs. A check ends when the budget is used up, for any schema and value.
+ *           It keeps at most `MAX_VIOLATIONS` violations of limited length.
  */
 import { format as formats } from "@cfworker/json-schema";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
@@ -316,7 +316,6 @@ class Check {
     this.#found.push(...found.slice(0, MAX_VIOLATIONS - this.#found.length));
   }
 
-  /** Returns a text for a message. */
   #shown(text: string): string {
     this.meter.spend(text.length / CHARACTERS_PER_STEP);
     return shorten(text, MAX_SHOWN);

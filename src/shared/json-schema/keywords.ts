@@ -1,4 +1,4 @@
-/** The forms of a JSON Schema's keywords that hold no schema. Pure. */
+/** Checks the values of JSON Schema keywords that contain no schema. Pure. */
 import { isJsonObject, type Json } from "../json.ts";
 
 const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];

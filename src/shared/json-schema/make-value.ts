@@ -1,11 +1,10 @@
 /**
- * Makes a value that fits a JSON Schema.
+ * Generates a value that fits a JSON Schema.
  *
  * MOCK-1  Equal schemas, draws and modes give equal values.
- * MOCK-2  A value is returned only if it fits its schema. Otherwise the error names what does not fit: keywords such as `pattern`
- *         and `not` are met by chance only.
- * MOCK-3  `const` and `enum` win over all, then `default`. Of `anyOf` and `oneOf` the first alternative counts that leads to a
- *         value.
+ * MOCK-2  A value is returned only if it fits its schema. Otherwise the error names the problem. Keywords such as `pattern` and `not` are
+ *         met only by chance.
+ * MOCK-3  `const` and `enum` take precedence, then `default`. For `anyOf` and `oneOf`, the first alternative with a value is used.
  * MOCK-4  A value has at most `MAX_PARTS` parts and, as JSON, `MAX_CHARACTERS` characters.
  * MOCK-5  Each step is charged to a budget before it runs. Generation ends when the budget is used up, for any schema.
  */
@@ -21,7 +20,6 @@ const MAX_PARTS = 10_000;
 const MAX_CHARACTERS = 256 * 1024;
 /** Steps of making a part, of each name of an object, and of each number that is tried. */
 const [STEPS_OF_PART, STEPS_OF_NAME, STEPS_OF_NUMBER] = [10, 6, 8];
-/** Letters that are drawn in one step. */
 const LETTERS_PER_STEP = 2;
 /** The marks around a text, a list and an object. */
 const QUOTES = 2;
@@ -76,7 +74,6 @@ function unmade(problem: string): NoValue {
   );
 }
 
-/** A value that cannot be made. */
 class Unmakeable extends Error {}
 
 class Maker {
@@ -265,7 +262,6 @@ class Maker {
   }
 }
 
-/** Numbers that a schema allows. */
 interface NumberRange {
   low: number;
   high: number;

@@ -16,7 +16,6 @@ export class Meter {
     return this.#spent;
   }
 
-  /** The steps that are left. */
   get left(): number {
     return Math.max(0, this.limit - this.#spent);
   }

@@ -68,7 +68,6 @@ export function toEngineSyntax(source: string): EnginePattern {
   return new Translator(source).pattern();
 }
 
-/** Part of a pattern in the engine's syntax. */
 interface Part {
   source: string;
   size: number;

@@ -11,9 +11,7 @@ import { WeakValues } from "../weak-values.ts";
 import { Meter } from "./meter.ts";
 import { toEngineSyntax, UnsupportedPattern } from "./pattern-syntax.ts";
 
-/** Limit of the characters of a pattern. */
 const MAX_LENGTH = 500;
-/** Limit of the size of a pattern. */
 const MAX_SIZE = 1_500;
 
 /** Limit of the steps of compiling a request's patterns: about 50 milliseconds. */
@@ -37,7 +35,6 @@ export interface Pattern {
   readonly size: number;
   /** Searches of a text, at most: one for each condition, and one more. */
   readonly searches: number;
-  /** Steps of compiling it. */
   readonly compileSteps: number;
   /** Reports whether the pattern matches a part of the text, as `RegExp.test` does. */
   test(text: string): boolean;

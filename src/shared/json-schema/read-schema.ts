@@ -29,9 +29,7 @@ import { UnsupportedPattern } from "./pattern-syntax.ts";
 const MAX_IN_PLACE = 1_000;
 /** Maximum size of the patterns of one schema, in the unit of `Pattern.size`. */
 const MAX_PATTERNS = 10_000;
-/** Maximum number of schemas in one schema. */
 const MAX_SCHEMAS = 5_000;
-/** Maximum nesting of schemas. */
 const MAX_DEPTH = 200;
 const TOO_MANY_PATTERNS =
   "Is too much to compile, with the request's other patterns. Use fewer or shorter patterns, with fewer properties such as \\p{L} and fewer counted repetitions.";

@@ -11,7 +11,6 @@ export interface Choice {
   root: JsonObject;
   /** Index of the alternative of `anyOf` and `oneOf`, limited to the last alternative. */
   alternative: number;
-  /** The steps of resolving. */
   meter: Meter;
   /** Schemas that were resolved with this choice. */
   known: Map<JsonObject, JsonObject | false>;

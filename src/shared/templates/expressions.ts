@@ -44,7 +44,6 @@ const TESTS = { empty: isEmpty, blank: isBlank } as const;
 type Test = { test: keyof typeof TESTS };
 
 type Operand = { value: Value } | Test;
-/** A part of an expression. */
 type Part<Result = Value> = (frame: Frame) => Result;
 
 export function compileValue({ initial, filters }: ParsedValue | FilteredValueToken, names: Names): Part {

@@ -36,7 +36,6 @@ function ofText(
   });
 }
 
-/** A filter of numbers. */
 function ofNumbers(run: (value: number, other: number) => number, least = 0, most = least) {
   return define(least, most, (values, meter) => {
     const [value = 0, other = 0] = values.map((one) => numberOf(one, meter));

@@ -1,6 +1,4 @@
-/**
- * Parses Liquid by its library, which does not run templates here: it takes time and calls functions that no budget counts.
- */
+/** Parses Liquid with its library. The library does not run templates here, because its run time and its function calls have no budget. */
 import {
   Liquid,
   LiquidError,

@@ -1,4 +1,4 @@
-/** The variables that a template cannot do without. Pure. */
+/** Finds the variables that a template requires. Pure. */
 import {
   analyzeSync,
   CaseTag,

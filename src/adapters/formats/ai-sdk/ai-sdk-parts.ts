@@ -55,7 +55,6 @@ export class AiSdkReplyParts {
     return index;
   }
 
-  /** Keeps a part as it is. */
   keep({ providerMetadata, ...value }: JsonObject): void {
     this.#parts.push({ type: "block", value: { ...value, ...optionsOf(providerMetadata) } });
   }

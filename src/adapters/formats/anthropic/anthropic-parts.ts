@@ -81,7 +81,6 @@ export class AnthropicReplyParts {
     return isWhole ? [{ type: "tool-call", index: call, arguments: JSON.stringify(input) }] : [];
   }
 
-  /** Takes blocks that came whole. */
   whole(values: readonly JsonObject[]): ModelDelta[] {
     return values.flatMap((value, index) => [...this.begin(index, value), ...this.end(index)]);
   }

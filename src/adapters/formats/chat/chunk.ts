@@ -15,7 +15,6 @@ export interface ChatPiece {
   reasoning?: ChatReasoning | null | undefined;
   toolCalls?: readonly ToolCallFragment[] | undefined;
   usage?: TokenUsage | undefined;
-  /** The provider's own finish reason. */
   finish?: string | null | undefined;
   /** Set if the payload is a part of a reply; a heartbeat or a bare count of tokens is not. */
   isReply: boolean;

@@ -36,12 +36,10 @@ export class ToolCallSlots {
     return this.#slots.length;
   }
 
-  /** The additional members of each call. */
   get extras(): (JsonObject | undefined)[] {
     return this.#slots.map(({ extra }) => extra);
   }
 
-  /** Adds the fragments of one chunk. */
   add(fragments: readonly ToolCallFragment[]): ModelDelta[] {
     const touched = new Set<Slot>();
     return fragments.flatMap((fragment) => {

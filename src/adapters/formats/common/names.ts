@@ -40,7 +40,6 @@ export interface CallForm {
   idLength: number;
   /** The characters that an id cannot have. Default: all but letters, digits, `_` and `-`. */
   notInId?: RegExp;
-  /** Reads the calls of a request. */
   callsIn(request: JsonObject): SentCall[];
 }
 

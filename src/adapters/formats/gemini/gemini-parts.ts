@@ -22,7 +22,6 @@ const functionCall = z.object({
   willContinue: z.boolean().nullish(),
 });
 
-/** A function call of the reply. */
 interface Call {
   id?: string;
   name: string;
@@ -35,7 +34,6 @@ interface Call {
 
 export class GeminiReplyParts {
   readonly #parts: (NativePart | Call)[] = [];
-  /** The call with incomplete arguments. */
   #open: Call | undefined;
 
   get hasCalls(): boolean {
@@ -127,7 +125,6 @@ export class GeminiReplyParts {
   }
 }
 
-/** Returns the additional members of a part. */
 function extraOf(part: JsonObject, key: string): JsonObject | undefined {
   const beside = Object.entries(part).filter(([name]) => name !== key && name !== "thought");
   return beside.length === 0 ? undefined : Object.fromEntries(beside);

@@ -20,7 +20,6 @@ const KEPT = new Set([
   "propertyOrdering",
 ]);
 
-/** Keywords that hold schemas. */
 const NESTED = new Set(["$defs", "properties", "items", "prefixItems", "anyOf", "additionalProperties"]);
 
 /** Keywords without a meaning for a model. */

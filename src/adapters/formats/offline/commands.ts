@@ -23,7 +23,6 @@ export function isCommanded({ text }: Pick<View, "text">): boolean {
 }
 
 interface ToolLines {
-  /** The calls of each reply. */
   steps: { tool: string; input: string }[][];
   /** Set if the last step is repeated without end. */
   isLoop: boolean;

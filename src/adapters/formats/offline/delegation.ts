@@ -17,11 +17,9 @@ const MAX_READ = 2_000;
 /** Length of an answer that is shown and passed to the next colleague. */
 const MAX_ANSWER = 2_000;
 
-/** A call that a message asks for. */
 interface Ask {
   colleague: Colleague;
   message: string;
-  /** The colleague joins the conversation. */
   joins?: boolean;
 }
 
@@ -68,7 +66,6 @@ function stepsFor({ text, colleagues }: View): Ask[][] {
 const REQUEST =
   /@$|\b(?:ask|have|let|get|tell|call|consult|involve|want|need|like|bring|invite|add|loop in|check with|talk (?:to|with))\b/i;
 const INVITATION = /\b(?:bring|invite|add|loop in|talk (?:to|with))\s+(?:in\s+)?(?:(?:the|our)\s+)?@?$/i;
-/** The message of an invitation without further text. */
 const JOIN = "Join us, and say how you can help.";
 /** Words between the part of one colleague and the name of the next. */
 const CONNECTORS =

@@ -51,7 +51,6 @@ function memoryResult({ tool, text, failed }: SeenResult): string | undefined {
 export interface Outcome {
   kind: "answer" | "pending" | "failed";
   text: string;
-  /** The code of the failure. */
   code?: string;
 }
 

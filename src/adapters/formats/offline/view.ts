@@ -42,7 +42,6 @@ export interface View {
   notice: string | undefined;
   /** Results of background operations at the end. They start a new cycle. */
   outcomes: readonly SeenResult[];
-  /** The first system instruction. */
   persona: string;
   /** The agents behind its tools that take a message. */
   colleagues: readonly Colleague[];

@@ -7,7 +7,6 @@ const messageSchema = z.object({
   role: z.enum(["system", "user", "assistant", "tool"]),
   text: z.string(),
   name: z.string().optional(),
-  /** Tool calls of an assistant message. */
   calls: z
     .array(z.object({ id: z.string(), name: z.string(), input: z.record(z.string(), z.unknown()) }))
     .optional(),

@@ -64,7 +64,6 @@ export class ResponsesReplyParts {
     return [{ type: "reasoning", text: isNext ? `\n\n${text}` : text }];
   }
 
-  /** Takes a piece of a call's arguments. */
   arguments(place: number, piece: string): ModelDelta[] {
     if (piece === "") return [];
     const call = this.#callAt(place);
@@ -72,7 +71,6 @@ export class ResponsesReplyParts {
     return [{ type: "tool-call", index: call.index, arguments: piece }];
   }
 
-  /** Takes the whole arguments of a call. */
   wholeArguments(place: number, whole: Json | undefined): ModelDelta[] {
     return this.arguments(place, restOf(whole, this.#calls.get(place)?.arguments ?? ""));
   }

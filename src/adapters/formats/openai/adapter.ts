@@ -36,7 +36,6 @@ import { fitsStrict, withoutLookaround } from "./openai-schema.ts";
 /** Calls as OpenAI takes them: ids of at most 40 characters, with room for a number behind an id. */
 const CALLS = chatCalls({ toName: plainName, idLength: 34 });
 
-/** Length of a `prompt_cache_key`. */
 const MAX_CACHE_KEY = 64;
 /** Parameters that the API refuses if no tool is offered. */
 export const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];

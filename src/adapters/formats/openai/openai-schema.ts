@@ -8,7 +8,6 @@ import { FORMATS, mapSchemas, withNote } from "../common/tool-schemas.ts";
 
 const MAX_DEPTH = 10;
 
-/** Enforced keywords without nested schemas. */
 const PLAIN = new Set([
   "$schema",
   "title",
@@ -31,7 +30,6 @@ const PLAIN = new Set([
 
 const LOOKAROUND = /\(\?<?[=!]/;
 
-/** Keywords that hold schemas. */
 const NESTED = new Set([
   "properties",
   "$defs",

@@ -24,7 +24,6 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 /** Headers without secrets of an origin. */
 const PLAIN_HEADERS = new Set(["accept", "accept-language", "user-agent"]);
-/** Headers that are dropped from a response. */
 const DROPPED_HEADERS = new Set(["set-cookie", "set-cookie2"]);
 /** Redirect statuses that change the method to `GET`, except for `HEAD`. */
 const TO_GET = new Set([301, 302, 303]);

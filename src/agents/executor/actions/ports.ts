@@ -13,7 +13,6 @@ export interface ActionModels {
   gateway: ModelGateway;
   adapters: AdapterLookup;
   embeddings: EmbeddingGateway;
-  /** The default model of `llm` actions. */
   defaultProfile: ModelProfile;
 }
 

@@ -24,7 +24,6 @@ export type VectorIndexes = ReadonlyMap<string, VectorIndex>;
 
 export interface VectorRun {
   indexes: VectorIndexes;
-  /** The tenant of the vectors. */
   tenant: string;
   signal: AbortSignal;
   clock: Pick<Clock, "timer">;

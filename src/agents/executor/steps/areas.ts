@@ -26,7 +26,6 @@ export class TaskAreas {
   readonly #state: JsonObject = {};
   readonly #output: JsonObject = {};
   readonly #errors: NotedError[] = [];
-  /** Units written so far. */
   #written = 0;
   hasOutput = false;
 

@@ -27,7 +27,6 @@ export interface ActionPorts {
   clock: Pick<Clock, "timer" | "now">;
   /** Reports whether authored tasks may send requests to a host, given as an action names it. */
   mayReach(host: string): boolean;
-  /** Absent if actions must not call models. */
   models?: ActionModels;
   vectors: VectorIndexes;
 }

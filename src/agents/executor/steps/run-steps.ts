@@ -152,7 +152,6 @@ async function withAttempts(
   }
 }
 
-/** Returns the context of one action. */
 async function contextOf(
   task: PinnedTask,
   { ref, idempotencyKey }: PinnedStep,

@@ -122,7 +122,6 @@ export class IndexJobs {
     };
   }
 
-  /** The failure of the last part. */
   get error(): IndexStatus["error"] {
     if (this.#failure === null) return undefined;
     const { times: _, ...error } = this.#failure;
@@ -228,7 +227,6 @@ export class IndexJobs {
     });
   }
 
-  /** Embeds memories of marked rows. */
   async #embed(space: Space): Promise<void> {
     const embedder = space.embedder && (await this.embedderOf(space.embedder));
     if (embedder === null) {

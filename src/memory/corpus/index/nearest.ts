@@ -18,7 +18,6 @@ import type { SpaceRows } from "./space-rows.ts";
 
 /** Up to this many memories, a search compares all vectors. This takes about a millisecond. */
 export const EXACT_UP_TO = 1_000;
-/** Fewest candidates of a search. */
 const NEEDED = 50;
 /** Memories with words of the query that are also compared. */
 const BY_WORDS = 200;

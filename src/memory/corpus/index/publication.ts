@@ -42,7 +42,6 @@ const STATE_KEY = "memory:vectors";
 export interface VectorStore {
   /** `null` if the deployment has no vector store. */
   index(): VectorIndex | null;
-  /** Returns the name of the agent's namespace. */
   namespace(): Promise<string>;
 }
 

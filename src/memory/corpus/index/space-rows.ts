@@ -25,7 +25,6 @@ const [FEWEST, MOST] = [16, 256];
 /** Most dimensions of a vector that shares a row with its facts. */
 const MAX_JOINED_DIMENSIONS = 256;
 
-/** Kinds of rows of a space. */
 const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
 /**
  * Kinds of rows about a vector store: blocks with vectors that it may lack, memories with vectors to delete, and blocks of a withdrawn

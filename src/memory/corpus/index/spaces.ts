@@ -27,9 +27,7 @@ export interface SpacesState {
   spaces: Space[];
   /** The space that searches use. `null` before a space has all memories. */
   active: number | null;
-  /** Spaces with rows to delete. */
   dropped: number[];
-  /** The last used number. */
   last: number;
   /** The space that the vector store receives, if any. */
   published?: number;

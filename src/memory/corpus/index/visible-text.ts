@@ -19,7 +19,6 @@ import {
   type WeightedTerm,
 } from "../full-text.ts";
 
-/** Keys per statement. */
 const CHUNK = 20_000;
 
 /** The parameters of BM25, for a term frequency of 1. */
