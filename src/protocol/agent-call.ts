@@ -64,11 +64,6 @@ export type AgentCallView = z.infer<typeof calledAgent>;
 /** A call of a tool that waits for a person: its operation, in the conversation of the agent that asks. */
 export type AskView = NonNullable<AgentCallView["asks"]>[number];
 
-/** The call that opened a conversation, as clients see it. */
-export type CalledByView =
-  | { agentId: string; turnId: string; conversationId: string }
-  | { runId: string; node?: string };
-
 const label = z.string().min(1).max(200);
 const readers = z.array(label).max(100);
 const readersSeq = z.int().min(0);

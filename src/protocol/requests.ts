@@ -127,9 +127,6 @@ export const turnFields = {
   untrusted: z.literal(true).exactOptional(),
 };
 
-/** The order of turns that overlap; `parallel` when absent. */
-export const turnOrderSchema = z.enum(["parallel", "queued", "interrupt"]);
-
 /** The members of a request to stop a turn, or to stop or resume a conversation. */
 export const stopFields = { reason: z.string().min(1).max(MAX_REASON_LENGTH).exactOptional() };
 

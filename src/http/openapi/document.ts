@@ -15,12 +15,13 @@ import {
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import { openAiStatus } from "../../compat/openai/errors.ts";
+import { frame } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { VERSION } from "../../shared/version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
 import { type ApiOperation, type ApiResponse, isList, TAGS } from "./operation.ts";
-import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./views.ts";
+import { clientFrame, openAiErrorDocument, problemDocument } from "./views.ts";
 
 export type ApiDocument = oas31.OpenAPIObject;
 

@@ -8,12 +8,12 @@ import {
   isAttachmentId,
   mediaTypeOf,
 } from "../../attachments/attachment.ts";
+import { attachment } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { readBytes } from "../base/body.ts";
 import { json, nothingNamed } from "../base/respond.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { attachment } from "../openapi/views.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
 const ATTACHMENTS = `${CONVERSATION}/attachments` as const;

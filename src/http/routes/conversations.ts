@@ -4,12 +4,19 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
+import {
+  conversation,
+  conversationSummary,
+  journalEntry,
+  message,
+  turnOrderSchema,
+} from "../../protocol/conversation-schemas.ts";
 import { historySchema } from "../../protocol/history.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { entryTypesOf } from "../../protocol/journal-names.ts";
 import { checkNew, locationFields, newConversationIdOf } from "../../protocol/location-policy.ts";
 import { type Participant, participantSchema } from "../../protocol/participants.ts";
-import { stopFields, turnOrderSchema } from "../../protocol/requests.ts";
+import { stopFields } from "../../protocol/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
@@ -22,7 +29,6 @@ import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
 const CONVERSATIONS = "/api/conversations";

@@ -1,6 +1,7 @@
 /** `/api/dead-letters`: messages between the tenant's actors that could not be delivered. For operators. */
 
 import { z } from "zod";
+import { deadLetter } from "../../protocol/conversation-schemas.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
@@ -9,7 +10,6 @@ import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
 import { type Route, rawRoute, route } from "../openapi/route.ts";
-import { deadLetter } from "../openapi/views.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER = `${PATH}/:id/redeliver` as const;

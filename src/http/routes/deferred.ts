@@ -1,13 +1,14 @@
 /** `/api/operations`: takes the results of deferred operations. The handle in the path replaces authentication. */
+
 import { z } from "zod";
 import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
+import { completedOperation } from "../../protocol/conversation-schemas.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok } from "../openapi/operation.ts";
-import { completedOperation } from "../openapi/views.ts";
 import { resultSchema } from "./turns.ts";
 
 const PATH = "/api/operations/:handle/result" as const;

@@ -1,12 +1,12 @@
 /** `/api/conversations/:id/events`: the conversation's frames as an endless stream of server-sent events. */
 
 import { z } from "zod";
+import { frame } from "../../protocol/conversation-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
 import { events } from "../base/respond.ts";
 import { type Route, rawRoute } from "../openapi/route.ts";
-import { frame } from "../openapi/views.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
 const PATH = `${CONVERSATION}/events` as const;

@@ -1,12 +1,12 @@
 /** `/api/conversations/:id/participants`: adds users and agents to a conversation, and removes them. */
 
 import { z } from "zod";
+import { conversation } from "../../protocol/conversation-schemas.ts";
 import { newParticipantSchema } from "../../protocol/participants.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { empty, json } from "../base/respond.ts";
 import { BODY_ERRORS, ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { conversation } from "../openapi/views.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
 const PARTICIPANTS = `${CONVERSATION}/participants` as const;

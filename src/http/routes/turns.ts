@@ -2,6 +2,15 @@
 
 import { accepts } from "hono/accepts";
 import { z } from "zod";
+import {
+  acceptedTurn,
+  content,
+  frame,
+  resolvedApproval,
+  submittedResult,
+  turn,
+  turnSummary,
+} from "../../protocol/conversation-schemas.ts";
 import { approvalFields, identifier, outcomeSchema, turnFields } from "../../protocol/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { parseContent } from "../../shared/content.ts";
@@ -11,15 +20,6 @@ import { pageSchema } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import {
-  acceptedTurn,
-  content,
-  frame,
-  resolvedApproval,
-  submittedResult,
-  turn,
-  turnSummary,
-} from "../openapi/views.ts";
 import { CONVERSATION, conversationParams, findConversation, stopSchema } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { knownTraceparent } from "../../../model/span.ts";
 import { budgetSchema } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
+import { turnOrderSchema } from "../../../protocol/conversation-schemas.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
 import {
@@ -15,7 +16,6 @@ import {
   type ToolOutcome,
   type ToolSubmission,
   turnFields,
-  turnOrderSchema,
 } from "../../../protocol/requests.ts";
 import { contentSchema } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";

@@ -80,7 +80,7 @@ export function conversationSummary(record: ConversationIdentity): ConversationS
     agentId: primaryAgent(record).id,
     projectId,
     ...defined({ jurisdiction: jurisdictionOf(id) }),
-    participants,
+    participants: [...participants],
     ...defined({ calledBy }),
     createdAt: toIso(createdAt),
   };

@@ -1,0 +1,275 @@
+/** Schemas of conversations as clients see them: messages, turns, journals and dead letters. Times are ISO 8601 UTC. */
+import { z } from "zod";
+import { contentSchema } from "../shared/content.ts";
+import { definitionIdSchema } from "../shared/id-schemas.ts";
+import { budgetSchema } from "./budget.ts";
+import { startingCaller, turnCaller, turnIssues } from "./caller-schemas.ts";
+import { ENTRY_TYPES } from "./journal.ts";
+import { locationFields } from "./location-policy.ts";
+import { approval, memoryError, move, usedMemories, wireError } from "./move-schemas.ts";
+import { anyValue, count, ids, runId, time } from "./scalars.ts";
+import { dollars, providerCall, spending, turnTokens, usage } from "./usage-schemas.ts";
+
+/** The order of turns that overlap; `parallel` when absent. */
+export const turnOrderSchema = z.enum(["parallel", "queued", "interrupt"]);
+
+export const content = contentSchema.meta({
+  id: "Content",
+  description:
+    "Text, or 1 to 64 parts; at most 1 MiB. The URL of an image or a file is the `url` of an attachment, an https URL or a data URL.",
+  example: "What is 12*(3+4)?",
+});
+
+export const attachment = z
+  .strictObject({
+    id: z.string().meta({ example: "att_01JD0000000000000000000000" }),
+    mediaType: z.string(),
+    size: z.int().min(1).meta({ description: "Bytes." }),
+    name: z.exactOptional(z.string()),
+    url: z.string().meta({
+      description: "URL of the attachment in content.",
+      example: "attachment:att_01JD0000000000000000000000",
+    }),
+  })
+  .meta({ id: "Attachment", description: "An image or a file of a conversation." });
+
+const budget = budgetSchema.meta({
+  id: "Budget",
+  description: "Limits of what model calls and tool calls may use up. An absent one does not limit.",
+});
+
+const summary = {
+  id: ids.conversation,
+  title: z.string().nullable(),
+  agentId: ids.agent,
+  projectId: definitionIdSchema,
+  /** The jurisdiction that its id names. Absent if it names none. */
+  jurisdiction: locationFields.jurisdiction,
+  participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
+  calledBy: z.exactOptional(
+    z
+      .union([
+        z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }),
+        z.strictObject({ runId, node: z.exactOptional(z.string()) }),
+      ])
+      .meta({
+        description:
+          "The agent or the run whose call opened the conversation, and where it waits for the answer.",
+      }),
+  ),
+  createdAt: time,
+};
+export const conversationSummary = z.strictObject(summary).meta({ id: "ConversationSummary" });
+export const conversation = z
+  .strictObject({
+    ...summary,
+    /** The region that it was asked to begin in. */
+    locationHint: locationFields.locationHint,
+    status: z.enum(["active", "waiting", "completed", "failed"]),
+    orchestration: z.exactOptional(z.literal(false)).meta({
+      description: "`false`: messages are recorded, and no model answers them.",
+    }),
+    queued: count.exactOptional().meta({
+      description: "Messages that are accepted and have not begun their turns.",
+    }),
+    turns: turnOrderSchema.meta({
+      description:
+        "How turns that overlap go on: at the same time, one after another, or a new message stops the active turns.",
+    }),
+    gate: z
+      .enum(["idle", "running", "cancelled"])
+      .meta({ description: "`running`: turns are active. `cancelled`: the conversation is stopped." }),
+    /** Present if the conversation itself was requested. Absent in snapshots. */
+    usage: z.exactOptional(usage),
+    /** The amounts that the conversation has used up since its beginning. Present with `usage`. */
+    spent: z.exactOptional(spending),
+    /** The smallest limits of the conversation and of its agent. Absent without limits. */
+    budget: budget.exactOptional(),
+    budgetLeft: budget.exactOptional().meta({ description: "What is left of `budget`." }),
+  })
+  .meta({ id: "Conversation" });
+
+export const message = z
+  .strictObject({
+    id: ids.message,
+    turnId: ids.turn,
+    role: z.enum(["user", "agent"]),
+    content,
+    createdAt: time,
+    agentId: z.exactOptional(ids.agent),
+    clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
+    runId: z.exactOptional(runId.meta({ description: "The run that sent the message." })),
+    stopped: z.exactOptional(
+      z.literal(true).meta({
+        description: "The turn ended while the message streamed; `content` is what was shown.",
+      }),
+    ),
+    notice: z.exactOptional(
+      z.literal(true).meta({
+        description:
+          "The text is a notice of the platform, because the model gave no text in the turn's last call.",
+      }),
+    ),
+  })
+  .meta({ id: "Message" });
+
+const turnFields = {
+  id: ids.turn,
+  status: z.enum(["active", "completed", "failed"]),
+  agentId: ids.agent,
+  createdAt: time,
+  completedAt: time.nullable(),
+  phase: z.exactOptional(
+    z.enum(["queued", "waiting"]).meta({
+      description:
+        "`queued`: the turn waits for those before it. `waiting`: it waits for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself; or it waits for a person to approve a call.",
+    }),
+  ),
+  error: z.exactOptional(wireError),
+  silent: z.exactOptional(z.literal(true).meta({ description: "The turn completed without a message." })),
+  issues: z.exactOptional(turnIssues),
+};
+export const turnSummary = z
+  .strictObject({ ...turnFields, caller: z.exactOptional(startingCaller) })
+  .meta({ id: "TurnSummary" });
+
+export const turn = z
+  .strictObject({
+    ...turnFields,
+    conversationId: ids.conversation,
+    answer: z
+      .string()
+      .nullable()
+      .meta({ description: "The text of the agent's message; `null` unless the turn is completed." }),
+    caller: turnCaller,
+    input: content,
+    correlationId: z.string().meta({ description: "Common to everything that follows from the message." }),
+    userMessageId: ids.message.meta({ description: "The message that the turn answers." }),
+    agentMessageIds: z.array(ids.message),
+    replyToMessageId: ids.message.nullable(),
+    contextAssemblyRunId: z.string().nullable(),
+    memoryExtractionRunId: z.string().nullable(),
+    /** Milliseconds from creation to completion; `null` while active. */
+    latencyMs: count.nullable(),
+    usage: turnTokens,
+    /** `null` if no called model has prices. */
+    cost: dollars.nullable(),
+    /** With estimates for calls that no provider counted. */
+    spent: spending,
+    /** The turn's own limits. Absent without limits. */
+    budget: budget.exactOptional(),
+    /** In order. Empty for turns of releases that kept no records. */
+    calls: z.array(providerCall),
+    memories: z.exactOptional(usedMemories),
+    memoryError: z.exactOptional(memoryError),
+    output: z.exactOptional(
+      anyValue.meta({
+        description: "The structured output of a completed turn that requested it.",
+      }),
+    ),
+    moves: z.array(move),
+  })
+  .meta({ id: "Turn" });
+
+export const acceptedTurn = z
+  .strictObject({
+    turnId: ids.turn,
+    messageId: ids.message.meta({ description: "Id of the user's message." }),
+    status: z.literal("failed").exactOptional().meta({
+      description:
+        "The turn failed at once: the conversation is stopped, or its budget is used up. Read the turn for its error.",
+    }),
+  })
+  .meta({ id: "StartedTurn" });
+
+export const resolvedApproval = z
+  .strictObject({ operationId: ids.operation, turnId: ids.turn, approval })
+  .meta({ id: "ResolvedApproval" });
+
+export const submittedResult = z
+  .strictObject({ operationId: ids.operation, turnId: ids.turn })
+  .meta({ id: "SubmittedResult" });
+
+export const completedOperation = z
+  .strictObject({ operationId: ids.operation, status: z.enum(["completed", "failed"]) })
+  .meta({ id: "CompletedOperation" });
+
+/** The turn, message and tool call that an entry or a frame belongs to. */
+const subject = {
+  turnId: z.exactOptional(ids.turn),
+  messageId: z.exactOptional(ids.message),
+  operationId: z.exactOptional(ids.operation),
+};
+
+export const journalEntry = z
+  .strictObject({
+    seq: z.int().min(1),
+    // SAFETY: a client may get a type of a later release.
+    type: z.enum(ENTRY_TYPES) as z.ZodType<string>,
+    time,
+    ...subject,
+    correlationId: z.exactOptional(
+      z.string().meta({ description: "Common to everything that follows from one signal." }),
+    ),
+    causeId: z.exactOptional(
+      z.string().meta({ description: "The id of the signal or the message that the entry follows from." }),
+    ),
+    data: z.exactOptional(anyValue),
+  })
+  .meta({ id: "JournalEntry", description: "One durable entry of a conversation." });
+
+export const frame = z
+  .strictObject({
+    v: z.literal(1),
+    seq: z.exactOptional(
+      z.int().min(1).meta({ description: "Only on durable frames. Ascends; numbers may be skipped." }),
+    ),
+    type: z.string().meta({ example: "message.delta" }),
+    ...subject,
+    time,
+    data: z.record(z.string(), anyValue),
+  })
+  .meta({
+    id: "Frame",
+    description:
+      "A message to readers of a conversation. In a stream of server-sent events each `data:` is a frame and each `id:` its `seq`; on a WebSocket each message is a frame. Frames with a `seq` are durable and can be read again.",
+    example: {
+      v: 1,
+      type: "message.delta",
+      turnId: "turn_01JD0000000000000000000001",
+      messageId: "msg_01JD00000000000000000001A1",
+      time: "2026-03-01T10:00:00.000Z",
+      data: { offset: 0, text: "84" },
+    },
+  });
+
+export const inputIssues = z.array(z.strictObject({ path: z.string(), message: z.string() }));
+
+const address = z.strictObject({ kind: z.string(), tenant: z.string(), id: z.string() });
+
+export const deadLetter = z
+  .strictObject({
+    id: ids.deadLetter,
+    status: z
+      .enum(["failed", "unknown"])
+      .meta({ description: "`failed`: the receiver did not act on it. `unknown`: the outcome is unknown." }),
+    type: z.string(),
+    from: address,
+    to: address,
+    inReplyTo: z.exactOptional(ids.operation),
+    error: z.strictObject({
+      code: z.string(),
+      message: z.string(),
+      retriable: z.boolean(),
+      retryAfter: z.exactOptional(count),
+      errors: z.exactOptional(inputIssues),
+    }),
+    attempts: count,
+    /** Without secrets; `null` if larger than 16 KiB. */
+    body: anyValue,
+    sentAt: time,
+    diedAt: time,
+    /** The time at which a late result arrived. */
+    repliedAt: z.exactOptional(time),
+  })
+  .meta({ id: "DeadLetter", description: "An undelivered envelope between actors." });
