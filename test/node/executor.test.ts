@@ -24,7 +24,7 @@ import {
 import type { Result } from "../../src/shared/errors.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";
-import { localExecutor, memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
+import { localExecutor, memoryToolState, noHandles, noMemory, noResults } from "../support/local-executor.ts";
 import { callOf, ofRun, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */
@@ -206,6 +206,7 @@ describe("one call", () => {
           tools: new DeployedCode([library]),
           clock,
           defer: noHandles,
+          results: noResults(clock),
           baseUrl: undefined,
           mayReach: () => true,
           vectors: new Map(),
@@ -427,6 +428,7 @@ describe("BATCH-4 a caller that is lost", () => {
         tools: registry,
         clock,
         defer: noHandles,
+        results: noResults(clock),
         baseUrl: undefined,
         mayReach: () => true,
         vectors: new Map(),
@@ -512,6 +514,7 @@ describe("BATCH-4 a caller that is lost", () => {
         tools: testTools().registry,
         clock,
         defer: noHandles,
+        results: noResults(clock),
         baseUrl: undefined,
         mayReach: () => true,
         vectors: new Map(),

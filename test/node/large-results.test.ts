@@ -36,12 +36,7 @@ function world(
     effect: "once",
     execute: value,
   });
-  const results = storedResults({
-    store,
-    clock,
-    maxBytes: MAX_BYTES,
-    isDeleted: async () => deleted,
-  });
+  const results = storedResults({ store, clock, maxBytes: MAX_BYTES }, async () => deleted);
   const run = async (call: ToolInvocation) => {
     const reports: ExecutorReport[] = [];
     await runCalls(

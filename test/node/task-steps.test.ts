@@ -28,7 +28,7 @@ import type { PinnedTask } from "../../src/protocol/task-definition.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { sha256Hex } from "../../src/shared/sha256.ts";
-import { localExecutor, memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
+import { localExecutor, memoryToolState, noHandles, noMemory, noResults } from "../support/local-executor.ts";
 import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";
@@ -68,6 +68,7 @@ async function runTask(
     clock: systemClock,
     state: () => memoryToolState(),
     defer: noHandles,
+    results: noResults(systemClock),
     baseUrl: undefined,
     mayReach,
     vectors: new Map(),

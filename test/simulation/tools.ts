@@ -24,7 +24,7 @@ import type {
   ToolStateApi,
 } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { noHandles, noMemory } from "../support/local-executor.ts";
+import { noHandles, noMemory, noResults } from "../support/local-executor.ts";
 import { isCareful } from "./approvals.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
@@ -164,6 +164,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     clock,
     state: () => callerToolState(() => connect(conversation)),
     defer: noHandles,
+    results: noResults(clock),
     baseUrl: undefined,
     mayReach: () => true,
     vectors: new Map(),

@@ -2,6 +2,7 @@
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { type MemoryCall, type MemoryPorts, memoryFor } from "../../src/agents/executor/memory.ts";
 import { type BatchPorts, runCalls } from "../../src/agents/executor/run-calls.ts";
+import { storedResults } from "../../src/agents/executor/stored-results.ts";
 import type { ToolCodes } from "../../src/library/registry/deployed-code.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { callerOf } from "../../src/protocol/caller.ts";
@@ -32,6 +33,7 @@ export function localExecutor(
     state,
     deliver,
     defer,
+    results: noResults(clock),
     baseUrl: "https://agents.test",
     mayReach: () => true,
     vectors: new Map(),
@@ -42,6 +44,10 @@ export function localExecutor(
   // As over RPC, where calls are checked.
   return { run: async (calls, caller) => runCalls(ports, readCalls(calls), caller) };
 }
+
+/** The `results` of an executor that stores nothing. */
+export const noResults = (clock: Clock) =>
+  storedResults({ store: null, maxBytes: 0, clock }, async () => false);
 
 /** The actors of an executor whose agents have no memory. */
 const NO_MEMORY: MemoryPorts = {

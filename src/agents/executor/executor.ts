@@ -54,15 +54,13 @@ export function createExecutorClass<Env>({
           clock,
           baseUrl: baseUrl(this.env),
           ...actions(this.env),
-          results: storedResults({
-            store: attachments(this.env),
-            maxBytes: maxAttachmentBytes,
-            clock,
-            isDeleted: async ({ context }) => {
+          results: storedResults(
+            { store: attachments(this.env), maxBytes: maxAttachmentBytes, clock },
+            async ({ context }) => {
               const answer = await (await connect(context)).toolStateGet("").catch(() => null);
               return answer?.ok === false && answer.error.code === "NOT_FOUND";
             },
-          }),
+          ),
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),

@@ -56,8 +56,8 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   /** Returns the memory that a call may use, as `memoryFor`. */
   memory(call: ToolInvocation, onTainted: () => void): ToolMemory;
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
-  /** Stores results that are too large for a turn. Absent if results are not stored. */
-  results?: StoredResults;
+  /** Stores results that are too large for a turn. */
+  results: StoredResults;
   /** The address of the Worker, if it is known. */
   baseUrl: string | undefined;
 }
@@ -146,8 +146,7 @@ async function outputOf(
   const { inlineBytes } = call;
   if (inlineBytes === undefined || !isLarge(text, inlineBytes))
     return parseOutput(text, what, MAX_OUTPUT_BYTES);
-  const kept = await results?.keep(call, text);
-  return viewOfResult(excerptOf(text), kept ?? { lost: "this executor stores no results." });
+  return viewOfResult(excerptOf(text), await results.keep(call, text));
 }
 
 /** Returns the result of an attempt that failed with `error`. A defect of the tool's code may be transient. */
@@ -198,10 +197,7 @@ function codeOf(
   if (library === READ_RESULT.library && id === READ_RESULT.id)
     return {
       effect: "pure",
-      execute: async () => {
-        if (ports.results === undefined) throw new ToolError("This executor stores no results.");
-        return ports.results.read(call, pageRequest(call.input));
-      },
+      execute: async () => ports.results.read(call, pageRequest(call.input)),
     };
   if (task !== undefined && record !== undefined)
     return { execute: (input, context) => runTask(task, input as Json, { context, ports, record }) };

@@ -17,14 +17,15 @@ export interface StoredResults {
   read(call: ToolInvocation, request: PageRequest): Promise<JsonObject>;
 }
 
-export interface StoredResultsPorts extends ResultKeeperPorts {
-  /** Reports whether the conversation of a call was deleted. Its attachments may have been removed before this result was stored. */
-  isDeleted(call: ToolInvocation): Promise<boolean>;
-}
-
 const BYTES_PER_TOKEN = 4;
 
-export function storedResults({ isDeleted, ...ports }: StoredResultsPorts): StoredResults {
+/**
+ * `isDeleted` reports whether the conversation of a call was deleted. Its attachments may have been removed before this result was stored.
+ */
+export function storedResults(
+  ports: ResultKeeperPorts,
+  isDeleted: (call: ToolInvocation) => Promise<boolean>,
+): StoredResults {
   const { store } = ports;
   const keeper = new ResultKeeper(ports);
   return {

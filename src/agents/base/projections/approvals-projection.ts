@@ -6,12 +6,10 @@
  * INBOX-2  The listed requests of an actor fit into a value of D1. A list has at least the first request. A long prompt is cut.
  */
 import type { Directory } from "../../../d1/directory.ts";
-import type { Clock } from "../../../ports/clock.ts";
 import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { wholeLength } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import type { Wakeup } from "../timers/wakeups.ts";
-import { Projection } from "./projection.ts";
+import { Projection, type ProjectionPorts } from "./projection.ts";
 
 /** Requests of one actor that are listed. Others follow as these are answered. */
 const MAX_LISTED = 100;
@@ -23,9 +21,7 @@ const MAX_PROMPT_LENGTH = 50_000;
 /** Bytes of the listed requests of one actor, as JSON. A value of D1 has at most 2,000,000 bytes. */
 const MAX_LIST_BYTES = 1_500_000;
 
-export interface ApprovalsProjectionPorts {
-  clock: Pick<Clock, "now">;
-  wakeup: Wakeup;
+interface ListedActor extends Pick<ProjectionPorts, "clock" | "wakeup"> {
   /** Returns `null` if there is no directory. */
   directory(): Directory | null;
   /** Returns the actor's requests as of its newest journal entry. */
@@ -33,12 +29,7 @@ export interface ApprovalsProjectionPorts {
 }
 
 /** Returns the projection of an actor's requests. */
-export function approvalsProjection({
-  clock,
-  wakeup,
-  directory,
-  waiting: read,
-}: ApprovalsProjectionPorts): Projection {
+export function approvalsProjection({ clock, wakeup, directory, waiting: read }: ListedActor): Projection {
   return new Projection({
     clock,
     wakeup,

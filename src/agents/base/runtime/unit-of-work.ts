@@ -11,7 +11,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
 import type { ArmedWakeup } from "./armed-wakeup.ts";
 
-export interface UnitPorts<State, Signal, Change, Committed extends Commit<State>, Effect> {
+export interface UnitHost<State, Signal, Change, Committed extends Commit<State>, Effect> {
   core: ActorCore<State, Signal, Change, Committed, Effect>;
   ports: ShellPorts<Committed, Effect>;
   wakeup: ArmedWakeup;
@@ -45,7 +45,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   #state: State | null = null;
   #released: Promise<void> | null = null;
 
-  constructor(private readonly unit: UnitPorts<State, Signal, Change, Committed, Effect>) {}
+  constructor(private readonly unit: UnitHost<State, Signal, Change, Committed, Effect>) {}
 
   /** The state in memory when the unit was first used; `null` before the actor was created. */
   get base(): State | null {

@@ -1,12 +1,6 @@
 /** The written side of a stream of bytes to a client: each write may find that the client has left, and may call `pull`. */
 import type { Clock } from "../../../ports/clock.ts";
 
-export interface ByteSinkPorts {
-  clock: Pick<Clock, "now">;
-  /** Called when the stream has ended or its client has left. Repeating it must do no harm. */
-  leave(): void;
-}
-
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 export class ByteSink {
@@ -14,8 +8,12 @@ export class ByteSink {
   #isWriting = false;
   #writtenAt: number;
 
-  constructor(private readonly ports: ByteSinkPorts) {
-    this.#writtenAt = ports.clock.now();
+  /** `leave` is called when the stream has ended or its client has left. Repeating it must do no harm. */
+  constructor(
+    private readonly clock: Pick<Clock, "now">,
+    private readonly leave: () => void,
+  ) {
+    this.#writtenAt = clock.now();
   }
 
   /** Milliseconds since the epoch at the last write, or at the beginning. */
@@ -40,7 +38,7 @@ export class ByteSink {
     try {
       write();
     } catch (error) {
-      this.ports.leave();
+      this.leave();
       this.#controller?.error(error);
     } finally {
       this.#isWriting = false;
@@ -48,13 +46,13 @@ export class ByteSink {
   }
 
   write(bytes: Uint8Array): void {
-    this.#writtenAt = this.ports.clock.now();
+    this.#writtenAt = this.clock.now();
     this.#controller?.enqueue(bytes);
   }
 
   /** Ends the stream, with an error if there is one. */
   end(error?: Error): void {
-    this.ports.leave();
+    this.leave();
     if (error === undefined) this.#controller?.close();
     else this.#controller?.error(error);
   }

@@ -56,7 +56,7 @@ class FrameSource implements StreamedReader {
     private readonly options: StreamOptions,
   ) {
     this.expiresAt = options.principal.expiresAt;
-    this.#sink = new ByteSink({ clock: options.clock, leave: () => this.#leave() });
+    this.#sink = new ByteSink(options.clock, () => this.#leave());
     this.#stall = new Stall(options, {
       held: () => Math.max(0, HIGH_WATER_MARK - this.#sink.room),
       advance: () => this.#sink.attempt(() => this.#advance()),

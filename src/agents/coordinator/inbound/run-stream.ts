@@ -51,7 +51,7 @@ export class RunStream {
   ) {
     this.#next = from + 1;
     this.#takenAt = context.clock.now();
-    this.#sink = new ByteSink({ clock: context.clock, leave: () => this.#leave() });
+    this.#sink = new ByteSink(context.clock, () => this.#leave());
   }
 
   /** Returns the stream. Call it once. */
