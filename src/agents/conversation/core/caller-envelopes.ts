@@ -145,7 +145,7 @@ function answersOf(turn: Turn, entries: readonly JournalEntry[]): Map<string, Ap
   );
 }
 
-/** Returns the requests for approval of an operation: its own, or those of the agent that it called. */
+/** Returns the requests for approval of an operation, including the requests of its called agent. */
 function asksOf(
   record: ConversationIdentity,
   turn: Turn,
@@ -162,12 +162,12 @@ function asksOf(
   return [{ ...ids, name, ...shown, expiresAt: deadline }];
 }
 
-/** Returns the result of a turn that a run waits for, to the run (RUNINVITE-2); nothing for other turns. */
+/** Returns the result of a turn that a run waits for (RUNINVITE-2); an empty list for other turns. */
 function invitationResult({ tenant }: ConversationIdentity, turn: Turn): CallEnvelope[] {
   const { invited, caller } = turn;
   if (invited === undefined || caller.type !== "workflow") return [];
   const { runId } = caller;
-  // The conversation keeps what the turn has used up.
+  // The use stays with the conversation.
   const ended = { ...endOf(turn), spent: NOTHING };
   return [resultEnvelope(tenant, { ...invited, from: runId, caller: { runId } }, ended)];
 }

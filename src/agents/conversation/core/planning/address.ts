@@ -1,15 +1,15 @@
 /**
  * The agent that a message is for. Pure.
  *
- * ADDRESS-1  `to` names an agent among the participants; any other is refused with the names of those who take part. Without
- *            `to`, the first mention `@agent-id` in the text that names one of them decides.
- * ADDRESS-2  Otherwise a message is for the author of the message that it replies to, else for the agent of this user's newest turn that has
- *            been answered, also where another agent started that turn, else for the primary agent. Agents that left are passed over.
- * ADDRESS-3  The model of an agent gets the newest messages that others sent to other agents, and what those answered, as
- *            quotes with the names of the speakers: text only, no tool calls. They are read when a request is made, as of the
- *            beginning of its cycle, and stored once: in the sessions of the agents that they belong to.
- * ADDRESS-4  Where several people have taken part, each message of a user begins with the name of its speaker. Its own lines that begin
- *            like such a name are marked, so nobody speaks for others.
+ * ADDRESS-1  `to` names an agent among the participants; any other name is rejected with a list of the participants. Without `to`, the
+ *            first mention `@agent-id` of a participant in the text decides.
+ * ADDRESS-2  Otherwise a message is for the author of the message that it replies to. The next choices are the agent of this user's newest
+ *            answered turn, also if another agent started it, and the primary agent. Agents that left are skipped.
+ * ADDRESS-3  The model of an agent gets the newest messages to other agents and their answers, as quotes with the names of the speakers:
+ *            text only, no tool calls. They are read when a request is made, as of the beginning of its cycle, and stored once: in the
+ *            sessions of the agents that they belong to.
+ * ADDRESS-4  If several people have taken part, each message of a user begins with the name of its speaker. Lines of the message that begin
+ *            like such a name are marked, so a user cannot imitate another speaker.
  */
 import { plainText } from "../../../../shared/content.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
@@ -28,7 +28,7 @@ import {
 } from "../state.ts";
 import type { Turn } from "../turn.ts";
 
-/** Returns the agent that a message is for. Throws `INVALID_INPUT` if it names one that does not take part. */
+/** Returns the agent that a message is for. Throws `INVALID_INPUT` for an agent that does not take part. */
 export function addressee(
   state: Pick<ConversationState, "record" | "active">,
   { caller, data: { to, content }, replied }: UserMessage,
@@ -78,7 +78,7 @@ function lastSpeaker(
   return waiting.agentId;
 }
 
-/** Returns the numbers of the newest turns of other agents that are over, ascending; `undefined` where there are none (ADDRESS-3). */
+/** Returns the numbers of the newest finished turns of other agents, ascending; `undefined` if there is no such turn (ADDRESS-3). */
 export function saidToOthers(
   { record }: Pick<ConversationState, "record">,
   agentId: string,

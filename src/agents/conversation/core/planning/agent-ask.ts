@@ -1,9 +1,9 @@
 /**
  * Requests for approval of agents that were called, as their callers show them. Pure.
  *
- * ASK-1  A call of a tool that waits for a person in the conversation of a call is shown in each conversation above it, up to that
- *        of the users, and is answered from there by its own operation id. The first answer counts, wherever it comes from.
- * ASK-6  A request whose answer has overtaken it is not shown: nobody waits for a person who has answered.
+ * ASK-1  A call of a tool that waits for a person in the conversation of a call is shown in each conversation above it, up to that of the
+ *        users, and is answered from there by its own operation id. The first answer counts, from any of these conversations.
+ * ASK-6  If the answer overtakes a request, the request is not shown.
  */
 import { MAX_ASKS, MAX_CONVERSATION_ASKS } from "../../../../protocol/agent-call.ts";
 import type { AgentDecision } from "../decisions.ts";

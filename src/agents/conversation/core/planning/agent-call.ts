@@ -1,14 +1,13 @@
 /**
  * The ends of calls of other agents, at the caller and in the conversation that a call opened. Pure.
  *
- * DELEGATE-1  An agent that is called gets the message of the call and nothing else of the caller: no history, no memory, no tools.
- *             It works in a conversation of its own, for one turn, and only its caller gets the answer.
- * DELEGATE-3  A call has one outcome at its caller: the answer, the error, or that its time was over. A failure that may pass is repeated
- *             if the tool says so; that the caller waits no longer is not. What comes later, or for another attempt, changes
- *             nothing but the ledger.
+ * DELEGATE-1  An agent that is called gets only the message of the call: no history, no memory and no tools of the caller. It works in a
+ *             conversation of its own, for one turn, and only its caller gets the answer.
+ * DELEGATE-3  A call has one outcome at its caller: the answer, the error, or a timeout. A transient failure is repeated if the tool says
+ *             so. A timeout is not repeated. Later results and results of other attempts change only the ledger.
  * DELEGATE-4  An answer without text is a failure. A failed call brings the text that its agent had written.
  * DELEGATE-5  An agent that is called may decline, with a reason: `AGENT_DECLINED`, which is not repeated.
- * DELEGATE-6  The conversation of a call ends with its first turn, that of the call, in the same commit, or when its time is over.
+ * DELEGATE-6  The conversation of a call ends with the turn of the call, in the same commit, or at its timeout.
  */
 import { DECLINE } from "../../../../library/tools/agent-tool.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
@@ -71,13 +70,13 @@ export function resultOf({ toolCallId }: Operation, outcome: AgentOutcome): Tool
   return failure(toolCallId, error.code, `${error.message}${written}`, error.retriable);
 }
 
-/** Returns the result of a call whose time was over. */
+/** Returns the result of a call after its timeout. */
 export function expiredCall({ toolCallId, agent, timeoutMs }: Operation): ToolResult {
   const message = `The agent "${agent?.id}" did not answer within ${timeoutMs} ms and was stopped. What it did until then may have taken effect.`;
   return failure(toolCallId, "TIMEOUT", message, true);
 }
 
-/** Ends the conversation of a call whose turn is over, with any other turn. Call it after all signals of a commit. */
+/** Ends the conversation of a call after the turn of the call, with all other turns. Call it after all signals of a commit. */
 export function planCallEnd(
   { record, status, active, turns }: ConversationState,
   input: PlanInput,
@@ -91,7 +90,7 @@ export function planCallEnd(
   ];
 }
 
-/** Fails the turn of a call whose time is over. */
+/** Fails the turn of a call after its timeout. */
 export function planCallExpiry({ record, active }: ConversationState, input: PlanInput): AgentDecision[] {
   const { call } = record;
   if (call === undefined) return [];
@@ -106,7 +105,7 @@ export function callerOf({ caller }: Pick<CallOrigin, "caller">): Caller {
   return "runId" in caller ? { type: "workflow", ...caller } : { type: "agent", ...caller };
 }
 
-/** Returns the error of an answer without text of an agent whose caller waits for it; `null` for any other answer (DELEGATE-4). */
+/** Returns the error of an empty answer if a caller waits for it; otherwise `null` (DELEGATE-4). */
 export function emptyAnswer(
   { record }: Pick<ConversationState, "record">,
   { call, invited }: CallingTurn,
@@ -117,7 +116,7 @@ export function emptyAnswer(
   return { code: "EXECUTION_FAILED", message: `The agent ${why}.`, retriable: true };
 }
 
-/** Returns the call by which an agent declines; `undefined` where it does not, and where the tool is one of its own. */
+/** Returns the call by which an agent declines; `undefined` without such a call, or if the tool is the agent's own. */
 export function declineIn(
   { record }: Pick<ConversationState, "record">,
   { agentId }: Pick<Turn, "agentId">,
@@ -162,8 +161,8 @@ export function planDecline(
 }
 
 /**
- * Plans after the readers of the caller's conversation have changed. A list that is older than the one that holds changes nothing
- * (DELEGATE-9). One that is newer is noted even if it has the same readers: lists between the two may still arrive.
+ * Plans after the readers of the caller's conversation have changed. An older list is ignored (DELEGATE-9). A newer list is noted even with
+ * equal readers, because lists between the two may still arrive.
  */
 export function planReaders(
   { record: { call } }: Pick<ConversationState, "record">,

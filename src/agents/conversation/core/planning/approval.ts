@@ -1,16 +1,15 @@
 /**
  * Planning of approvals: a call of a tool that must not run before a person has allowed it. Pure.
  *
- * APPROVE-1  A call of a tool with `approval: "always"` that passed every check waits for a person: it calls for no effect, a crash
- *            changes nothing about it, and no result of an executor, a client or a handle settles it.
- * APPROVE-2  An approval starts the call with the input that was shown, once. No attempt after that needs another one.
- * APPROVE-3  A call that is denied, or that nobody approved before its deadline, never runs. The model gets `APPROVAL_DENIED` with
- *            the reason.
- * APPROVE-4  The first answer counts. The same answer again changes nothing; another one is a `CONFLICT`, also when the call ended
- *            without an answer.
- * APPROVE-5  A message answers no request for approval, whatever it says. Where messages interrupt, a new one denies all calls
- *            that wait (`superseded`), of the turns that go on too. Otherwise they go on waiting.
- * APPROVE-6  A turn that waits for a person holds no queue and no lease. A call in the background lets its turn go on.
+ * APPROVE-1  A call of a tool with `approval: "always"` that passed every check waits for a person. It calls for no effect and survives a
+ *            crash. Results of an executor, a client or a handle do not settle it.
+ * APPROVE-2  An approval starts the call with the input that was shown, once. Later attempts need no further approval.
+ * APPROVE-3  A call that is denied or not approved before its deadline never runs. The model gets `APPROVAL_DENIED` with the reason.
+ * APPROVE-4  The first answer counts. An identical answer is a no-op. A different answer is a `CONFLICT`, also after the call ended without
+ *            an answer.
+ * APPROVE-5  The text of a message never answers a request for approval. If messages interrupt, a new message denies all waiting calls
+ *            (`superseded`), including calls of turns that continue. Otherwise the calls keep waiting.
+ * APPROVE-6  A turn that waits for a person blocks no queue and keeps no lease. If the call runs in the background, its turn continues.
  * APPROVE-7  A call whose turn ends while it waits is `CANCELLED`. It has not started, so its outcome is never unknown.
  */
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
@@ -38,14 +37,14 @@ export function planApproval(
   if (isAnswered(operation, approved)) return [];
   const outcome = approved ? ("approved" as const) : ("denied" as const);
   const answer = { type: "RESOLVE_APPROVAL" as const, turn: n, item, outcome, by, ...defined({ reason }) };
-  // The call runs, or is sent: its turn works, or waits for what it waited for before.
+  // The call runs or is sent. The turn works, or continues its earlier wait.
   if (approved) return [answer];
   return [answer, ...resume(state, turn, [{ item, result: denied(operation, "denied", reason) }])];
 }
 
 /**
- * Reports whether an operation has this answer already. Throws `CONFLICT` if it has another one, or ended or needs none
- * (APPROVE-4).
+ * Reports whether an operation already has this answer. Throws `CONFLICT` for a different answer, or if the operation has ended or needs no
+ * answer (APPROVE-4).
  */
 export function isAnswered(operation: Operation, approved: boolean): boolean {
   const { approval, status, agent } = operation;
@@ -68,7 +67,7 @@ export function isAnswered(operation: Operation, approved: boolean): boolean {
   }
 }
 
-/** Returns the decisions on calls that nobody approved. Each also needs its result. */
+/** Returns the decisions on calls without approval. Each also needs its result. */
 export function unapproved(
   { n: turn }: Turn,
   waiting: readonly Operation[],
@@ -89,7 +88,7 @@ export function supersede(turn: Turn): AgentDecision[] {
   return [...answers, ...settle];
 }
 
-/** Returns a turn as `supersede` leaves it, for what other turns are told of it. */
+/** Returns a turn as `supersede` leaves it, for notes to other turns. */
 export function superseded(turn: Turn): Turn {
   const operations = turn.operations.map((operation): Operation => {
     if (!awaitsApproval(operation)) return operation;

@@ -1,18 +1,17 @@
 /**
- * Background operations: calls of `async` tools, which run while their turn goes on, and the cycles that get their results.
- * Pure.
+ * Background operations: calls of `async` tools, which run while their turn continues, and the cycles that get their results. Pure.
  *
- * ASYNC-1  The model gets `{status: "pending"}` for a call of an `async` tool at once, and is called again as soon as the other
- *          calls of the reply have results.
- * ASYNC-2  A turn whose cycle ends with an answer while background operations are left stays active, and waits. It completes
- *          with the answer of the cycle that gets the last result.
- * ASYNC-3  A result, also a failure, begins a new cycle of its turn, with a new snapshot. Results that arrive during a cycle,
- *          or together, are in the next cycle together.
- * ASYNC-4  What a request says of an earlier call never changes: a result follows as a notice of its own, in the next request
- *          and in all later ones.
- * ASYNC-5  Where turns do not run in parallel, a cycle waits until no other turn works. A turn that only waits holds no queue,
+ * ASYNC-1  The model gets `{status: "pending"}` for a call of an `async` tool at once, and is called again as soon as the other calls of
+ *          the reply have results.
+ * ASYNC-2  If background operations are open when a cycle ends with an answer, its turn stays active and waits. It completes with the
+ *          answer of the cycle that gets the last result.
+ * ASYNC-3  A result, also a failure, begins a new cycle of its turn, with a new snapshot. Results that arrive during a cycle, or together,
+ *          are in the next cycle together.
+ * ASYNC-4  The form of an earlier call in a request never changes. A result follows as a separate notice, in the next and all later
+ *          requests.
+ * ASYNC-5  If turns do not run in parallel, a cycle waits until all other turns are idle. A turn that only waits does not block the queue,
  *          and a newer message does not stop it.
- * ASYNC-6  In a turn that must answer with data, and in one whose sender gets one answer only, `async` tools run as others do.
+ * ASYNC-6  In a turn that must answer with data or with a single answer, `async` tools run as synchronous tools.
  */
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { isDue } from "../operation.ts";
@@ -31,7 +30,7 @@ export function endOfCycle(state: ConversationState, turn: Turn): AgentDecision 
   return { type: "MARK_WAITING", turn: n, isIdle };
 }
 
-/** Begins the next cycle of the first turn that has results for it. Call it after every change, until it begins none. */
+/** Begins the next cycle of the first turn with new results. Call it after every change, until no cycle begins. */
 export function planCycle(state: ConversationState, input: Pick<PlanInput, "turns">): AgentDecision[] {
   const due = [...state.active.values()].filter((turn) => waitOf(turn) === "cycle" && !isHeld(state, turn));
   const [first] = due.sort((one, other) => one.n - other.n);

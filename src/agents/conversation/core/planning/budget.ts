@@ -1,16 +1,15 @@
 /**
  * Budgets: whether the next model call, and how many tool calls, may still run. Pure.
  *
- * BUDGET-1  A model call reserves its estimated input and its maximal output in the commit that calls for it. If that does
- *           not fit a budget, no model is called, and its turn fails with `BUDGET_EXCEEDED`. Each attempt reserves anew.
- * BUDGET-2  The budgets of the turn, of the conversation and of its agent's persona all apply, so the smallest decides. Those
- *           of conversation and persona limit everything that was used up there since the conversation began, and what calls
- *           that run have reserved.
- * BUDGET-3  The tool calls of a reply are reserved together. Those beyond a budget get the result `BUDGET_EXCEEDED` and do
- *           not run; the others do.
+ * BUDGET-1  A model call reserves its estimated input and its maximal output in the commit that calls for it. If that does not fit a
+ *           budget, no model is called, and its turn fails with `BUDGET_EXCEEDED`. Each attempt reserves anew.
+ * BUDGET-2  The budgets of the turn, of the conversation and of its agent's persona all apply, so the smallest decides. The budgets of
+ *           conversation and persona limit all use since the conversation began, plus the reservations of running calls.
+ * BUDGET-3  The tool calls of a reply are reserved together. Calls beyond a budget get the result `BUDGET_EXCEEDED` and do not run. The
+ *           others run.
  * BUDGET-4  A budget in dollars requires prices of every model that may be called.
  * BUDGET-6  A conversation does not begin with a budget that is smaller than one reply: no call would ever fit.
- * BUDGET-5  A summary that does not fit a budget is not made, and no turn fails for it.
+ * BUDGET-5  A summary that does not fit a budget is not made. Turns continue without it.
  */
 import {
   compactionProfile,
@@ -41,7 +40,7 @@ import { failTurn } from "./cancel.ts";
 import { summaryReservation } from "./compaction.ts";
 import { placeOf } from "./lease.ts";
 
-/** A budget that applies, and what counts against it. */
+/** A budget that applies, and the use that counts against it. */
 export interface Limit {
   scope: BudgetExcess["scope"];
   budget: Budget;
@@ -49,8 +48,8 @@ export interface Limit {
 }
 
 /**
- * Reserves for one call that has no reservation and needs one; `[]` if there is none. A call that does not fit ends its
- * turn, or its compaction. Call it after every change, until it returns none.
+ * Reserves for one call that needs a reservation; returns `[]` without such a call. A call that does not fit ends its turn or its
+ * compaction. Call it after every change, until it returns `[]`.
  */
 export function planReservation(state: ConversationState, input: PlanInput): AgentDecision[] {
   for (const turn of state.active.values()) {
@@ -87,7 +86,7 @@ function reserve(
   const { refusal } = place;
   const error = "error" in refusal ? refusal.error : exceeded(state, refusal.excess);
   const { facts, shown } = input.inProgress?.(turn) ?? { shown: "" };
-  // The text of an earlier attempt was withdrawn. That of a paused reply was not.
+  // The text of an earlier attempt was withdrawn. The text of a paused reply stays.
   const isShown = facts !== undefined || turn.paused !== undefined;
   const quiet = { ...input, inProgress: () => ({ shown: isShown ? shown : "", ...defined({ facts }) }) };
   return [
@@ -153,7 +152,7 @@ export type Placed =
   | { type: "waits"; changes: AgentDecision[] }
   | { type: "refused"; refusal: LeaseRefusal };
 
-/** Finds the place of a call in the lease of its agent, unless another budget refuses it. An agent without a budget needs none. */
+/** Reserves a call in the lease of its agent, unless another budget refuses it. An agent without a budget needs no lease. */
 export function placed(
   state: ConversationState,
   agentId: string,
@@ -178,7 +177,7 @@ export function toolCallsLeft(state: ConversationState, turn: Turn): number {
   return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...left));
 }
 
-/** Returns the limits of a turn's calls, with what counts against each. */
+/** Returns the limits of a turn's calls, with the use that counts against each. */
 function limitsOf(state: ConversationState, turn: Turn): Limit[] {
   const shared = sharedLimits(state, turn.agentId, turn);
   if (turn.budget === undefined) return shared;
@@ -189,7 +188,7 @@ function usedByTurn({ record }: ConversationState, turn: Turn): Amounts {
   return addAmounts(spentByTurn(turn, chainOf(record, turn.agentId)), reservedByOperations(turn));
 }
 
-/** As `limitsOf`, with what the turn's own model call has reserved: nothing of it is left for others. */
+/** As `limitsOf`, but also subtracts the reservation of the turn's own model call. */
 export function limitsBesideModel(state: ConversationState, turn: Turn): Limit[] {
   const shared = sharedLimits(state, turn.agentId);
   if (turn.budget === undefined) return shared;
@@ -214,7 +213,7 @@ export function sharedLimits(state: ConversationState, agentId: string, own?: Tu
   return limits;
 }
 
-/** Returns what `reservedBeside` does, and what agents that were called may use up. */
+/** Returns the amounts of `reservedBeside`, plus the budgets of called agents. */
 function reservedInAll(state: ConversationState, own?: number, agentId?: string): Amounts {
   const turns = [...state.active.values()].filter(
     (turn) => agentId === undefined || turn.agentId === agentId,

@@ -2,8 +2,8 @@
  * Guards of calls of other agents. Pure.
  *
  * SPAWN-4  A conversation has at most `quota` sub-agents of one template at a time, three unless the template says otherwise.
- * DELEGATE-2  Calls below each other, and the calls of a conversation at a time, are limited. An agent calls neither itself nor
- *             one of those above it. A call beyond this has a result that says so, and nobody is asked.
+ * DELEGATE-2  Calls below each other, and the calls of a conversation at a time, are limited. An agent calls neither itself nor one of
+ *             those above it. A call beyond this gets an error and is not sent.
  */
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
@@ -25,7 +25,10 @@ export const USUAL_LIMITS: CallLimits = {
   tree: MAX_TREE_CALLS,
 };
 
-/** Returns the agents that called each other up to that of a turn, the first one first. Those that wait for the run which has started it count. */
+/**
+ * Returns the agents that called each other up to that of a turn, the first agent first. Agents that wait for the run that started it
+ * count.
+ */
 export function pathTo(
   { call }: Pick<ConversationIdentity, "call">,
   { agentId, invited }: Pick<Turn, "agentId" | "invited">,
@@ -41,7 +44,7 @@ export function runRefusal(
   limits: CallLimits = USUAL_LIMITS,
 ): ToolResult | null {
   const { tool, result, toolCallId } = operation;
-  // The reply is not that of a hook: a model made the call.
+  // A model made the reply, not a hook.
   const workflow = workflowOf(chainOf(record, turn.agentId), { tool, reply: 0 });
   if (workflow === undefined || result !== undefined) return null;
   const problem = runProblem(record, turn, limits);

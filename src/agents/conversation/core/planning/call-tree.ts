@@ -1,15 +1,15 @@
 /**
  * The calls of agents that a whole tree has open. Pure.
  *
- * CALLTREE-1  A conversation has a part of the calls that its tree may have open at a time; the one at the top has them all. Half of its
- *             part, rounded up, is for its own calls. Of the rest each call gets an equal part, and one is kept for later ones. The call
- *             keeps its part, for the calls below it, until it ends. So a tree never has more calls open than it may.
+ * CALLTREE-1  A conversation has a share of the calls that its tree may have open at a time. The conversation at the top has all of them.
+ *             Half of a share, rounded up, is for the conversation's own calls. Each call gets an equal part of the rest, and one part is
+ *             kept for later calls. A call keeps its part until it ends. So a tree never has more calls open than it may.
  */
 import type { CallLimits } from "../decisions.ts";
 import type { ConversationIdentity, ConversationState } from "../state.ts";
 import { openCalls } from "../turn.ts";
 
-/** Returns the calls that a conversation may have open itself, and those that it may pass on to be open below them. */
+/** Returns the maximum open calls of a conversation, and the share that it may pass to its calls. */
 export function callsAllowed(
   { call }: Pick<ConversationIdentity, "call">,
   { open, tree }: Pick<CallLimits, "open" | "tree">,

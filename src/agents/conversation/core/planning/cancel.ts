@@ -1,10 +1,10 @@
 /**
  * Planning the end of turns before their answer: stopped by a user, or failed. Pure.
  *
- * STOP-1  A turn that is stopped ends with `CANCELLED` in the same commit. Its model call is aborted, and each of its
- *         operations without a result is cancelled once (OP-5). Stopping it again changes nothing.
- * STOP-2  A conversation that is stopped ends all its turns and begins none until it resumes: a message is recorded in a
- *         turn that has failed with `CANCELLED`.
+ * STOP-1  A stopped turn ends with `CANCELLED` in the same commit. Its model call is aborted, and each of its operations without a result
+ *         is cancelled once (OP-5). Repeated stops are no-ops.
+ * STOP-2  A stopped conversation ends all its turns and begins no turn until it resumes: a message is recorded in a turn that has failed
+ *         with `CANCELLED`.
  * STOP-3  The text that was shown of a message in progress stays, marked as stopped.
  */
 
@@ -87,7 +87,7 @@ export function planResume(state: ConversationState, { caller: by, reason }: Res
   throw new DramatisError("NOT_CANCELLED", "The conversation is not stopped, so it cannot resume.");
 }
 
-/** Returns the decision that ends a turn with an error, and keeps what was shown (STOP-3). */
+/** Returns the decision that ends a turn with an error, and keeps the shown text (STOP-3). */
 export function failTurn(
   turn: Turn,
   error: ErrorData,

@@ -1,17 +1,14 @@
 /**
- * Planning the compaction of a session: a summary by a model replaces the older turns of a history that fills its budget.
- * Pure.
+ * Planning the compaction of a session: a summary by a model replaces the older turns of a history that fills its budget. Pure.
  *
- * SELFCOMPACT-1  A turn that ends starts a compaction if the history exceeds `COMPACT_ABOVE` of its budget. The compaction
- *                covers whole turns, and keeps the newest ones within `COMPACT_KEEP` of the budget; of turns that end in one
- *                commit the first decides, and those after it are kept, too. A conversation that is
- *                stopped or has ended starts none, and a stop ends those that run. It counts the attempt that it interrupts, and what
- *                is left of the attempts is for the next compaction.
- * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits,
- *                history is cut as before.
- * SELFCOMPACT-3  A history is tried once. A compaction is given up after a failure that the usual attempts do not cure, or a
- *                summary that is not shorter than what it replaces. The next one starts when its cut has passed all of this
- *                history.
+ * SELFCOMPACT-1  A turn that ends starts a compaction if the history exceeds `COMPACT_ABOVE` of its budget. The compaction covers whole
+ *                turns, and keeps the newest turns within `COMPACT_KEEP` of the budget. If several turns end in one commit, the first
+ *                decides, and the later turns are kept. A stopped or ended conversation starts no compaction. A stop ends running
+ *                compactions. It counts the interrupted attempt, and the next compaction has the remaining attempts.
+ * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits, history is cut
+ *                as before.
+ * SELFCOMPACT-3  A history is tried once. A compaction fails if all its attempts fail, or if its summary is not shorter than the replaced
+ *                turns. The next compaction starts when its cut has passed all of this history.
  * SELFCOMPACT-4  A crash repeats the call for a summary as its next attempt, so a call that kills its actor is given up.
  */
 import { compactionProfile, contextTokens } from "../../../../library/definitions/version-chain.ts";
@@ -70,13 +67,13 @@ function startAfter(state: ConversationState, turn: Turn, { sizesAfter }: PlanIn
   return [{ type: "START_COMPACTION", session, turn: n, upTo, attempt, ...cut }];
 }
 
-/** Returns the attempts that were made at the history of a cut. One that was given up has none left. */
+/** Returns the attempts for the history of a cut. A failed compaction has no attempt left. */
 function attemptsAt({ cover }: Cut, known: SessionCompaction | undefined): number {
   if (known === undefined || cover >= known.upTo) return 0;
   return known.tried ?? MODEL_ATTEMPTS;
 }
 
-/** Returns the cut of a history within `budget` tokens; `null` where none is due. */
+/** Returns the cut of a history within `budget` tokens; `null` if no cut is due. */
 export function dueCut(sizes: WindowSizes, budget: number): Cut | null {
   const limits = { high: highMark(budget), keep: budget * COMPACT_KEEP, least: 2 * budget * SUMMARY_SHARE };
   return cutOf(sizes, limits);

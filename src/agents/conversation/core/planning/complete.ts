@@ -1,11 +1,11 @@
 /**
  * Planning the end of a conversation by its users. Pure.
  *
- * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a
- *         call is the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same
- *         commit. A second completion has no effect.
- * LIFE-4  A conversation that has ended takes no message, no stop, no resume and no change but the removal of a user: `CONVERSATION_CLOSED`. A message that
- *         repeats a recorded one has the same answer as before, and late results are noted as those of stopped turns.
+ * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a call is
+ *         the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same commit. A second
+ *         completion has no effect.
+ * LIFE-4  An ended conversation accepts only the removal of a user. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
+ *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
  */
 import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";

@@ -36,7 +36,7 @@ import { repeatNotes } from "./repeats.ts";
 import { toolsBeside } from "./silence-tool.ts";
 import { companyOf, saidWithOthers, withSpeakers } from "./speakers.ts";
 
-/** Returns the context without the turn's moves. `said` are the finished turns of other agents that the cycle is told of. */
+/** Returns the context without the turn's moves. `said` has the finished turns of other agents that the cycle shows. */
 export function baseContext(
   record: Pick<ConversationIdentity, "id" | "agents" | "participants" | "several">,
   history: readonly ContextMessage[],
@@ -87,10 +87,7 @@ function choiceOf({
   return replies.length + repairs.length + additions.length === 0 ? toolChoice : "auto";
 }
 
-/**
- * Returns which other agents take part, and what was said with them. Like all that changes from turn to turn, it follows the
- * history.
- */
+/** Returns the other participating agents and their messages. Changing parts follow the history. */
 function roomMessages(
   record: Pick<ConversationIdentity, "agents" | "participants" | "several">,
   { agentId }: Turn,
@@ -103,12 +100,12 @@ function roomMessages(
   return texts.length === 0 ? [] : [note(texts.join("\n"), told?.mark)];
 }
 
-/** Returns what the cycle is told of its agent's memory (RECALL-3). */
+/** Returns the memories recalled for the cycle (RECALL-3). */
 function recalledMessages({ told }: Turn): ContextMessage[] {
   return told?.note === undefined ? [] : [note(told.note, told.tainted ? ["memory"] : [])];
 }
 
-/** Returns what the model is told of other turns. It follows the history, whose beginning providers keep in a cache. */
+/** Returns the notes about other turns. They follow the history, because providers cache the beginning of a request. */
 function besidesMessages({ besides, besidesMark }: Turn): ContextMessage[] {
   return besides === undefined ? [] : [note(besides, besidesMark)];
 }
@@ -170,7 +167,7 @@ type Messages = WeakMap<Reply | Operation, ContextMessage[]>;
 
 /** The messages of replies and results, which never change: each further call of a turn repeats them. */
 const messagesOfMoves: Messages = new WeakMap();
-/** Those of the results of background operations. */
+/** Messages with results of background operations. */
 const messagesOfOutcomes: Messages = new WeakMap();
 
 function messagesOfMove(
@@ -209,7 +206,7 @@ function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage
     });
 }
 
-/** Returns the newer messages that the model was told of after `replies` replies (ORDER-4). */
+/** Returns the newer messages added after `replies` replies (ORDER-4). */
 function additionMessages({ additions = [] }: Turn, replies: number): ContextMessage[] {
   return additions
     .filter(({ after }) => after === replies)

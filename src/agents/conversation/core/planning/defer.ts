@@ -1,15 +1,15 @@
 /**
  * Planning of deferred operations: a call whose tool has ended, and whose result comes later by a handle. Pure.
  *
- * DEFER-1  A deferred operation stays open until its result or its expiry, and its turn waits for it. It calls for no effect, and
- *          a crash changes nothing about it.
- * DEFER-2  Only the attempt that the state calls for can defer its operation. One that has a result already keeps it, because
- *          the handle may be used before the tool ends.
- * DEFER-3  The first result is kept. The same result again changes nothing and has the same answer; any other is a
- *          `CONFLICT`, also once the operation has expired or was stopped.
+ * DEFER-1  A deferred operation stays open until its result or its expiry, and its turn waits for it. It calls for no effect and survives a
+ *          crash.
+ * DEFER-2  Only the attempt that the state calls for can defer its operation. An operation keeps an earlier result, because the handle may
+ *          be used before the tool ends.
+ * DEFER-3  The first result is kept. An identical result is a no-op with the same answer. A different result is a `CONFLICT`, also after
+ *          the operation expired or was stopped.
  * DEFER-4  An operation without a result at its expiry fails with `TIMEOUT`. The outcome of a `once` tool is then unknown.
- * DEFER-5  A turn whose next model call waits for nothing but deferred results has the phase `waiting`: a stop of the answers in
- *          progress leaves it alone, as it leaves background work. It calls the model as soon as the last result is there.
+ * DEFER-5  If the next model call waits only for deferred results, the turn has the phase `waiting`. A stop of the answers in progress does
+ *          not stop it or background work. It calls the model as soon as the last result arrives.
  */
 
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
@@ -25,7 +25,7 @@ import { blockingOperations, openOperations } from "../turn.ts";
 import { announceWait, clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
-/** Keeps an operation open whose tool has ended. */
+/** Keeps an operation open after its tool ended. */
 export function planDeferral(
   { active }: Pick<ConversationState, "active">,
   { turn: n, item, attempt, expiresAt }: ToolDeferred,
@@ -71,7 +71,7 @@ export function planDeferredResult(
   return resume(state, turn, [{ item, result }]);
 }
 
-/** Reports whether an operation has this result. Throws `CONFLICT` if it has another one, or takes none by a handle. */
+/** Reports whether an operation has this result. Throws `CONFLICT` if it has another result, or has no handle. */
 export function hasOutcome(operation: Operation, outcome: ToolOutcome): boolean {
   if (!isDeferrable(operation)) throw refused("Its tool cannot defer it.");
   if (awaitsApproval(operation)) throw refused("Nobody has approved its call yet.");

@@ -1,11 +1,11 @@
 /**
  * Sending calls of other agents and starts of runs on their way, each call of an agent with its part of the caller's budget. Pure.
  *
- * INHERIT-1  A call gets a part of what the limits of its caller's turn, conversation and persona have left, beside what running model
- *            calls have reserved: an equal one for each call that begins with it, and one more for the caller itself. It is reserved until
- *            the call ends, so the limits hold for the whole tree of calls.
- * DELEGATE-12  A call that finds no room in the actor's outbox fails, retriable, and nobody is asked. So a reply that calls agents can
- *            always be committed.
+ * INHERIT-1  A call gets a share of the rest of its caller's limits (turn, conversation and persona), after reservations of running model
+ *            calls. Calls that begin together and the caller get equal shares. It is reserved until the call ends, so the limits hold for
+ *            the whole tree of calls.
+ * DELEGATE-12  If the actor's outbox is full, a call fails as retriable and is not sent. So a reply that calls agents can always be
+ *              committed.
  */
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
@@ -23,7 +23,7 @@ import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
 
-/** Sends the calls of one turn that may begin; `[]` if there are none. Call it after every change, until it returns none. */
+/** Sends the calls of one turn that may begin; returns `[]` without such calls. Call it after every change, until it returns `[]`. */
 export function planCalls(
   transition: Pick<Transition, "state" | "entries">,
   { now, calls: limits, room }: Pick<PlanInput, "now" | "calls" | "room">,
@@ -48,7 +48,7 @@ export function planCalls(
   return [];
 }
 
-/** Returns those of the calls that begin which find no room beside the calls that the same commit sends (DELEGATE-12). */
+/** Returns the calls that find no outbox room beside the calls of the same commit (DELEGATE-12). */
 function withoutRoom(
   { state, entries }: Pick<Transition, "state" | "entries">,
   turn: Turn,
@@ -73,7 +73,7 @@ function withoutRoom(
   });
 }
 
-/** Fails calls, or repeats them later where their tools say so. */
+/** Fails calls, or repeats them later if their tools say so. */
 function failed(
   state: ConversationState,
   turn: Turn,
@@ -102,7 +102,7 @@ function failed(
   return [...repeats, ...(results.length === 0 ? [] : resume(state, turn, results))];
 }
 
-/** Returns one of several equal parts of what limits have left; `undefined` where nothing is limited. */
+/** Returns one of several equal shares of the rest of limits; `undefined` without limits. */
 function shareOf(limits: readonly Limit[], parts: number): Budget | undefined {
   const share: Budget = {};
   for (const limit of BUDGET_LIMITS) {

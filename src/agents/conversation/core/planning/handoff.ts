@@ -1,13 +1,12 @@
 /**
- * The past that an agent is told of when it joins. Pure.
+ * The past that a joining agent is shown. Pure.
  *
- * HANDOFF-1  An agent that joins for the first time may be told of the turns that are over: of none; of the latest; of the newest
- *            `MAX_SAID_TURNS`, within a tenth of its context (`recent`); of the newest `MAX_HANDOFF_TURNS`, within a quarter
- *            (`full`); or by a text that its caller gives. It gets quotes with the names of the speakers: text only, no calls
- *            of others, and nothing as its own words.
- * HANDOFF-2  The handoff is stored once, as the first event of the agent's session, so its requests begin alike. What it covers is not
- *            told again. Turns that were in progress are told of when they are over, but for an agent that is to see nothing
- *            of the past.
+ * HANDOFF-1  An agent that joins for the first time may be shown finished turns. The modes are: no turns; the latest turn; the newest
+ *            `MAX_SAID_TURNS`, within a tenth of its context (`recent`); the newest `MAX_HANDOFF_TURNS`, within a quarter (`full`). Its
+ *            caller may give a text instead. The agent gets quotes with the names of the speakers: text only, no tool calls, and no words
+ *            as its own.
+ * HANDOFF-2  The handoff is stored once, as the first event of the agent's session, so its requests begin alike. Its turns are not shown
+ *            again. Turns that were in progress are shown when they end, except to an agent that joined without the past.
  */
 import { contextTokens } from "../../../../library/definitions/version-chain.ts";
 import type { MarkedText } from "../../../../model/mark.ts";
@@ -19,13 +18,13 @@ import type { PlanInput } from "../decisions.ts";
 import type { ConversationAgent, ConversationState } from "../state.ts";
 import { quotedExchanges } from "./speakers.ts";
 
-/** An agent that joins, and the text of its handoff; absent where it has none. */
+/** An agent that joins, and the text of its handoff, if any. */
 interface HandedOver {
   agent: ConversationAgent;
   handoff?: MarkedText;
 }
 
-/** Returns an agent as it joins, with the handoff that was asked for. */
+/** Returns a joining agent with the requested handoff. */
 export function handOver(
   state: ConversationState,
   agent: ConversationAgent,

@@ -59,7 +59,7 @@ const isNamed = ({ memoryId, key }: { memoryId?: string | undefined; key?: strin
   (memoryId === undefined) !== (key === undefined);
 const NAMED = "Must have either a `memoryId` or a `key`.";
 
-/** What an extraction asks for. */
+/** An operation requested by an extraction. */
 const memoryOperation = z.discriminatedUnion("op", [
   z.strictObject({
     op: z.literal("write"),
@@ -103,7 +103,7 @@ export function planAssembly(
 /** A run of a hook, and where it belongs. */
 type PlacedRun = HookRun & { turn: number; agentId: string };
 
-/** Records what a hook that is a task of steps did, and charges its turn with what it has used up (LEDGER-5), as a workflow too (LEDGER-7). */
+/** Records the steps of a hook's task, and charges its turn with their use (LEDGER-5), also for a workflow (LEDGER-7). */
 function chargeEnd(
   state: ConversationState,
   kind: "contextAssembly" | "memoryExtraction",
@@ -118,7 +118,7 @@ function chargeEnd(
   return [{ type: "CHARGE_TASK", ...charge, hook: { summary, isSuccess: result.success } }];
 }
 
-/** Charges a run of a hook whose end nobody knows (LEDGER-5). */
+/** Charges a run of a hook with an unknown end (LEDGER-5). */
 function chargeHook(
   { record }: ConversationState,
   kind: "contextAssembly" | "memoryExtraction",
@@ -196,7 +196,7 @@ function failureOf({ success, error }: ToolResult): FailureText | null {
   return { code: error?.code ?? "EXECUTION_FAILED", message: error?.message ?? "" };
 }
 
-/** Returns the earliest start of the next attempt; `undefined` where there is none (HOOK-3). */
+/** Returns the earliest start of the next attempt; `undefined` if no attempt is left (HOOK-3). */
 function nextAttempt(hook: PinnedHook | undefined, { attempt }: HookRun, now: number): number | undefined {
   if (hook === undefined || hook.effect === "once" || attempt >= HOOK_ATTEMPTS) return undefined;
   return now + (HOOK_BACKOFF_MS[attempt - 1] ?? 0);
@@ -248,7 +248,7 @@ const UNKNOWN: FailureText = {
     "Outcome unknown: the run of the hook was interrupted and it may have taken effect. It was not run again.",
 };
 
-/** Fails the hooks whose result did not arrive by their deadline. */
+/** Fails the hooks without a result at their deadline. */
 export function planHookExpiry(state: ConversationState, input: PlanInput): AgentDecision[] {
   const isLate = ({ deadline = Number.POSITIVE_INFINITY }: HookRun) => deadline <= input.now;
   return [
@@ -272,7 +272,7 @@ export function stopExtractions(state: ConversationState, input: Pick<PlanInput,
   );
 }
 
-/** Ends the extractions that are meant, and charges those that run (LEDGER-5). */
+/** Ends the given extractions, and charges the running ones (LEDGER-5). */
 export function giveUpExtractions(
   state: ConversationState,
   error: FailureText,

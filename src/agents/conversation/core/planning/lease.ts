@@ -1,10 +1,9 @@
 /**
  * Planning with the lease of an agent's budget: a call that it does not hold waits for the agent's answer, or fails. Pure.
  *
- * LEASE-8  A call that waits for its agent's answer is no effect: nothing is sent to a provider, and a crash charges nothing.
- *          If the agent has none left, the call's turn fails with `BUDGET_EXCEEDED`; if it cannot be reached, with
- *          `UNAVAILABLE`.
- * LEASE-9  A conversation of an agent without a budget sends nothing and stores nothing of all this.
+ * LEASE-8  A call that waits for its agent's answer is no effect. Its provider gets no request, and a crash has no charge. If the agent has
+ *          none left, the call's turn fails with `BUDGET_EXCEEDED`; if it cannot be reached, with `UNAVAILABLE`.
+ * LEASE-9  A conversation of an agent without a budget neither requests nor stores a lease.
  */
 import { type Amounts, addAmounts } from "../../../../model/spending.ts";
 import type { AgentDecision } from "../decisions.ts";

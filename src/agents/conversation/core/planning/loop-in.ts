@@ -1,14 +1,13 @@
 /**
  * Agents that other agents bring into the conversation. Pure.
  *
- * LOOPIN-1  A call in the mode `loop_in` adds the agent to the participants, as a user would. It has its result at once, whatever the
- *           tool says of background work, and in the same commit a turn of the agent starts: its message is the message of the
- *           call, its caller the agent that called. All readers see both, and the agent stays until it is removed.
- * LOOPIN-2  An agent that is unknown is `NOT_FOUND`, one of other projects `PERMISSION_DENIED`. So are the agent itself, and any
- *           agent in a conversation that a call opened. Beyond the bound of TALK-2 nobody joins.
- * LOOPIN-3  Whatever crashes, and however often the agent's versions come: it joins once, and one turn starts.
- * LOOPIN-4  Where the turn of the caller has a budget, the turn that starts gets half of what is left of it, and the caller keeps
- *           the rest.
+ * LOOPIN-1  A call in the mode `loop_in` adds the agent to the participants, as a user would. It has its result at once, also if the tool
+ *           is `async`. In the same commit a turn of the agent starts: its message is the message of the call, its caller the agent that
+ *           called. All readers see both, and the agent stays until it is removed.
+ * LOOPIN-2  An unknown agent is `NOT_FOUND`. An agent of other projects is `PERMISSION_DENIED`, like the caller itself and any agent in a
+ *           conversation that a call opened. Beyond the bound of TALK-2 the call fails.
+ * LOOPIN-3  The agent joins once and one turn starts, also after crashes and after repeated answers with its versions.
+ * LOOPIN-4  If the caller's turn has a budget, the new turn gets half of the rest. The caller keeps the other half.
  */
 import { agentCall, agentTarget } from "../../../../library/tools/agent-tool.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
@@ -86,8 +85,8 @@ function join(
 }
 
 /**
- * Adds an agent, and starts its turn, which belongs to the exchange of `turn` and gets half of what is left of its budget. Throws as
- * `planJoin` does, and `TOO_MANY_TURNS` where the turn may not start. `joined` is the state with the agent.
+ * Adds an agent, and starts its turn, in the exchange of `turn` and with half of the rest of its budget. Throws the errors of `planJoin`,
+ * and `TOO_MANY_TURNS` if the turn may not start. `joined` is the state with the agent.
  */
 export function bringIn(
   state: ConversationState,
@@ -125,7 +124,7 @@ export function bringIn(
   return { joined, joins: [...joins, ...lowered], starts: after };
 }
 
-/** Returns the past that the agent of a call is told of. */
+/** Returns the past that the agent of a call is shown. */
 function handoffOf(
   record: ConversationState["record"],
   { agentId }: Turn,

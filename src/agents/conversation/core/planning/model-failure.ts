@@ -1,16 +1,16 @@
 /**
  * Planning after a failed attempt of a model call: retry, fall back to the next model, or fail the turn.
  *
- * FALLBACK-1  Fall back when a model has failed for good with a failure that another model may not have: not for an
- *             invalid request, a refusal for safety, a cancellation, or a call that could not begin.
- * FALLBACK-2  Each model has all attempts of its own, and each message begins with the first model. A reply that is withdrawn
- *             is asked anew of the model that gave it, into the same message, with new attempts of that model.
- * FALLBACK-3  A turn that no model answered fails with the last failure, and names the failures before it.
- * FALLBACK-4  When a provider requests a longer wait than the backoff, call the next model at once. If all of these fail
- *             too, the call comes back when the wait is over: a wait never costs a model its attempts.
- *             This holds for the whole message, also behind a reply that was withdrawn.
- * FITS-1  A request that exceeds its model's context is repeated once in a turn, with its history cut to half. The retry
- *         does not count against the model's attempts. The rest of the turn keeps this cut.
+ * FALLBACK-1  Fall back after a final failure that another model may avoid. An invalid request, a safety refusal, a cancellation, and a
+ *             call that could not begin are excluded.
+ * FALLBACK-2  Each model has all attempts of its own, and each message begins with the first model. A withdrawn reply is requested again
+ *             from the same model, into the same message, with new attempts.
+ * FALLBACK-3  If all models fail, the turn fails with the last failure, and names the earlier failures.
+ * FALLBACK-4  When a provider requests a longer wait than the backoff, call the next model at once. If all of these fail too, the call
+ *             returns to the waiting model after the wait. A wait uses no attempts. This holds for the whole message, also after a
+ *             withdrawn reply.
+ * FITS-1  A request that exceeds its model's context is repeated once in a turn, with its history cut to half. The retry does not count
+ *         against the model's attempts. The rest of the turn keeps this cut.
  */
 
 import { profileAt } from "../../../../library/definitions/version-chain.ts";
@@ -56,7 +56,7 @@ export function planModelFailure(
   return [record(true), { type: "FALL_BACK", ...fallBack }];
 }
 
-/** Chooses the model to call next, and the models to which the call may come back; `undefined` if there is none. */
+/** Chooses the next model, and the models that the call may return to; `undefined` if there is no next model. */
 function nextModel(
   chain: VersionChain,
   { calls = [], call, request }: CallingTurn,
@@ -64,7 +64,7 @@ function nextModel(
   now: number,
 ): { model: DeferredModel; deferred: readonly DeferredModel[] } | undefined {
   const { profile = 0, deferred = [] } = call;
-  // The attempts of the present model, this one included.
+  // The attempts of the present model, including the current attempt.
   const tried = call.attempt - (call.before ?? 0);
   const waiting = [...deferred];
   if (error.retriable && tried < MODEL_ATTEMPTS) {
@@ -100,13 +100,13 @@ export function delayAfter(
   return { scheduledMs, delayMs };
 }
 
-/** Returns `provider/model` of the chain's model at `index`; `undefined` behind the last one. */
+/** Returns `provider/model` of the chain's model at `index`; `undefined` after the last model. */
 function modelName(chain: VersionChain, index: number): string | undefined {
   const profile = profileAt(chain, index);
   return profile === undefined ? undefined : `${profile.provider}/${profile.modelId}`;
 }
 
-/** Returns the models that were called for this message before the present one, each with its last failure. */
+/** Returns the models called earlier for this message, each with its last failure. */
 function earlierFailures(
   chain: VersionChain,
   { calls = [], call: { item, profile = 0 } }: CallingTurn,

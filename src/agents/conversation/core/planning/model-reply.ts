@@ -67,7 +67,7 @@ export function planModelReply(
   const decline = declineIn(state, turn, reply);
   if (decline !== undefined) return [record, ...planDecline(turn, reply, decline)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
-  // What agents say in other turns of theirs is for those turns.
+  // An agent's messages in other turns belong to those turns.
   const isOfUser = turn.caller.type === "user";
   const isUnaware = isOfUser && state.turns > heardOf(turn) && callsOnce(state, turn, toolCalls);
   const newer = isUnaware ? newerMessages(state, turn, input) : undefined;
@@ -126,7 +126,7 @@ function callsOnce(
   return calls.some((call) => once.some(({ definition }) => definition.name === call.name));
 }
 
-/** Reports whether a reply is to be continued (PAUSE-2). One whose parts are too long to be kept cannot be. */
+/** Reports whether a reply must be continued (PAUSE-2). A reply with parts that are too long to keep cannot be continued. */
 function mayContinue(
   { record }: ConversationState,
   { agentId, call, replies, continuations = 0 }: CallingTurn,

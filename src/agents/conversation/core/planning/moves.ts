@@ -1,19 +1,18 @@
 /**
- * The moves of a turn as they are sent: results that exceed the budget give way. Pure.
+ * The moves of a turn in a request. Results beyond the budget are shortened. Pure.
  *
- * MOVES-1  Within the budget, moves are sent whole. When a round of results exceeds it, the oldest results become stubs
- *          until half of the budget is used: later rounds fit again, and the beginning of the requests stays equal for long.
- * MOVES-2  The results of the newest round are never stubs. If they exceed the budget by themselves, each is shortened to
- *          an equal share.
- * MOVES-3  The form of a round depends on this round and earlier ones only, so a later call, also after a crash, sends it
- *          in the same form, or as stubs.
+ * MOVES-1  Within the budget, moves are sent whole. When a round of results exceeds it, the oldest results become stubs until half of the
+ *          budget is used: later rounds fit again, and the beginning of the requests stays equal for long.
+ * MOVES-2  The results of the newest round are never stubs. If they alone exceed the budget, each is shortened to an equal share.
+ * MOVES-3  The form of a round depends on this round and earlier ones only, so a later call, also after a crash, sends it in the same form,
+ *          or as stubs.
  */
 import { resultIn, withResult } from "../../../../memory/session/outcome.ts";
 import { shortenedContent } from "../../../../memory/session/shorten.ts";
 import { estimateTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 
-/** The content of a result in place of one that was left out. */
+/** Returns the placeholder of a result that was left out. */
 function stubOf(content: string): string {
   return JSON.stringify(
     `(Left out: ${content.length} characters of an earlier result of this turn, to make room for newer ones.)`,
@@ -87,7 +86,7 @@ function shorten(
     const before = tokens[index] ?? 0;
     const result = message === undefined ? null : resultIn(message);
     if (message === undefined || result === null || before <= share) continue;
-    // The share is that of the message, which has more tokens than its content.
+    // The share is for the message, which has more tokens than its content.
     const around = before - estimateTokens(message.content);
     const shorter = withResult(message, shortenedContent(result, share - around, estimateTokens));
     messages[index] = shorter;
@@ -98,7 +97,7 @@ function shorten(
   return saved;
 }
 
-/** Returns the size to which the larger ones of several sizes must shrink to save `excess`. */
+/** Returns the maximum size that saves `excess` if larger sizes shrink to it. */
 function shareOf(sizes: readonly number[], excess: number): number {
   let left = sizes.reduce((sum, size) => sum + size, 0) - excess;
   const ascending = sizes.toSorted((one, other) => one - other);

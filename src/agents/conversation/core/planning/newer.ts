@@ -12,12 +12,12 @@ import { excerpt } from "./excerpt.ts";
 /** The part of an addition that does not depend on its place. */
 export type Newer = Omit<Addition, "after">;
 
-/** Returns the number of the newest turn that a turn's model knows of, as far as it matters here: its own at first. */
+/** Returns the number of the newest turn that a turn's model has seen; at first its own number. */
 export function heardOf({ n, heard = n }: Pick<Turn, "n" | "heard">): number {
   return heard;
 }
 
-/** Returns what the caller of a turn has said since; `undefined` where that is nothing. */
+/** Returns newer messages of a turn's caller; `undefined` without newer messages. */
 export function newerMessages(
   state: ConversationState,
   turn: Turn,
