@@ -71,7 +71,7 @@ export function pageRequest({ id, offset, tokens }: JsonObject): PageRequest {
 }
 
 /** The place of a whole result, or the reason why it was not kept. */
-export type KeptResult = { id: string } | { lost: string };
+export type ResultReference = { id: string } | { lost: string };
 
 /** Reports whether the JSON of a result is too large for a turn: by its bytes, or by the work to parse it. */
 export function isLarge(text: string, maxBytes: number): boolean {
@@ -83,7 +83,7 @@ export function excerptOf(text: string): ResultExcerpt {
   return { bytes: utf8Length(text), head, tail: tailOf(text, TAIL_LENGTH).toWellFormed() };
 }
 
-export function viewOfResult({ bytes, head, tail }: ResultExcerpt, kept: KeptResult): JsonObject {
+export function viewOfResult({ bytes, head, tail }: ResultExcerpt, kept: ResultReference): JsonObject {
   const seen = `The tool ran. Its result has ${bytes} bytes of JSON, which is too much to show. Here are its beginning and its end.`;
   const isKept = "id" in kept;
   const call = isKept && `${READ_RESULT.id}(${JSON.stringify({ id: kept.id, offset: utf8Length(head) })})`;

@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import { unanswered, withDeadline } from "../ports/deadline.ts";
 import { placeOf } from "../shared/error-place.ts";
 import type { AttachmentStore, Owner } from "./attachment-store.ts";
-import { type KeptResult, RESULT_TYPE } from "./large-result.ts";
+import { RESULT_TYPE, type ResultReference } from "./large-result.ts";
 
 export interface ResultKeeperPorts {
   /** `null` if attachments are not stored. */
@@ -13,7 +13,7 @@ export interface ResultKeeperPorts {
 }
 
 /** A result before its storage. */
-export interface WholeResult {
+export interface UnstoredResult {
   /** The id of its attachment. */
   id: string;
   name: string;
@@ -33,7 +33,7 @@ export class ResultKeeper {
   constructor(private readonly ports: ResultKeeperPorts) {}
 
   /** Stores a result of a conversation. Throws only as its `read` does. */
-  async keep(owner: Owner, { id, name, size, read, isDeleted }: WholeResult): Promise<KeptResult> {
+  async keep(owner: Owner, { id, name, size, read, isDeleted }: UnstoredResult): Promise<ResultReference> {
     const { store, maxBytes, clock } = this.ports;
     if (store === null) return { lost: NO_STORE };
     if (size > maxBytes) return { lost: `an attachment has at most ${maxBytes} bytes.` };

@@ -26,10 +26,10 @@ export class D1Memories implements MemoryRecords {
   async write(
     { tenant, agentId }: { tenant: string; agentId: string },
     records: MemoryRecord[],
-    gone: string[],
+    deleted: string[],
   ): Promise<void> {
     const removal: Parameters<D1Queries["write"]> =
-      gone.length === 0 ? [] : [[REMOVE, tenant, agentId, JSON.stringify(gone)]];
+      deleted.length === 0 ? [] : [[REMOVE, tenant, agentId, JSON.stringify(deleted)]];
     const puts = records.map((record): Parameters<D1Queries["write"]>[number] => [PUT, ...valuesOf(record)]);
     if (removal.length + puts.length > 0) await this.#queries.write(...removal, ...puts);
   }

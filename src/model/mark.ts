@@ -81,15 +81,15 @@ export function markOf(message: ContextMessage): Mark {
     case "tool":
       return ["tool"];
     case "user": {
-      const said = SPEAKERS.get(origin ?? "") ?? ["import"];
-      return hasMedia(message.parts) ? joinedMarks(said, ["document"]) : said;
+      const speakerMark = SPEAKERS.get(origin ?? "") ?? ["import"];
+      return hasMedia(message.parts) ? joinedMarks(speakerMark, ["document"]) : speakerMark;
     }
     case "assistant":
       return [];
     case "system": {
       const { operation, compactedEventCount } = metadata;
-      const isTold = operation !== undefined || compactedEventCount !== undefined || origin === "platform";
-      return isTold ? ["tool"] : [];
+      const isForeign = operation !== undefined || compactedEventCount !== undefined || origin === "platform";
+      return isForeign ? ["tool"] : [];
     }
     default:
       return role satisfies never;

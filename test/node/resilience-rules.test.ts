@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from "../../src/adapters/resilience/breaker.ts";
 import { HostGuards, hostKey } from "../../src/adapters/resilience/host-guards.ts";
-import { type Claim, GONE_AFTER_MS, Limiter, type Slot } from "../../src/adapters/resilience/limiter.ts";
+import { type Claim, Limiter, LOST_AFTER_MS, type Slot } from "../../src/adapters/resilience/limiter.ts";
 import { type FailedAttempt, nextStep } from "../../src/adapters/resilience/next-step.ts";
 import { completeResilience, requestDeadline } from "../../src/adapters/resilience/profile.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -329,12 +329,12 @@ describe("a line of calls", () => {
   test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", async () => {
     const clock = new VirtualClock();
     const limiter = new Limiter({ total: 1, queued: 5 }, clock);
-    const lost = limiter.claim({ ...one, leaseMs: GONE_AFTER_MS * 2 });
+    const lost = limiter.claim({ ...one, leaseMs: LOST_AFTER_MS * 2 });
     const gone = limiter.claim(one);
     const waiting = limiter.claim(one);
-    await clock.advance(GONE_AFTER_MS - 1);
+    await clock.advance(LOST_AFTER_MS - 1);
     expect(waiting.take()).toBe(false);
-    await clock.advance(GONE_AFTER_MS - 1);
+    await clock.advance(LOST_AFTER_MS - 1);
     expect(waiting.take()).toBe(false);
     await clock.advance(2);
     expect(waiting.take()).toBe(true);

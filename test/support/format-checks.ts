@@ -1,7 +1,7 @@
 /** Invariants of the requests of every format. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import { ownParts } from "../../src/adapters/formats/common/native.ts";
+import { nativeParts } from "../../src/adapters/formats/common/native.ts";
 import type { ModelContext } from "../../src/model/context.ts";
 import type { FormatAdapter } from "../../src/model/format-adapter.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
@@ -119,7 +119,7 @@ type Wanted =
 function wantedOf(checks: FormatChecks, message: ContextMessage): Wanted[] {
   const { role, content, parts, name, toolCalls = [] } = message;
   if (role === "tool") return [];
-  const own = ownParts(message, checks.profile);
+  const own = nativeParts(message, checks.profile);
   if (own !== undefined)
     return own.map((part) => (part.type === "tool-call" ? { type: "call", extra: part.extra } : part));
   return [

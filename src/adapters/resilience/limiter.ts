@@ -6,7 +6,7 @@
  *            other call, or no other call of its tenant, holds any.
  * LIMITER-2  Tenants take turns, and the calls of a tenant are granted in order of arrival. If a call stops waiting, it leaves the queue
  *            without using a unit or a turn.
- * LIMITER-3  A claim that is not released becomes free when its lease ends. A waiting call that has not polled for `GONE_AFTER_MS` loses
+ * LIMITER-3  A claim that is not released becomes free when its lease ends. A waiting call that has not polled for `LOST_AFTER_MS` loses
  *            its place.
  * LIMITER-4  If the queue is full, a call fails at once, unless all waiting calls belong to other tenants. A call also fails if its tenant
  *            has its maximum of waiting calls.
@@ -46,7 +46,7 @@ export interface Slot {
 }
 
 /** Milliseconds. */
-export const GONE_AFTER_MS = 5_000;
+export const LOST_AFTER_MS = 5_000;
 /** The interval at which the first waiting call polls, in milliseconds. Calls further behind poll less often. */
 const POLL_MS = 20;
 const MAX_POLL_MS = 500;
@@ -126,7 +126,7 @@ export class Limiter {
   #take(place: Place): boolean {
     if (this.#held.has(place)) return true;
     const now = this.clock.now();
-    place.until = now + GONE_AFTER_MS;
+    place.until = now + LOST_AFTER_MS;
     this.#forgetLost();
     if (!this.#queue.includes(place)) {
       const behind = this.#queue.findIndex(({ turn }) => turn > place.turn);

@@ -40,7 +40,7 @@ const IMPORT = "importing";
 
 const timesSchema = z.object({ createdAt: isoTimeSchema, updatedAt: isoTimeSchema });
 
-interface Begun {
+interface PendingImport {
   next: number;
   at: number;
   identity: AgentIdentity | null;
@@ -61,32 +61,32 @@ export class AgentBackup {
     if (store.find() !== undefined || store.tombstone() !== undefined)
       throw new DramatisError("CONFLICT", "An agent has or had this id. Choose another id.");
     if (from === 1) this.#clear();
-    const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: clock.now(), identity: null };
-    if (begun.next !== from)
+    const pending = keyValue.get<PendingImport>(IMPORT) ?? { next: 1, at: clock.now(), identity: null };
+    if (pending.next !== from)
       throw new DramatisError(
         "CONFLICT",
-        `The import continues with line ${begun.next}, not ${from}. Start the import again.`,
+        `The import continues with line ${pending.next}, not ${from}. Start the import again.`,
       );
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
     const stores: [line: number, store: () => void][] = [];
     for (const [index, line] of parsed.entries()) {
       try {
         if (from + index === 1) checkHeader(line, "agent");
-        else if (isJsonObject(line.identity)) begun.identity = await this.#identity(line.identity);
+        else if (isJsonObject(line.identity)) pending.identity = await this.#identity(line.identity);
         else if (!("end" in line)) stores.push([from + index, await memoryStore(corpus, line)]);
       } catch (error) {
         throw inLine(from + index, error);
       }
     }
     const total = from + lines.length - 1;
-    const { identity } = begun;
+    const { identity } = pending;
     if (isLast && (!isEnd(parsed.at(-1), total) || identity === null))
       throw new DramatisError("INVALID_INPUT", `Line ${total + 1}: The file is incomplete. Export it again.`);
     database.transaction(() => {
       if (from === 1) void wakeup.arm(ABANDONED_MS);
       if (stores.length > 0) corpus.createTables();
       for (const [line, store] of stores) atLine(line, store);
-      keyValue.put(IMPORT, { ...begun, next: total + 1 });
+      keyValue.put(IMPORT, { ...pending, next: total + 1 });
     });
     if (!isLast || identity === null) return;
     await commit(() => {
@@ -98,9 +98,9 @@ export class AgentBackup {
 
   /** Removes an import without progress. Returns the milliseconds until the next call, or `null` if no import is open. */
   wake(): number | null {
-    const begun = this.ports.keyValue.get<Begun>(IMPORT);
-    if (begun === undefined) return null;
-    const left = begun.at + ABANDONED_MS - this.ports.clock.now();
+    const pending = this.ports.keyValue.get<PendingImport>(IMPORT);
+    if (pending === undefined) return null;
+    const left = pending.at + ABANDONED_MS - this.ports.clock.now();
     if (left > 0) return left;
     this.#clear();
     return null;

@@ -38,9 +38,9 @@ export function memoryFor(
 ): ToolMemory {
   let isTainted = memory?.tainted === true;
   /** Records a read of tainted content (MEMTOOL-6). */
-  const noted = <Value>(value: Value, isMarked: boolean): Value => {
-    if (isMarked) onTainted();
-    isTainted ||= isMarked;
+  const noted = <Value>(value: Value, hasTaint: boolean): Value => {
+    if (hasTaint) onTainted();
+    isTainted ||= hasTaint;
     return value;
   };
   /** Returns the agent and the rights of the call. Throws `ToolError` if the call has no memory (MEMTOOL-5). */

@@ -1,6 +1,6 @@
 /** Stores tool results that are too large for their turns, as attachments of the conversation (LARGE-2, LARGE-3). */
 import type { Owner } from "../../attachments/attachment-store.ts";
-import { type KeptResult, type PageRequest, RESULT_TYPE } from "../../attachments/large-result.ts";
+import { type PageRequest, RESULT_TYPE, type ResultReference } from "../../attachments/large-result.ts";
 import { ResultKeeper, type ResultKeeperPorts } from "../../attachments/result-keeper.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { estimateTokens } from "../../memory/session/tokens.ts";
@@ -12,7 +12,7 @@ import { wholeLength } from "../../shared/text.ts";
 
 export interface StoredResults {
   /** Stores the JSON of a call's result. Never rejects. */
-  keep(call: ToolInvocation, text: string): Promise<KeptResult>;
+  keep(call: ToolInvocation, text: string): Promise<ResultReference>;
   /** Returns a part of a result. Throws `ToolError`. */
   read(call: ToolInvocation, request: PageRequest): Promise<JsonObject>;
 }

@@ -37,7 +37,11 @@ export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" |
 
 /** The directory of all agents' memories. Identical writes are no-ops, and an older version never replaces a newer version. */
 export interface MemoryRecords {
-  write(owner: { tenant: string; agentId: string }, records: MemoryRecord[], gone: string[]): Promise<void>;
+  write(
+    owner: { tenant: string; agentId: string },
+    records: MemoryRecord[],
+    deleted: string[],
+  ): Promise<void>;
 }
 
 export interface CopyPorts {
@@ -121,10 +125,10 @@ export class Copies {
     // A mark that is read now covers every change in the records below.
     const ready = batch.filter(({ n }) => objects === null || corpus.rows.memories.text(n) === undefined);
     const marks = ready.flatMap(({ n }) => corpus.rows.pending.find(n) ?? []);
-    const { puts, gone } = this.#recordsOf(marks);
-    const deletes = ({ n, objects }: PendingMemory) => gone.has(n) || objects.length > 0;
+    const { puts, deleted } = this.#recordsOf(marks);
+    const deletes = ({ n, objects }: PendingMemory) => deleted.has(n) || objects.length > 0;
     const isCertain = !marks.some(deletes) || this.#isCertain;
-    const isWritten = await attempt(() => this.#writeRecords(puts, [...gone.values()]));
+    const isWritten = await attempt(() => this.#writeRecords(puts, [...deleted.values()]));
     if (!isWritten) return false;
     const isDeleted = await attempt(() => this.#deleteObjects(objects, marks));
     corpus.ports.database.transaction(() => {
@@ -157,11 +161,11 @@ export class Copies {
   }
 
   /** Returns the records to write, and the ids of the records to delete by memory number. */
-  #recordsOf(marks: PendingMemory[]): { puts: MemoryRecord[]; gone: Map<number, string> } {
+  #recordsOf(marks: PendingMemory[]): { puts: MemoryRecord[]; deleted: Map<number, string> } {
     const { tenant, id: agentId } = this.corpus.ports.agent();
     const { memories, tombstones } = this.corpus.rows;
     const stored = memories.byNumbers(marks.map(({ n }) => n));
-    const gone = new Map<number, string>();
+    const deleted = new Map<number, string>();
     const puts: MemoryRecord[] = [];
     for (const { n, isDeleted } of marks) {
       const memory = stored.get(n);
@@ -172,17 +176,17 @@ export class Copies {
         const content = memory.ref === null ? whole : "";
         if (!isDeleted) puts.push({ ...record, tenant, agentId, content });
       } else if (id !== undefined) {
-        gone.set(n, id);
+        deleted.set(n, id);
       }
     }
-    return { puts, gone };
+    return { puts, deleted };
   }
 
-  async #writeRecords(puts: MemoryRecord[], gone: string[]): Promise<void> {
+  async #writeRecords(puts: MemoryRecord[], deleted: string[]): Promise<void> {
     const records = this.ports.records();
-    if (records === null || puts.length + gone.length === 0) return;
+    if (records === null || puts.length + deleted.length === 0) return;
     const { tenant, id: agentId } = this.corpus.ports.agent();
-    await records.write({ tenant, agentId }, puts, gone);
+    await records.write({ tenant, agentId }, puts, deleted);
   }
 
   async #deleteObjects(objects: ObjectStore | null, marks: PendingMemory[]): Promise<void> {

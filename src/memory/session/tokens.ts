@@ -60,19 +60,19 @@ export const estimateTokens: TokenCounter = (text) => {
 
 /** Caches counts of recent long texts, because a reply, a result or a schema is part of several requests. */
 const counted = new Map<string, number>();
-let keptLength = 0;
+let cachedLength = 0;
 const MIN_KEPT_LENGTH = 1024;
 /** Characters of all cached texts. */
-const MAX_KEPT_LENGTH = 2 * 1024 * 1024;
+const MAX_CACHED_LENGTH = 2 * 1024 * 1024;
 
 function keep(text: string, tokens: number): void {
-  if (text.length > MAX_KEPT_LENGTH) return;
+  if (text.length > MAX_CACHED_LENGTH) return;
   counted.set(text, tokens);
-  keptLength += text.length;
+  cachedLength += text.length;
   for (const oldest of counted.keys()) {
-    if (keptLength <= MAX_KEPT_LENGTH) return;
+    if (cachedLength <= MAX_CACHED_LENGTH) return;
     counted.delete(oldest);
-    keptLength -= oldest.length;
+    cachedLength -= oldest.length;
   }
 }
 

@@ -7,7 +7,7 @@ import { NO_MESSAGE } from "../common/blank.ts";
 import { jsonOf, objects } from "../common/json.ts";
 import { type ContextMedia, carriesMedia, imageType, resolveMedia } from "../common/media.ts";
 import { type CallForm, plainName, type SentCalls } from "../common/names.ts";
-import { attributedParts, ownContent, ownParts } from "../common/native.ts";
+import { attributedParts, nativeContent, nativeParts } from "../common/native.ts";
 import { unsupported } from "../common/request.ts";
 import { type SpeakerTurn, spokenParts, type TurnFormat } from "../common/turns.ts";
 
@@ -80,10 +80,10 @@ function toReply(message: ContextMessage, profile: ModelProfile, calls: SentCall
     return { type: "tool-call", toolCallId: id, toolName: name, input: jsonOf(call.arguments) };
   };
   const toText = (text: string, extra: JsonObject) => ({ type: "text", text, ...extra });
-  const own = ownParts(message, profile);
+  const own = nativeParts(message, profile);
   return own === undefined
     ? [...spokenParts(message).map(toPart), ...(message.toolCalls ?? []).map(toCall)]
-    : ownContent(attributedParts(message.name, own), toCall, toText);
+    : nativeContent(attributedParts(message.name, own), toCall, toText);
 }
 
 function toPart(part: ContextPart): JsonObject {

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { jsonOf, objects } from "../common/json.ts";
 import { carriesMedia } from "../common/media.ts";
 import { type CallForm, ID_LENGTH, plainName, type SentCalls } from "../common/names.ts";
-import { ownContent, ownParts } from "../common/native.ts";
+import { nativeContent, nativeParts } from "../common/native.ts";
 import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toBlock } from "./media.ts";
 
@@ -54,9 +54,9 @@ function replyBlocks(profile: ModelProfile, message: ContextMessage, calls: Sent
     ...calls.add(call),
     input: jsonOf(call.arguments),
   });
-  const own = ownParts(message, profile);
+  const own = nativeParts(message, profile);
   const toText = (text: string, extra: JsonObject) => ({ type: "text", text, ...extra });
-  if (own !== undefined) return ownContent(own, toCall, toText);
+  if (own !== undefined) return nativeContent(own, toCall, toText);
   carriesMedia("anthropic", message);
   return [...spokenParts(message).map(toBlock), ...(message.toolCalls ?? []).map(toCall)];
 }

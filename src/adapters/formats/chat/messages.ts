@@ -13,7 +13,7 @@ import { filled, membersOf, objects } from "../common/json.ts";
 import { type ContextMedia, carriesMedia } from "../common/media.ts";
 import type { CallForm, SentCalls } from "../common/names.ts";
 import { joinedInstructions, withoutAuthority } from "../common/turns.ts";
-import { ownReasoning } from "./reasoning.ts";
+import { nativeReasoning } from "./reasoning.ts";
 
 export type ChatToolCall = {
   id: string;
@@ -82,7 +82,7 @@ export interface ChatMedia {
 export function toNativeMessage(given: ContextMessage, profile: ModelProfile, media: ChatMedia): JsonObject {
   const message = withoutAuthority(given);
   const { tool_calls: calls, ...chat } = toChatMessage(message);
-  const own = ownReasoning(message, profile);
+  const own = nativeReasoning(message, profile);
   const parts = carriesMedia(profile.provider, message) ? message.parts : undefined;
   const content =
     parts &&

@@ -8,7 +8,7 @@ import type { ContextMessage, NativePart } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJson, isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { ownParts } from "../common/native.ts";
+import { nativeParts } from "../common/native.ts";
 
 /** The reasoning of one chunk, by the server's own keys. The first key in a reply is sent back. */
 export interface ChatReasoning {
@@ -63,11 +63,11 @@ export class ReasoningRecord {
 }
 
 /** Returns the members that are sent back with a message to its own model, and the members of its calls in order. */
-export function ownReasoning(
+export function nativeReasoning(
   message: ContextMessage,
   profile: ModelProfile,
 ): { message: JsonObject; calls: JsonObject[] } {
-  const parts = ownParts(message, profile) ?? [];
+  const parts = nativeParts(message, profile) ?? [];
   const blocks = parts.map((part) => (part.type === "block" ? reasoningOf(part.value) : {}));
   return {
     message: Object.assign({}, ...blocks),

@@ -26,7 +26,7 @@ export function nativeDeltas(parts: NativePart[], ignored: readonly string[] = [
 }
 
 /** A native part with its text or its call. `extra` may be empty. */
-export type OwnPart =
+export type NativeReplyPart =
   | { type: "text"; text: string; extra: JsonObject }
   | { type: "tool-call"; call: ToolCall; extra: JsonObject }
   | { type: "block"; value: JsonObject };
@@ -35,10 +35,10 @@ export type OwnPart =
  * Returns the native parts of a reply without blank texts, if this profile's model gave them and they still cover the message's text and
  * calls. Returns `undefined` if the message must be built from text and calls alone.
  */
-export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPart[] | undefined {
+export function nativeParts(message: ContextMessage, profile: ModelProfile): NativeReplyPart[] | undefined {
   const { native, content, toolCalls = [] } = message;
   if (native?.provider !== profile.provider || native.modelId !== profile.modelId) return undefined;
-  const parts: OwnPart[] = [];
+  const parts: NativeReplyPart[] = [];
   let read = 0;
   let called = 0;
   for (const part of native.parts) {
@@ -62,8 +62,8 @@ export function ownParts(message: ContextMessage, profile: ModelProfile): OwnPar
 }
 
 /** Builds the content of a reply from its native parts. */
-export function ownContent(
-  parts: readonly OwnPart[],
+export function nativeContent(
+  parts: readonly NativeReplyPart[],
   toCall: (call: ToolCall) => JsonObject,
   toText: (text: string, extra: JsonObject) => JsonObject,
 ): JsonObject[] {
@@ -74,7 +74,10 @@ export function ownContent(
 }
 
 /** Writes the speaker before the first text that is not blank. */
-export function attributedParts(name: string | undefined, parts: readonly OwnPart[]): OwnPart[] {
+export function attributedParts(
+  name: string | undefined,
+  parts: readonly NativeReplyPart[],
+): NativeReplyPart[] {
   const first = parts.findIndex((part) => part.type === "text" && !isBlank(part.text));
   return parts.map((part, index) => {
     return index === first && part.type === "text" ? { ...part, text: attributed(name, part.text) } : part;

@@ -28,7 +28,7 @@ import { GEMINI_CALLS, geminiTurns, generationOf, toName } from "./messages.ts";
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
 
 /** Top-level parameters. All other parameters belong to `generationConfig`. */
-const BESIDE = ["safetySettings", "cachedContent", "labels", "serviceTier", "store", "modelArmorConfig"];
+const TOP_LEVEL = ["safetySettings", "cachedContent", "labels", "serviceTier", "store", "modelArmorConfig"];
 
 const TURNS: TurnFormat = {
   key: "contents",
@@ -47,7 +47,9 @@ export const geminiFormat: FormatAdapter = wellFormedFormat({
       ...(instructions === "" ? {} : { systemInstruction: { parts: [{ text: instructions }] } }),
       ...tools(profile, context),
       ...generationConfig(parameters, context),
-      ...Object.fromEntries(Object.entries(settings(parameters, [])).filter(([key]) => BESIDE.includes(key))),
+      ...Object.fromEntries(
+        Object.entries(settings(parameters, [])).filter(([key]) => TOP_LEVEL.includes(key)),
+      ),
     });
   },
   extend(profile, request, messages) {
@@ -76,7 +78,7 @@ function generationConfig(parameters: JsonObject, { output }: ModelContext): Jso
   return filled({
     generationConfig: {
       ...settings(membersOf(parameters.generationConfig), []),
-      ...settings(parameters, [...RESERVED, ...BESIDE, "stream"]),
+      ...settings(parameters, [...RESERVED, ...TOP_LEVEL, "stream"]),
       ...(output && {
         responseMimeType: "application/json",
         responseJsonSchema: geminiSchema(output.schema),

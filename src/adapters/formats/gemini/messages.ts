@@ -4,7 +4,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { filled, jsonOf, objects } from "../common/json.ts";
 import { type CallForm, ID_LENGTH, type SentCalls } from "../common/names.ts";
-import { ownContent, ownParts } from "../common/native.ts";
+import { nativeContent, nativeParts } from "../common/native.ts";
 import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
 import { toParts } from "./media.ts";
 
@@ -69,9 +69,9 @@ export function geminiTurns(
 
 function replyParts(profile: ModelProfile, message: ContextMessage, sent: SentCalls): JsonObject[] {
   const toCall = (call: ToolCall) => ({ functionCall: { ...sent.add(call), args: jsonOf(call.arguments) } });
-  const own = ownParts(message, profile);
+  const own = nativeParts(message, profile);
   const toText = (text: string, extra: JsonObject) => ({ text, ...extra });
-  if (own !== undefined) return ownContent(own, toCall, toText);
+  if (own !== undefined) return nativeContent(own, toCall, toText);
   const calls = (message.toolCalls ?? []).map(toCall);
   const isSigned = generationOf(profile.modelId) >= 3;
   return [

@@ -4,7 +4,7 @@ import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { attributedParts, type OwnPart, ownParts } from "../common/native.ts";
+import { attributedParts, type NativeReplyPart, nativeParts } from "../common/native.ts";
 
 /** Returns the native items of a reply, if they can be sent back. */
 export function nativeItems(
@@ -12,7 +12,7 @@ export function nativeItems(
   profile: ModelProfile,
   toCall: (call: ToolCall) => JsonObject,
 ): JsonObject[] | undefined {
-  const own = ownParts(message, profile);
+  const own = nativeParts(message, profile);
   if (own === undefined) return undefined;
   const parts = canReturn(own, isStored(profile)) ? own : own.flatMap(withoutItem);
   const items: JsonObject[] = [];
@@ -40,7 +40,7 @@ export function isStored({ parameters }: ModelProfile): boolean {
   return parameters?.store === true || parameters?.store === null;
 }
 
-function canReturn(parts: readonly OwnPart[], stored: boolean): boolean {
+function canReturn(parts: readonly NativeReplyPart[], stored: boolean): boolean {
   const blocks = parts.flatMap((part) => (part.type === "block" ? [part.value] : []));
   const isReadable = ({ type, encrypted_content: content }: JsonObject) =>
     type !== "reasoning" || typeof content === "string";
@@ -48,7 +48,7 @@ function canReturn(parts: readonly OwnPart[], stored: boolean): boolean {
 }
 
 /** Removes blocks, ids and other keys that have no meaning without the whole reply. */
-function withoutItem(part: OwnPart): OwnPart[] {
+function withoutItem(part: NativeReplyPart): NativeReplyPart[] {
   if (part.type === "block") return [];
   const { phase, namespace } = part.extra;
   return [{ ...part, extra: { ...defined({ phase, namespace }) } }];

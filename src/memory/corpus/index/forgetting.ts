@@ -9,7 +9,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import { MAX_DELETED } from "../../../ports/vector-index.ts";
 import { PublicationRows } from "./publication-rows.ts";
-import { GONE, LEFT, SpaceRows } from "./space-rows.ts";
+import { DELETED_VECTORS, SpaceRows, WITHDRAWN_BLOCKS } from "./space-rows.ts";
 import type { SentSpace, SpacesState } from "./spaces.ts";
 import { idOf, idsOfRow } from "./vector-ids.ts";
 
@@ -46,7 +46,7 @@ export class Forgetting {
     const { settledMs, clock } = this.ports;
     const now = clock.now();
     const listed = this.spaces().flatMap(({ number }) =>
-      [GONE, LEFT].flatMap((kind) => this.#rows(number).list(kind, ROWS_AT_ONCE)),
+      [DELETED_VECTORS, WITHDRAWN_BLOCKS].flatMap((kind) => this.#rows(number).list(kind, ROWS_AT_ONCE)),
     );
     return listed.map(({ sentAt }) => (sentAt ?? now - settledMs) + settledMs);
   }
@@ -55,15 +55,16 @@ export class Forgetting {
   count(): number {
     return this.spaces().reduce((sum, { number, perRow }) => {
       const rows = this.#rows(number);
-      return sum + rows.count(GONE) + rows.count(LEFT) * perRow;
+      return sum + rows.count(DELETED_VECTORS) + rows.count(WITHDRAWN_BLOCKS) * perRow;
     }, 0);
   }
 
   /** Deletes vectors if it is time. Returns whether it deleted any. Rejects if the store does not answer. */
   async pump(): Promise<boolean> {
     for (const { number, perRow } of this.spaces()) {
-      if (await this.#deleteDue(number, GONE, (at) => [idOf(number, at)])) return true;
-      if (await this.#deleteDue(number, LEFT, (at) => idsOfRow({ number, perRow }, at))) return true;
+      if (await this.#deleteDue(number, DELETED_VECTORS, (at) => [idOf(number, at)])) return true;
+      if (await this.#deleteDue(number, WITHDRAWN_BLOCKS, (at) => idsOfRow({ number, perRow }, at)))
+        return true;
     }
     this.#close();
     return false;
@@ -71,7 +72,7 @@ export class Forgetting {
 
   async #deleteDue(
     space: number,
-    kind: typeof GONE | typeof LEFT,
+    kind: typeof DELETED_VECTORS | typeof WITHDRAWN_BLOCKS,
     idsAt: (at: number) => string[],
   ): Promise<boolean> {
     const { clock, database, settledMs } = this.ports;
@@ -107,7 +108,7 @@ export class Forgetting {
     const { state, save } = this.ports;
     const { withdrawn = [], ...others } = state();
     const left = withdrawn.filter(({ number }) =>
-      [GONE, LEFT].some((kind) => this.#rows(number).list(kind, 1).length > 0),
+      [DELETED_VECTORS, WITHDRAWN_BLOCKS].some((kind) => this.#rows(number).list(kind, 1).length > 0),
     );
     if (left.length === withdrawn.length) return;
     save({ ...others, ...(left.length > 0 && { withdrawn: left }) });

@@ -8,7 +8,7 @@
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { MAX_DELETED, type VectorIndex } from "../../../ports/vector-index.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
-import { GONE, keyOf, LEFT, partsOf } from "./space-rows.ts";
+import { DELETED_VECTORS, keyOf, partsOf, WITHDRAWN_BLOCKS } from "./space-rows.ts";
 import type { SentSpace } from "./spaces.ts";
 import { idOf, idsOfRow } from "./vector-ids.ts";
 
@@ -49,8 +49,8 @@ export function retainVectors(
   vectorKeys?: readonly [from: number, to: number],
 ): void {
   database.run(CREATE);
-  const left = keyOf(number, LEFT, 0);
-  database.run(KEEP, 0, keyOf(number, GONE, 0), keyOf(number, LEFT + 1, 0));
+  const left = keyOf(number, WITHDRAWN_BLOCKS, 0);
+  database.run(KEEP, 0, keyOf(number, DELETED_VECTORS, 0), keyOf(number, WITHDRAWN_BLOCKS + 1, 0));
   if (vectorKeys !== undefined) database.run(KEEP, left - vectorKeys[0], ...vectorKeys);
 }
 
@@ -63,7 +63,7 @@ export function retainedVectors(database: SqlDatabase, { spaces }: PublishedVect
     return database.all<{ key: number }>(LIST, after, limit).map(({ key }) => {
       const { space, kind, at } = partsOf(key);
       const ofRow = { number: space, perRow: perRow.get(space) ?? 0 };
-      return { key, ids: kind === LEFT ? idsOfRow(ofRow, at) : [idOf(space, at)] };
+      return { key, ids: kind === WITHDRAWN_BLOCKS ? idsOfRow(ofRow, at) : [idOf(space, at)] };
     });
   };
 }

@@ -3,7 +3,14 @@
  * delete, and blocks of a withdrawn space.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { type GONE, keyOf, type LEFT, type SENDS, SPAN, type SpaceRows } from "./space-rows.ts";
+import {
+  type DELETED_VECTORS,
+  keyOf,
+  SPAN,
+  type SpaceRows,
+  type UNSENT_BLOCKS,
+  type WITHDRAWN_BLOCKS,
+} from "./space-rows.ts";
 
 const ADD = "INSERT OR REPLACE INTO memory_index (key, data) VALUES (?, ?)";
 const ADD_ALL =
@@ -18,7 +25,7 @@ export interface PublicationRow {
   sentAt: number | null;
 }
 
-export type PublicationKind = typeof SENDS | typeof GONE | typeof LEFT;
+export type PublicationKind = typeof UNSENT_BLOCKS | typeof DELETED_VECTORS | typeof WITHDRAWN_BLOCKS;
 
 export class PublicationRows {
   constructor(

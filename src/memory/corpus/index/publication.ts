@@ -19,7 +19,7 @@ import { SENT, SETTLED, UNSENT, type VectorBlock } from "./blocks.ts";
 import { Forgetting } from "./forgetting.ts";
 import { type PublishedVectors, retainVectors } from "./owned-vectors.ts";
 import { type PublicationRow, PublicationRows } from "./publication-rows.ts";
-import { GONE, LEFT, SENDS, SpaceEdit, SpaceRows } from "./space-rows.ts";
+import { DELETED_VECTORS, SpaceEdit, SpaceRows, UNSENT_BLOCKS, WITHDRAWN_BLOCKS } from "./space-rows.ts";
 import { activeSpace, publishing, type Space, type SpacesState, withdrawing } from "./spaces.ts";
 import { idOf, numberOf } from "./vector-ids.ts";
 
@@ -86,12 +86,12 @@ export class Publication {
   }
 
   /** Notes the changes of a space, in their transaction. */
-  note(space: Space, { put, gone, rows }: SpaceEdit, { published }: SpacesState): void {
+  note(space: Space, { put, deleted, rows }: SpaceEdit, { published }: SpacesState): void {
     if (space.number !== published) return;
     const noted = this.#rows(space.number);
     const blocks = new Set([...put].map((n) => rows.vectorBlock(n)));
-    for (const at of blocks) noted.put(SENDS, { at, sentAt: null });
-    for (const n of gone) noted.put(GONE, { at: n, sentAt: null });
+    for (const at of blocks) noted.put(UNSENT_BLOCKS, { at, sentAt: null });
+    for (const n of deleted) noted.put(DELETED_VECTORS, { at: n, sentAt: null });
   }
 
   /** Returns the first keys of the blocks that a search compares itself, or `null` if it compares all. */
@@ -100,7 +100,7 @@ export class Publication {
     if ((store?.index() ?? null) === null || state().published !== space.number || this.#isPaused)
       return null;
     const { vectorsPerRow } = new SpaceRows(this.ports.database, space);
-    const sends = this.#rows(space.number).list(SENDS, MAX_SCANNED + 1);
+    const sends = this.#rows(space.number).list(UNSENT_BLOCKS, MAX_SCANNED + 1);
     return sends.length > MAX_SCANNED ? null : sends.map(({ at }) => at * vectorsPerRow);
   }
 
@@ -132,7 +132,7 @@ export class Publication {
     const times = this.#forgetting.dueTimes();
     if (active !== null && active !== published) times.push(now);
     if (published !== undefined) {
-      for (const { sentAt } of this.#rows(published).list(SENDS, ROWS_AT_ONCE))
+      for (const { sentAt } of this.#rows(published).list(UNSENT_BLOCKS, ROWS_AT_ONCE))
         times.push(sentAt === null ? now : sentAt + SETTLED_MS);
     }
     if (times.length === 0) return undefined;
@@ -150,7 +150,7 @@ export class Publication {
     let pending = this.#forgetting.count() + (active !== null && active !== published ? size : 0);
     if (space !== undefined) {
       const { vectorsPerRow } = new SpaceRows(this.ports.database, space);
-      pending += Math.min(this.#rows(space.number).count(SENDS) * vectorsPerRow, size);
+      pending += Math.min(this.#rows(space.number).count(UNSENT_BLOCKS) * vectorsPerRow, size);
     }
     const { message, since, isOver } = this.#failure ?? {};
     const isFailing = message !== undefined && since !== undefined && isOver !== true;
@@ -180,7 +180,7 @@ export class Publication {
     const old = state().spaces.find(({ number }) => number === published);
     if (old === undefined) return next;
     const rows = new SpaceRows(database, old);
-    this.#rows(old.number).putAll(LEFT, rows);
+    this.#rows(old.number).putAll(WITHDRAWN_BLOCKS, rows);
     return withdrawing(next, { number: old.number, perRow: rows.vectorsPerRow });
   }
 
@@ -205,7 +205,8 @@ export class Publication {
     const space = activeSpace(before);
     if (space === undefined || space.number === before.published) return;
     database.transaction(() => {
-      if (space.embedder !== null) this.#rows(space.number).putAll(SENDS, new SpaceRows(database, space));
+      if (space.embedder !== null)
+        this.#rows(space.number).putAll(UNSENT_BLOCKS, new SpaceRows(database, space));
       save(publishing(before));
     });
   }
@@ -218,7 +219,7 @@ export class Publication {
     if (space === undefined) return false;
     const rows = new SpaceRows(database, space);
     const noted = this.#rows(space.number);
-    const due = noted.list(SENDS, ROWS_AT_ONCE).filter((row) => this.#isDue(row));
+    const due = noted.list(UNSENT_BLOCKS, ROWS_AT_ONCE).filter((row) => this.#isDue(row));
     const sent: { row: PublicationRow; vectors: (StoredVector & { n: number; hash: number })[] }[] = [];
     let count = 0;
     for (const row of due) {
@@ -226,11 +227,11 @@ export class Publication {
       if (row.sentAt !== null && this.#settle(space, row)) continue;
       const first = row.at * rows.vectorsPerRow;
       const waiting = new Set(
-        noted.list(GONE, ROWS_AT_ONCE, first, first + rows.vectorsPerRow).map(({ at }) => at),
+        noted.list(DELETED_VECTORS, ROWS_AT_ONCE, first, first + rows.vectorsPerRow).map(({ at }) => at),
       );
       const vectors = unsent(space.number, first, rows.vectorsAt(first).vectors, waiting);
       if (vectors.length === 0 && waiting.size > 0) {
-        noted.put(SENDS, { at: row.at, sentAt: clock.now() });
+        noted.put(UNSENT_BLOCKS, { at: row.at, sentAt: clock.now() });
         continue;
       }
       sent.push({ row, vectors });
@@ -244,9 +245,9 @@ export class Publication {
       const edit = new SpaceEdit(rows);
       for (const { row, vectors } of sent) {
         for (const { n, hash } of vectors) edit.publish(n, hash, UNSENT, SENT);
-        const [now] = noted.list(SENDS, 1, row.at, row.at + 1);
+        const [now] = noted.list(UNSENT_BLOCKS, 1, row.at, row.at + 1);
         const isWhole = !hasUnsent(edit.vectors(row.at * rows.vectorsPerRow));
-        if (now !== undefined && isWhole) noted.put(SENDS, { at: row.at, sentAt });
+        if (now !== undefined && isWhole) noted.put(UNSENT_BLOCKS, { at: row.at, sentAt });
       }
       this.ports.changed(space, edit);
     });
@@ -267,7 +268,7 @@ export class Publication {
         edit.publish(first + place, hashes[place] ?? 0, SENT, isCertain ? SETTLED : UNSENT);
       const isSettled = !hasUnsent(edit.vectors(first));
       this.ports.changed(space, edit);
-      if (isSettled) this.#rows(space.number).remove(SENDS, at);
+      if (isSettled) this.#rows(space.number).remove(UNSENT_BLOCKS, at);
       return isSettled;
     });
   }

@@ -30,7 +30,7 @@ const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
  * Kinds of rows about a vector store: blocks with vectors that it may lack, memories with vectors to delete, and blocks of a withdrawn
  * space.
  */
-export const [SENDS, GONE, LEFT] = [3, 4, 5];
+export const [UNSENT_BLOCKS, DELETED_VECTORS, WITHDRAWN_BLOCKS] = [3, 4, 5];
 const KINDS = 8;
 /** Numbers of memories are below this. An id has room for half of it. Keys stay exact for 16,000 spaces. */
 export const SPAN = 2 ** 36;
@@ -54,7 +54,7 @@ export function createIndexTable(database: SqlDatabase): void {
 
 /** Deletes at most `limit` rows of a space. Keeps rows about vectors that a store must delete. Returns whether rows may be left. */
 export function deleteRows(database: SqlDatabase, space: number, limit: number): boolean {
-  const [from, to] = [keyOf(space, BLOCKS, 0), keyOf(space, GONE, 0)];
+  const [from, to] = [keyOf(space, BLOCKS, 0), keyOf(space, DELETED_VECTORS, 0)];
   database.run(REMOVE_RANGE, from, to, limit);
   return database.all(RANGE, from, to, 1).length > 0;
 }
@@ -212,7 +212,7 @@ export class SpaceEdit {
   readonly #changed = new Set<ReadBlock>();
   /** Memories with a new vector, and memories with vectors that a store must delete. */
   readonly put = new Set<number>();
-  readonly gone = new Set<number>();
+  readonly deleted = new Set<number>();
 
   constructor(readonly rows: SpaceRows) {}
 
@@ -241,7 +241,7 @@ export class SpaceEdit {
     block.vectors = block.vectors.withPlaces(place + 1);
     block.vectors.put(place, hash, vector);
     if (vector.scale > 0) this.put.add(n);
-    else if (hadVector) this.gone.add(n);
+    else if (hadVector) this.deleted.add(n);
     this.#changed.add(block);
   }
 
@@ -265,7 +265,7 @@ export class SpaceEdit {
     this.#changed.add(block);
     if (this.rows.dimensions === 0) return;
     const near = this.#vectorBlock(n);
-    if ((near.vectors.scales[n - near.first] ?? 0) > 0) this.gone.add(n);
+    if ((near.vectors.scales[n - near.first] ?? 0) > 0) this.deleted.add(n);
     near.vectors.remove(n - near.first);
     this.#changed.add(near);
   }
