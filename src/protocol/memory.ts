@@ -3,10 +3,24 @@
  * writer. Times are ISO 8601 UTC.
  */
 
+import type { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type {
+  agentsSearchResult,
+  author,
+  logEntry,
+  match,
+  memory,
+  memoryStatus,
+  memoryWhy,
+  score,
+  searchResult,
+  source,
+  subject,
+} from "./memory-schemas.ts";
 
 /**
  * Whose memories a conversation of the agent sees: those of the agent, of its user, or its own. Memories without a subject are seen in
@@ -17,25 +31,17 @@ export const MEMORY_SCOPES = ["agent", "user", "conversation"] as const;
 export type MemoryScope = (typeof MEMORY_SCOPES)[number];
 
 /** The user and the conversation that a memory is about or comes from. What the API writes has those that it names, or none. */
-export interface MemorySubject {
-  userId?: string;
-  conversationId?: string;
-}
+export type MemorySubject = z.infer<typeof subject>;
 
 /** The source of a memory: a turn, or entries of it. */
-export interface MemorySource {
-  conversationId: string;
-  turnId: string;
-  /** The numbers of the journal's entries; all of the turn when absent. */
-  entries?: number[];
-}
+export type MemorySource = z.infer<typeof source>;
 
 /**
  * `current`: found by searches. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.
  */
-export const MEMORY_STATES = ["current", "ended", "archived"] as const;
+export const MEMORY_STATES = ["current", "ended", "archived"] as const satisfies readonly Memory["state"][];
 
-export type MemoryState = (typeof MEMORY_STATES)[number];
+export type MemoryState = Memory["state"];
 
 /** The facts of a memory that its writer may give. */
 export interface MemoryFields {
@@ -87,28 +93,7 @@ export interface MemoryChange {
 }
 
 /** A memory. */
-export interface Memory
-  extends Required<Pick<MemoryFields, "type" | "significance" | "metadata" | "validFrom">> {
-  id: string;
-  agentId: string;
-  key?: string;
-  content: string;
-  /** The text is longer than a list or a search shows. `read` returns all of it. */
-  truncated?: true;
-  speaker?: string;
-  session?: string;
-  sequence?: number;
-  time?: string;
-  subject: MemorySubject;
-  state: MemoryState;
-  validTo?: string;
-  /** It comes from content that nobody vouches for, such as a document. */
-  tainted?: true;
-  /** Counts the changes, from 1. */
-  version: number;
-  createdAt: string;
-  updatedAt: string;
-}
+export type Memory = z.infer<typeof memory>;
 
 /** The filter of a list or a search. Members that are given must all hold. */
 export interface MemoryFilter {
@@ -160,63 +145,23 @@ export interface RankingWeights {
 export const MIN_RELEVANCE = 0.4;
 
 /** Why a result has its place. Each part is what the step contributed to the score. */
-export interface MemoryScore {
-  /** The rank's value: results descend by it. */
-  total: number;
-  /** From 0 to 1, comparable between queries: how well the memory answers the query by itself. */
-  relevance: number;
-  parts: { [Part in "lexical" | "semantic" | keyof Omit<RankingWeights, "semantic">]?: number };
-  /** The words of the query that were found in it. */
-  terms: string[];
-}
+export type MemoryScore = z.infer<typeof score>;
 
-export interface MemoryMatch {
-  memory: Memory;
-  score: MemoryScore;
-}
+export type MemoryMatch = z.infer<typeof match>;
 
-export interface MemorySearchResult {
-  matches: MemoryMatch[];
-  /** The part of the memories that were compared by vectors: not all where the embedder did not answer or not all are embedded. */
-  semantic: "all" | "some" | "none";
-}
+export type MemorySearchResult = z.infer<typeof searchResult>;
 
 /** The result of a search over several agents, by descending relevance. */
-export interface AgentsSearchResult extends MemorySearchResult {
-  /** The agents that did not answer, and why. */
-  failed: { agentId: string; code: string; message: string }[];
-}
+export type AgentsSearchResult = z.infer<typeof agentsSearchResult>;
 
 /** A change of a memory in the log, which is appended to only. Erasing a memory erases its contents here too. */
-export interface MemoryLogEntry {
-  version: number;
-  /** `restored`: by an import. */
-  change: "written" | "updated" | "ended" | "archived" | "restored";
-  at: string;
-  by: MemoryAuthor;
-  /** An update gave the memory another text. */
-  newText?: true;
-  /** The text before the change, and when it was true; absent where both stayed. */
-  before?: { content: string; validFrom: string; validTo?: string };
-  sources: MemorySource[];
-}
+export type MemoryLogEntry = z.infer<typeof logEntry>;
 
 /** The author of a change. */
-export type MemoryAuthor =
-  | { kind: "principal"; subject: string }
-  | { kind: "tool" | "extraction" | "task"; conversationId: string; turnId: string }
-  | { kind: "run"; runId: string }
-  | { kind: "consolidation" | "retention" | "import" };
+export type MemoryAuthor = z.infer<typeof author>;
 
 /** Why a memory is there. */
-export interface MemoryWhy {
-  memory: Memory;
-  sources: MemorySource[];
-  /** Memories that it was made of, by a consolidation. */
-  derivedFrom: string[];
-  /** The newest 100 entries, the newest first. */
-  log: MemoryLogEntry[];
-}
+export type MemoryWhy = z.infer<typeof memoryWhy>;
 
 /** A change that an extraction or a consolidation asks for. */
 export type MemoryOperation =
@@ -297,14 +242,7 @@ export interface ErasedSources {
 }
 
 /** The state of an agent's memory. */
-export interface MemoryStatus {
-  memories: number;
-  archived: number;
-  /** Changes that a store does not have yet, and why. */
-  pending: { records: number; embeddings: number; vectors?: number; error?: string; since?: string };
-  /** The embedder of searches, before the first memory the one that they will use; `null` where they go by words alone. */
-  embedder: { id: string; dimensions: number } | null;
-}
+export type MemoryStatus = z.infer<typeof memoryStatus>;
 
 /** The memory's part of the RPC interface of an agent. `NOT_FOUND` for an agent or a memory that is not there or not the reader's to see. */
 export interface MemoryApi {

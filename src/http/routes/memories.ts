@@ -11,12 +11,6 @@ import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { AgentsSearchResult, MemorySearchResult, MemoryWriter } from "../../protocol/memory.ts";
-import { ids } from "../../protocol/scalars.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
-import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
-import type { HttpEnv } from "../base/context.ts";
-import { empty, json, page } from "../base/respond.ts";
 import {
   agentsSearchResult,
   memories,
@@ -25,7 +19,13 @@ import {
   memoryStatus,
   memoryWhy,
   searchResult,
-} from "../openapi/memory-views.ts";
+} from "../../protocol/memory-schemas.ts";
+import { ids } from "../../protocol/scalars.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
+import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
+import type { HttpEnv } from "../base/context.ts";
+import { empty, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import {

@@ -1,23 +1,8 @@
-/** Schemas of memories, and of what is known about them. */
 import { z } from "zod";
-import {
-  type AgentsSearchResult,
-  MEMORY_STATES,
-  type Memory,
-  type MemoryAuthor,
-  type MemoryLogEntry,
-  type MemoryMatch,
-  type MemoryScore,
-  type MemorySearchResult,
-  type MemorySource,
-  type MemoryStatus,
-  type MemorySubject,
-  type MemoryWhy,
-} from "../../protocol/memory.ts";
-import { anyJson, count, ids, runId, time } from "../../protocol/scalars.ts";
-import type { JsonObject } from "../../shared/json.ts";
+/** Schemas of memories, and of what is known about them. */
+import { anyJson, count, ids, runId, time } from "./scalars.ts";
 
-const metadata: z.ZodType<JsonObject> = z.record(z.string(), anyJson);
+const metadata = z.record(z.string(), anyJson);
 const fraction = z.number().min(0).max(1);
 
 /** Ids of memories. */
@@ -26,7 +11,7 @@ export const memoryId = z
   .regex(/^mem_[0-9A-HJKMNP-TV-Z]{26}$/)
   .meta({ description: "Id of a memory.", example: "mem_01JD0000000000000000000001" });
 
-const subject: z.ZodType<MemorySubject> = z
+export const subject = z
   .strictObject({ userId: z.exactOptional(z.string()), conversationId: z.exactOptional(z.string()) })
   .meta({ description: "The user and the conversation that it is about or comes from." });
 
@@ -46,7 +31,7 @@ const memoryMembers = {
   time: z.exactOptional(time.meta({ description: "When it happened or was said." })),
   metadata,
   subject,
-  state: z.enum(MEMORY_STATES).meta({
+  state: z.enum(["current", "ended", "archived"]).meta({
     description:
       "`current`: searches find it. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.",
   }),
@@ -62,12 +47,12 @@ const memoryMembers = {
   updatedAt: time,
 };
 
-export const memory: z.ZodType<Memory> = z.strictObject(memoryMembers).meta({ id: "Memory" });
+export const memory = z.strictObject(memoryMembers).meta({ id: "Memory" });
 
 export const memories = z.strictObject({ memories: z.array(memory) }).meta({ id: "Memories" });
 
 const part = z.exactOptional(z.number());
-const score: z.ZodType<MemoryScore> = z
+export const score = z
   .strictObject({
     total: z.number().meta({ description: "The rank's value: results descend by it." }),
     relevance: fraction.meta({
@@ -83,7 +68,7 @@ const score: z.ZodType<MemoryScore> = z
   })
   .meta({ id: "MemoryScore", description: "Why a result has its place." });
 
-const match: z.ZodType<MemoryMatch> = z.strictObject({ memory, score }).meta({ id: "MemoryMatch" });
+export const match = z.strictObject({ memory, score }).meta({ id: "MemoryMatch" });
 
 const resultMembers = {
   matches: z.array(match).meta({ description: "The best first." }),
@@ -93,11 +78,9 @@ const resultMembers = {
   }),
 };
 
-export const searchResult: z.ZodType<MemorySearchResult> = z
-  .strictObject(resultMembers)
-  .meta({ id: "MemorySearchResult" });
+export const searchResult = z.strictObject(resultMembers).meta({ id: "MemorySearchResult" });
 
-export const agentsSearchResult: z.ZodType<AgentsSearchResult> = z
+export const agentsSearchResult = z
   .strictObject({
     ...resultMembers,
     matches: resultMembers.matches.meta({ description: "By descending `relevance`." }),
@@ -107,7 +90,7 @@ export const agentsSearchResult: z.ZodType<AgentsSearchResult> = z
   })
   .meta({ id: "AgentsMemorySearchResult" });
 
-const source: z.ZodType<MemorySource> = z.strictObject({
+export const source = z.strictObject({
   conversationId: z.string(),
   turnId: z.string(),
   entries: z.exactOptional(
@@ -115,7 +98,7 @@ const source: z.ZodType<MemorySource> = z.strictObject({
   ),
 });
 
-const author: z.ZodType<MemoryAuthor> = z
+export const author = z
   .union([
     z.strictObject({ kind: z.literal("principal"), subject: z.string() }),
     z.strictObject({
@@ -128,7 +111,7 @@ const author: z.ZodType<MemoryAuthor> = z
   ])
   .meta({ id: "MemoryAuthor", description: "Who changed a memory." });
 
-const logEntry: z.ZodType<MemoryLogEntry> = z
+export const logEntry = z
   .strictObject({
     version: z.int().min(1),
     change: z.enum(["written", "updated", "ended", "archived", "restored"]),
@@ -146,7 +129,7 @@ const logEntry: z.ZodType<MemoryLogEntry> = z
   })
   .meta({ id: "MemoryLogEntry" });
 
-export const memoryWhy: z.ZodType<MemoryWhy> = z
+export const memoryWhy = z
   .strictObject({
     memory,
     sources: z.array(source),
@@ -155,7 +138,7 @@ export const memoryWhy: z.ZodType<MemoryWhy> = z
   })
   .meta({ id: "MemoryWhy", description: "Where a memory comes from, and what changed it." });
 
-export const memoryStatus: z.ZodType<MemoryStatus> = z
+export const memoryStatus = z
   .strictObject({
     memories: count,
     archived: count,
