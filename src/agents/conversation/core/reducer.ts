@@ -61,7 +61,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   });
   const change = (members: Partial<Turn>, ...entries: JournalEntry[]) =>
     withTurn(transition, { ...turn, ...members }, entries);
-  /** Changes the turn, whose message begins anew if its text is withdrawn (PAUSE-3). */
+  /** Changes the turn. If its text is withdrawn, its message restarts (PAUSE-3). */
   const begin = ({ reset }: { reset: boolean }, members: Partial<Turn>, ...entries: JournalEntry[]) =>
     withTurn(transition, { ...(reset ? withoutPaused(turn) : turn), ...members }, entries);
   const outcome = (reset: { reset: boolean }, members: Partial<Turn>, ...entries: JournalEntry[]) =>
@@ -352,7 +352,7 @@ function isQueueDecision(decision: AgentDecision): decision is QueueDecision {
   return decision.type === "ENQUEUE" || decision.type === "OVERFLOW" || decision.type === "DEQUEUE";
 }
 
-/** Joins members of an entry's data; `undefined` where there are none. */
+/** Joins members of an entry's data; `undefined` if all are absent. */
 function endData(...parts: (JsonObject | undefined)[]): JsonObject | undefined {
   return parts.every((part) => part === undefined) ? undefined : Object.assign({}, ...parts);
 }

@@ -1,8 +1,8 @@
 /**
- * Calls as they are shown to a person who is to approve them. Pure.
+ * Calls as a person sees them before approval. Pure.
  *
- * APPROVE-8  A request for approval shows what runs: the input after the mapping of the tool, and the task or the workflow that the tool names as its target.
- *            Where the tool maps its input, the model's own stands beside it. Both are pinned, so what runs later is the same.
+ * APPROVE-8  A request for approval shows the input after the mapping of the tool, and the task or workflow that the tool targets. If the
+ *            tool maps its input, the model's input is shown too. The approved call runs with this pinned input and target.
  * WHO-5  The rule of a call is pinned with its tool. The conversation that has the call enforces it, so it holds for each entrance above.
  */
 
@@ -25,7 +25,7 @@ export interface ShownCall {
   input: JsonObject;
   /** The model's own input; absent where the tool does not map it. */
   modelInput?: JsonObject;
-  /** The task or the workflow that runs, as `library/id`; absent where the tool names none. */
+  /** The task or the workflow that runs, as `library/id`; absent if the tool has no target. */
   target?: string;
 }
 
@@ -55,7 +55,7 @@ export function answeredBy(
   return rule === undefined ? {} : { rule, ...defined({ requester: userOf(record, turn) }) };
 }
 
-/** Returns the task or the workflow that a tool names as its target, as a member; nothing for other tools. */
+/** Returns the task or workflow target of a tool, as a member; `{}` for other tools. */
 function targetOf(
   definition: ToolDefinition | undefined,
   home: string | undefined,
@@ -66,7 +66,7 @@ function targetOf(
   return { target: `${library}/${id}` };
 }
 
-/** Returns the definition of the tool of an operation as the conversation has pinned it; `undefined` where it has none. */
+/** Returns the pinned definition of an operation's tool, if any. */
 function pinnedTool(
   { tools }: Pick<VersionChain, "tools">,
   { tool }: Pick<Operation, "tool">,

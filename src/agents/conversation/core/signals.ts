@@ -45,13 +45,13 @@ export interface AttemptFacts extends RequestMark {
   startedAt: number;
   finishedAt: number;
   firstTextAt?: number;
-  /** The HTTP status, where there was one. */
+  /** The HTTP status, if any. */
   status?: number;
   /** The provider's own id of the request. */
   requestId?: string;
   /** The provider's count, for failed attempts too. */
   usage?: TokenUsage;
-  /** Where the provider did not count: an estimate of the tokens. Absent for a request that the provider refused. */
+  /** An estimate of the tokens, if the provider did not count them. Absent for a request that the provider refused. */
   estimate?: TokenEstimate;
   /** Present only where a limit was reached. */
   rateLimit?: RateLimitFeedback;
@@ -66,7 +66,7 @@ interface AttemptAddress {
 
 type Attempt = AttemptAddress & {
   facts: AttemptFacts;
-  /** The memories that the cycle was told of, where the call has asked. */
+  /** The memories recalled for the cycle, if the call has asked. */
   told?: Told;
 };
 
@@ -104,7 +104,7 @@ export interface ToolCompleted {
   agentId?: string;
   /** The executor was lost while it ran. */
   lost?: true;
-  /** The memories that a context hook was told of. */
+  /** The memories shown to a context hook. */
   told?: Told;
   /** The mark of the input of a hook. */
   mark?: Mark;
@@ -133,7 +133,7 @@ export interface AgentEnded {
   agentId: string;
   /** Absent in a later report. */
   outcome?: AgentOutcome;
-  /** What the call has used up, and not reported before. */
+  /** Use of the call that was not reported before. */
   spent: Amounts;
 }
 
@@ -159,7 +159,7 @@ export interface AgentAsked {
   outcome?: NonNullable<AgentAskBody["outcome"]>;
 }
 
-/** Those who may read the conversation of the caller have changed. */
+/** The readers of the caller's conversation have changed. */
 export interface ReadersChanged {
   type: "conversation.agent.readers";
   readers: readonly string[];
@@ -179,7 +179,7 @@ export interface AgentInvited {
   outcome: (Invitation & { error?: never }) | { error: ErrorData };
 }
 
-/** A node of a run invites an agent. What the agent brings came before. */
+/** A node of a run invites an agent, after the agent's versions arrived. */
 export interface RunInvited extends Invitation {
   type: "conversation.run.invited";
   /** The agent that is invited. */
@@ -214,7 +214,7 @@ export interface MemoriesLearned {
 /** The outcome of an effect, addressed to the turn that called for it. */
 export type EffectSignal = AgentInvited | ModelCompleted | ModelFailed | ModelNotCalled | ToolEnded;
 
-/** The result of an operation that was cancelled, and whose tool went on. Its turn is over. */
+/** The result of a cancelled operation with a tool that continued. Its turn is over. */
 export interface LateResult {
   type: "conversation.tool.late";
   turn: number;
@@ -232,7 +232,7 @@ export interface LateResult {
 /** The compaction and the attempt that a report answers. */
 interface SummaryAttempt {
   session: string;
-  /** Number of the turn whose end began the compaction. */
+  /** The turn that began the compaction when it ended. */
   begunBy: number;
   attempt: number;
 }
@@ -280,7 +280,7 @@ export interface DeferredResult {
   outcome: ToolOutcome;
 }
 
-/** Fails the operations whose deadline has passed. */
+/** Fails the operations after their deadline. */
 export interface Expiry {
   type: "conversation.cmd.expire";
 }
@@ -292,12 +292,12 @@ export interface Recovery {
   wasSetBack?: boolean;
 }
 
-/** Fails a turn whose outcome can never be stored. */
+/** Fails a turn with an outcome that can never be stored. */
 export interface Abandon {
   type: "conversation.cmd.abandon";
   turn: number;
   error: ErrorData;
-  /** Measurements of the model call whose outcome is lost. */
+  /** Measurements of the model call with the lost outcome. */
   facts?: AttemptFacts;
 }
 
@@ -322,7 +322,7 @@ export interface RefusedMessage {
   message: string;
 }
 
-/** Ends the wait of the first `count` messages of the queue, whose size is `bytes`. */
+/** Removes the first `count` messages, of size `bytes`, from the queue. */
 export interface Drained {
   type: "conversation.cmd.drained";
   count: number;
@@ -330,7 +330,7 @@ export interface Drained {
   refused: readonly RefusedMessage[];
 }
 
-/** Changes how turns that overlap go on, or the budget. */
+/** Changes the order of overlapping turns, or the budget. */
 export interface Update {
   type: "conversation.update";
   caller: Caller;
@@ -349,7 +349,7 @@ export interface Join {
   agent?: ConversationAgent;
   /** Tells the agent of the conversation; absent where lists do not contain it. */
   announcement?: NewEnvelope;
-  /** The past that the agent is told of, if it joins for the first time. */
+  /** The past shown to the agent, if it joins for the first time. */
   handoff?: Handoff;
 }
 

@@ -1,19 +1,17 @@
 /**
- * Turns that overlap: which of them go on, and what each is told of the others. Pure.
+ * Overlapping turns: their order, and the notes that each gets about the others. Pure.
  *
- * ORDER-1  `queued`: one turn at a time, in the order of their messages. A turn that waits for a person, for a deferred result or
- *          for background work does not hold the others.
- * ORDER-2  `interrupt`: a message stops the active turns in the commit that starts its own, which sees their records. It does not
- *          stop turns that only wait for background work or for deferred results.
- * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, all operations
- *          that run, and which of those with an effect are done or failed. Later calls of the cycle repeat it, later turns do
- *          not.
- * ORDER-4  A reply with a call of a `once` tool gives way to a model call with the newer messages of the same caller that the
- *          turn has not seen, in turns of users: the beginnings of the newest `MAX_NOTED_TURNS`, and the number of the others. No message is told
- *          twice, and accepting one costs nothing for the turns that it may concern.
- * ORDER-5  What the model is told of other messages quotes people, so it never joins the instructions, and no provider gets it
- *          with more authority than a user's message. It says that a quote is no instruction, and who spoke where the
- *          conversation has several people.
+ * ORDER-1  `queued`: one turn at a time, in the order of their messages. A turn that waits for a person, for a deferred result or for
+ *          background work does not block the others.
+ * ORDER-2  `interrupt`: a message stops the active turns in the commit that starts its own, which sees their records. It does not stop
+ *          turns that only wait for background work or for deferred results.
+ * ORDER-3  A cycle tells the model of the other turns that were active when it began: the messages of their users, all running operations,
+ *          and completed or failed operations with an effect. Later calls of the cycle repeat it, later turns do not.
+ * ORDER-4  In turns of users, unseen messages of the same caller replace a reply with a call of a `once` tool by a new model call. The
+ *          model gets the beginnings of the newest `MAX_NOTED_TURNS` messages, and the number of the others. Each message is shown once.
+ *          Accepting a message does not change the other turns.
+ * ORDER-5  Notes about other messages quote people, so they are never part of the instructions. Providers get them with the authority of a
+ *          user's message. A note says that a quote is no instruction. With several people, it names the speakers.
  */
 import type { ActiveTurn } from "../../../../library/hooks/hook-inputs.ts";
 import { joinedMarks, type Mark, type MarkedText } from "../../../../model/mark.ts";
@@ -42,7 +40,7 @@ export interface Start {
 
 const INTERRUPTED = { code: "CANCELLED", message: "A newer message interrupted the turn.", retriable: false };
 
-/** Plans the first step of the turn with number `n`, and what it changes in the active ones. */
+/** Plans the first step of turn `n`, and its changes to the active turns. */
 export function planStart(
   state: ConversationState,
   n: number,
@@ -66,7 +64,7 @@ export function planStart(
   };
 }
 
-/** Begins the first queued turn if it need not wait any longer. Call it after every change, until it begins none. */
+/** Begins the first queued turn if it can begin. Call it after every change, until no turn begins. */
 export function planQueue(
   state: ConversationState,
   input: Pick<PlanInput, "turns" | "ended">,
@@ -90,7 +88,7 @@ function begin(
   return { type: "BEGIN_TURN", turn: n, ...notesOf(state, { n, agentId }, input) };
 }
 
-/** Returns what the cycle of a turn is told of other turns. */
+/** Returns the notes about other turns for the cycle of a turn. */
 export function notesOf(
   state: ConversationState,
   { n, agentId }: Pick<Turn, "n" | "agentId">,
@@ -107,7 +105,7 @@ export function notesOf(
   });
 }
 
-/** Returns the other active turns, without later ones that have not begun. */
+/** Returns the other active turns, without later turns that have not begun. */
 function otherTurns({ active }: ConversationState, n: number): Turn[] {
   const isFurtherCycle = active.get(n)?.waiting !== undefined;
   const isTold = (turn: Turn) => turn.n !== n && (!turn.queued || isFurtherCycle);
@@ -128,7 +126,7 @@ function factsOf(turn: Turn): ActiveTurn {
   };
 }
 
-/** Tells of the other active turns; `undefined` where there is none. */
+/** Returns the note about other active turns; `undefined` if there are no such turns. */
 function besides(
   state: ConversationState,
   { n, agentId }: Pick<Turn, "n" | "agentId">,
@@ -165,7 +163,7 @@ function addressedIn({ record }: ConversationState, { agentId }: Turn): string {
   return record.agents.length === 1 ? "" : ` to the agent ${JSON.stringify(agentId)}`;
 }
 
-/** Describes a turn: its operations that run, and what became of those with an effect. */
+/** Describes a turn: its running operations, and the results of operations with an effect. */
 function describe(turn: Turn, speaker: string, addressed: string): string {
   const effects = turn.operations.filter(({ effect }) => effect !== "pure");
   return [
@@ -187,7 +185,7 @@ function runningOperations(turn: Turn): Operation[] {
   return openOperations(turn).filter((operation) => !awaitsApproval(operation));
 }
 
-/** Lists operations, which share the room, with the errors of those that failed. */
+/** Lists operations in equal space, with the errors of failed operations. */
 function list(title: string, operations: readonly Operation[]): string[] {
   if (operations.length === 0) return [];
   const room = Math.floor(MAX_NOTED_LENGTH / operations.length);

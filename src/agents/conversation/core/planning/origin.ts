@@ -3,7 +3,7 @@ import { defined } from "../../../../shared/defined.ts";
 import type { AgentDecision } from "../decisions.ts";
 import type { Stop } from "../stop-signals.ts";
 
-/** Adds a signal's origin to the decisions that it led to. A signal that changes nothing is not remembered. */
+/** Adds a signal's origin to its decisions. A signal without a change is not remembered. */
 export function withOrigin(decisions: AgentDecision[], { caller, origin }: Stop): AgentDecision[] {
   if (origin === undefined || decisions.length === 0) return decisions;
   const { id, supplied, correlationId } = origin;

@@ -1,11 +1,11 @@
 /**
  * Planning who takes part in a conversation: users and agents who join, and who leave. Pure.
  *
- * PARTY-2  Whoever may speak in a conversation adds and removes participants. The primary agent stays. To add who
- *          takes part, or to remove who does not, changes nothing.
- *          A user can also be removed from a conversation that has ended, and then no longer reads it.
- * PARTY-3  An agent that joins pins the versions of its definitions, and has a session of its own. An agent that joins again
- *          keeps the versions that it had: the records of its turns refer to them.
+ * PARTY-2  Whoever may speak in a conversation adds and removes participants. The primary agent stays. Adding a participant again, or
+ *          removing a person who does not take part, is a no-op. A user can also be removed from a conversation that has ended, and then no
+ *          longer reads it.
+ * PARTY-3  An agent that joins pins the versions of its definitions, and has a session of its own. An agent that joins again keeps the
+ *          versions that it had: the records of its turns refer to them.
  * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its compaction and extractions.
  * LIFE-5  The deletion of an agent reaches its conversations. If other agents take part, the agent leaves the conversation, and the first
  *         of the others becomes the primary agent. Otherwise the conversation is `failed`, and input gets `CONVERSATION_CLOSED` with the

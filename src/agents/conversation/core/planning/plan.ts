@@ -122,7 +122,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.cmd.expire":
       return [...planCallExpiry(state, input), ...planExpiry(state, input), ...planHookExpiry(state, input)];
     case "conversation.cmd.recover": {
-      // What waits by a clock that was set back may have begun.
+      // After the clock was set back, waiting work may have begun.
       const due = signal.wasSetBack ? Number.POSITIVE_INFINITY : input.now;
       return [
         ...planRecovery(state, due, input),
@@ -156,7 +156,7 @@ function planEnd(state: ConversationState, signal: ToolCompleted, input: PlanInp
     : planToolResult(state, signal, input);
 }
 
-/** Returns the turn whose present attempt the signal answers; `undefined` for a late or repeated signal. */
+/** Returns the turn with the attempt that the signal answers; `undefined` for a late or repeated signal. */
 function callingTurn(
   { active }: ConversationState,
   { turn: n, item, attempt }: ModelCompleted | ModelFailed | ModelNotCalled,

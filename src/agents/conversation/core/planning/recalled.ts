@@ -1,12 +1,12 @@
 /**
- * The note of memories that a cycle is told of. Pure.
+ * The note with memories recalled for a cycle. Pure.
  *
- * RECALL-2  A cycle asks once, before its first call of a model, and its later calls send the same note. A crash before the outcome of that call
- *           asks again.
- * RECALL-3  The note follows the history, so the beginning of the request is that of the turn before. It is JSON, quoted as data, with the ids of
- *           the memories, and marks those that nobody vouches for.
- * RECALL-4  The note has at most the tokens that the persona gives it: memories are left out from the least relevant one on.
- * RECALL-5  A memory that does not answer in time holds up no turn: the turn goes on without, and its record says so.
+ * RECALL-2  A cycle asks once, before its first call of a model, and its later calls send the same note. A crash before the outcome of that
+ *           call asks again.
+ * RECALL-3  The note follows the history, so the beginning of the request is that of the turn before. It is JSON, quoted as data, with the
+ *           ids of the memories, and marks untrusted memories.
+ * RECALL-4  The note has at most the persona's number of tokens. The least relevant memories are left out first.
+ * RECALL-5  If a memory does not answer in time, the turn continues without it. The record of the turn notes this.
  */
 import type { ShownMemory } from "../../../../library/hooks/hook-inputs.ts";
 import { RECALLED, shownMemory } from "../../../../library/memory/shown-memory.ts";
@@ -18,7 +18,7 @@ import type { Told, Turn, UsedMemory } from "../turn.ts";
 
 const MORE = " Call `recall` to find more.";
 
-/** The results of a search, within a budget: the members for a hook, and what the cycle keeps. */
+/** Search results within a budget: the members for a hook, and the part stored with the cycle. */
 export interface Recalled {
   told: Told;
   memories: ShownMemory[];
@@ -47,31 +47,34 @@ export function renderRecalled(
   };
 }
 
-/** Returns what the model is told of a memory. */
+/** Returns a memory as the model sees it. */
 function lineOf({ version: _version, ...shown }: ShownMemory): JsonObject {
   return shown;
 }
 
-/** Returns what a cycle keeps whose memory has not answered (RECALL-5). */
+/** Returns the record of a cycle without an answer from memory (RECALL-5). */
 export function untold(failed: string): Told {
   return { used: [], failed };
 }
 
-/** Returns the members of a turn whose next cycle begins: what it was told of before (RECALL-2). */
+/** Returns the members of a turn before its next cycle: earlier recalled memories move to `toldBefore` (RECALL-2). */
 export function forgetTold({ told, toldBefore = [] }: Pick<Turn, "told" | "toldBefore">): Partial<Turn> {
   if (told === undefined || told.used.length === 0) return {};
   const tainted = told.tainted === true ? { tainted: true as const } : {};
   return { toldBefore: [...toldBefore, ...told.used.map((memory) => ({ ...memory, ...tainted }))] };
 }
 
-/** Returns what a turn keeps of the memories that it was told of once it is over. */
+/** Returns the recalled memories that an ended turn keeps. */
 export function keptTold({ told }: Pick<Turn, "told">): Pick<Turn, "told"> {
   if (told === undefined) return {};
   const { note: _note, ...kept } = told;
   return { told: kept };
 }
 
-/** Returns the entry of what a cycle was told of: the ids and versions, or the code of the failure; none where there was nothing to tell. */
+/**
+ * Returns the entry of the memories recalled for a cycle: ids and versions, or the code of the failure. Returns an empty list without
+ * memories.
+ */
 export function toldEntries(turn: number, told: Told | undefined): JournalEntry[] {
   if (told === undefined) return [];
   const { used, failed } = told;

@@ -1,15 +1,13 @@
 /**
  * Planning without an outcome: after a crash, when a deadline has passed, and when an outcome can never be stored.
  *
- * RECOVER-1  After a crash a model call is repeated into the same message, and `pure` and `idempotent` tools run again
- *            under the same operation id. A turn that only waits, for a client, for other turns (ISOLATE-2), or until its
- *            next attempt is due, was not interrupted. What waits by a clock that was set back may have run: it counts as
- *            interrupted.
- * RECOVER-2  A `once` tool that ran never runs again, because it may have taken effect. Its run may have outlived the
- *            actor: for `LATE_RESULT_MS` after the first wake its result is still accepted. Without one, the model is sent
- *            that the outcome is unknown.
- * RECOVER-3  Nobody is held up by a background operation, so the result of an interrupted one is accepted as long as its run
- *            may take.
+ * RECOVER-1  After a crash a model call is repeated into the same message, and `pure` and `idempotent` tools run again under the same
+ *            operation id. A turn that only waits was not interrupted: for a client, for other turns (ISOLATE-2), or for its next attempt.
+ *            After the clock was set back, a waiting attempt may have run and counts as interrupted.
+ * RECOVER-2  A `once` tool that ran never runs again, because it may have taken effect. Its run may have outlived the actor: for
+ *            `LATE_RESULT_MS` after the first wake its result is still accepted. Without one, the model is sent that the outcome is
+ *            unknown.
+ * RECOVER-3  An interrupted background operation blocks no turn, so its result is accepted until the time limit of its run.
  */
 
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../conversation-limits.ts";
@@ -31,7 +29,7 @@ import { chargeTask, resume } from "./results.ts";
 import { expiredRun } from "./run-call.ts";
 import { failure } from "./tool-call.ts";
 
-/** Resumes the active turns after a crash. What was due at `due` may have begun. */
+/** Resumes the active turns after a crash. Work due at `due` may have begun. */
 export function planRecovery(state: ConversationState, due: number, input: PlanInput): AgentDecision[] {
   const held = heldTurns(state.active);
   return [...state.active.values()].flatMap((turn) =>
@@ -72,7 +70,7 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
   ];
 }
 
-/** Charges the tasks and the context hook that run again (LEDGER-5), which ask their models again and reserve anew. */
+/** Charges the tasks and the context hook that run again (LEDGER-5). They call their models again and need new reservations. */
 function repeatTasks(
   { record }: ConversationState,
   turn: Turn,
@@ -103,7 +101,7 @@ function lateResultBy({ replies }: Turn, operation: Operation, now: number): num
   return mode === "sync" ? least : Math.max(least, notBefore + timeoutMs + LATE_RESULT_MS);
 }
 
-/** Fails the operations whose deadline has passed. */
+/** Fails the operations after their deadline. */
 export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "now">): AgentDecision[] {
   return [...state.active.values()].flatMap((turn) => {
     const late = openOperations(turn).filter((operation) => dueAt(operation) <= now);
@@ -132,7 +130,7 @@ function expired(operation: Operation) {
   return failure(toolCallId, "TIMEOUT", message, true);
 }
 
-/** Fails a turn whose outcome can never be stored. */
+/** Fails a turn with an outcome that can never be stored. */
 export function planAbandon(
   state: ConversationState,
   { turn: n, error, facts }: Abandon,

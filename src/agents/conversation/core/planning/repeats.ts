@@ -47,7 +47,7 @@ export function repeatNotes(calls: readonly RepeatableCall[], replies: number): 
 /** Length of a tool's name in a note. */
 const MAX_NAME_LENGTH = 100;
 
-/** Returns the calls whose results the model call after `replies` replies gets, and that are repeated often enough. */
+/** Returns the calls with results for the model call after `replies` replies that are repeated often enough. */
 function repetitionsAt(calls: readonly RepeatableCall[], replies: number): Repetition[] {
   const newest = calls.filter((call) => seenAt(call) === replies);
   if (newest.length === 0 || replies < REPEATED_CALLS_NOTED) return [];
@@ -65,7 +65,7 @@ function repetitionsAt(calls: readonly RepeatableCall[], replies: number): Repet
   return [...repetitions.values()];
 }
 
-/** Returns the number of replies before the model call that gets a call's result; `undefined` while none does. */
+/** Returns the number of replies before the model call that gets a call's result; `undefined` if no model call gets it. */
 function seenAt({ mode, reply, result, delivered }: RepeatableCall): number | undefined {
   if (result === undefined) return undefined;
   return mode === "sync" ? reply + 1 : delivered;

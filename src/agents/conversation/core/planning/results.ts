@@ -1,10 +1,10 @@
 /**
- * Planning after a tool's result, from the executor or from a client: record it, and call the model again once every call
- * of the reply has one.
+ * Planning after a tool's result, from the executor or from a client: record it, and call the model again once every call of the reply has
+ * one.
  *
- * CLIENTTOOL-1  A call of a client's tool gets one result: the first that arrives in time, or a timeout. The same result
- *               again changes nothing; any other is refused.
- * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
+ * CLIENTTOOL-1  A call of a client's tool gets one result: the first that arrives in time, or a timeout. An identical result is a no-op. A
+ *               different result is rejected.
+ * CLIENTTOOL-2  A client's result is stored unchanged, or rejected.
  */
 import { excerptOf, viewOfResult } from "../../../../attachments/large-result.ts";
 import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
@@ -56,7 +56,7 @@ export function planToolResult(
   if (operation === undefined) return [];
   const did = defined({ task });
   const chain = chainOf(state.record, turn.agentId);
-  // What a lost run has used up nobody knows (LEDGER-5).
+  // The use of a lost run is unknown (LEDGER-5).
   const known = ofRun ?? spentByTask(task ?? {});
   const spent = lost === undefined ? known : reservedByOperation(chain, operation);
   const charge = chargeTask(turn, item, spent, lost === undefined ? task?.models : undefined);
@@ -94,7 +94,7 @@ export function planStoppedTask({ turn, item, result, task }: Omit<ToolCompleted
   return [{ type: "NOTE_STOPPED_TASK", turn, item, task }];
 }
 
-/** Charges the conversation with what the run of a call has used whose turn is over (LEDGER-7). */
+/** Charges the conversation with the use of a run that ended after its turn (LEDGER-7). */
 export function chargeLateRun(
   { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
   item: number,
@@ -104,7 +104,7 @@ export function chargeLateRun(
   return [{ type: "CHARGE_TASK", turn, item, agentId, spent, isLate: true }];
 }
 
-/** Charges the turn with what the models of a task have used up (LEDGER-5). */
+/** Charges the turn with the use of models by a task (LEDGER-5). */
 export function chargeTask(
   { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
   item: number,
@@ -130,10 +130,7 @@ export function planClientResult(
   throw tooLarge(excess);
 }
 
-/**
- * Reports whether an operation has this result already. Throws `CONFLICT` if it has another one, or is not a client's
- * operation.
- */
+/** Reports whether an operation already has this result. Throws `CONFLICT` if it has another result, or is not a client's operation. */
 export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean {
   if (operation.target !== "client") throw refused("The client does not run this tool.");
   const { result } = operation;
@@ -194,7 +191,7 @@ function callModel(
   return { type: "CALL_LLM", turn, final };
 }
 
-/** Announces the wait of a turn for the operations that it still waits for, where another one comes to it (WAIT-2). */
+/** Announces that a turn waits for its remaining operations, if this wait is new (WAIT-2). */
 export function announceWait(
   turn: number,
   before: readonly Pending[],
@@ -215,7 +212,7 @@ export function announceWait(
   }
 }
 
-/** Reports whether a turn's next model call is its last one, after `replies` replies. */
+/** Reports whether the model call after `replies` replies is the last of its turn. */
 export function isLastCall(
   record: ConversationState["record"],
   { agentId, continuations = 0 }: Pick<Turn, "agentId" | "continuations">,
@@ -224,7 +221,7 @@ export function isLastCall(
   return replies + continuations >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
 }
 
-/** Names the limit that one more result of a turn would exceed; `null` if it fits. */
+/** Names the limit that another result of a turn would exceed; `null` if it fits. */
 export function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
   const length = lengthOf(result);
   if (resultsLength(turn) + length > MAX_TURN_RESULTS) {

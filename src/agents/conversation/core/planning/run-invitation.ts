@@ -1,16 +1,15 @@
 /**
- * Agents that runs bring into the conversation which has started them. Pure.
+ * Agents that runs bring into the conversation that started the runs. Pure.
  *
  * RUNINVITE-1  A node in the mode `loop_in` adds its agent to the participants, as a user would, and in the same commit a turn of the agent
- *              starts: its message is that of the node, its caller the node of the run. The turn belongs to the exchange of the turn that
+ *              starts: its message is the node's message, its caller the node of the run. The turn belongs to the exchange of the turn that
  *              called the tool, so it counts among the turns of the user's message and shares the budget, as after LOOPIN-4.
- * RUNINVITE-2  The end of that turn is sent to the run once, in the commit that ends it: the answer, or the error of a turn that failed, was
- *              stopped, whose agent left, or that ended without text.
- * RUNINVITE-3  Where a turn waits for the run, what the run invites waits for no other turn, whatever the order of turns: neither to begin nor for
- *              its next cycle. So a run in a conversation with `turns: "queued"` does not wait for itself. A run in the background takes
- *              its place in the queue.
- * RUNINVITE-4  Only a run that an open call of this conversation has started, or one below it, invites: for any other it is `NOT_FOUND`. The
- *              agent that called the tool, and any agent in a conversation that a call opened, are `FORBIDDEN`.
+ * RUNINVITE-2  The end of that turn is sent to the run once, in the commit that ends it: the answer, or an error. The turn has an error if
+ *              it failed, was stopped, lost its agent, or ended without text.
+ * RUNINVITE-3  If a turn waits for the run, the turn of an invited agent skips the queue, at its beginning and at each cycle. So a run in a
+ *              conversation with `turns: "queued"` does not wait for itself. A run in the background queues its turns.
+ * RUNINVITE-4  Only a run of an open call of this conversation, or a run below it, may invite. Other runs get `NOT_FOUND`. The agent that
+ *              called the tool, and any agent in a conversation that a call opened, are `FORBIDDEN`.
  */
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";

@@ -1,13 +1,12 @@
 /**
  * The queue of messages that are accepted and have not begun their turns. Pure.
  *
- * SIGQUEUE-1  A message that is accepted into the queue starts its turn once, after those before it, or is refused with an entry
- *             that names it.
- * SIGQUEUE-2  The queue is bounded in number and bytes. A message that does not fit is dropped with an entry that names it; it is
- *             not remembered, so it can be sent again. Until a message leaves the queue, further ones are dropped without an
- *             entry: their senders have the answer, and the journal does not grow.
- * SIGQUEUE-3  A commit takes `DRAIN_STEP` messages at most. Other signals come between two commits, so a stop overtakes what
- *             waits.
+ * SIGQUEUE-1  A message that is accepted into the queue starts its turn once, after those before it, or is rejected with an entry that
+ *             names it.
+ * SIGQUEUE-2  The queue is bounded in number and bytes. A message that does not fit is dropped with an entry that names it; it is not
+ *             remembered, so it can be sent again. Until a message leaves the queue, further messages are dropped without an entry. Their
+ *             senders get the error, and the journal does not grow.
+ * SIGQUEUE-3  A commit takes `DRAIN_STEP` messages at most. Other signals come between two commits, so a stop overtakes waiting messages.
  */
 
 import {

@@ -1,9 +1,9 @@
 /**
  * Silence as an answer. Pure.
  *
- * TALK-4  The model of an agent that another agent gave the word may call `stay_silent`: the turn completes without a message, and what
- *         the reply said or called beside it is dropped. Turns of users, and of calls, always answer. A silent agent has not spoken
- *         to the user (ADDRESS-2), and a tool of its own with that name takes the place of this one.
+ * TALK-4  In a turn that another agent started, the model may call `stay_silent`. The turn completes without a message, and other text and
+ *         calls of the reply are dropped. Turns of users, and of calls, always answer. A silent agent has not spoken to the user
+ *         (ADDRESS-2), and its own tool with that name replaces this tool.
  */
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { AgentDecision } from "../decisions.ts";

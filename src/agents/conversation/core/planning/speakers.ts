@@ -16,13 +16,10 @@ type Room = People & Pick<ConversationIdentity, "agents">;
 
 /** The messages with their speakers, which never change. */
 const named = new WeakMap<ContextMessage, ContextMessage>();
-/** Those of the only person beside several agents, which have no name. */
+/** Messages of the only person beside several agents. They have no name. */
 const unnamed = new WeakMap<ContextMessage, ContextMessage>();
 
-/**
- * Returns messages with the names of their speakers: those of users where several people have taken part, those of agents
- * always.
- */
+/** Returns messages with the names of their speakers. Agents are always named, users only if several people have taken part. */
 export function withSpeakers(record: Room, messages: readonly ContextMessage[]): readonly ContextMessage[] {
   const isNamed = hasSeveralPeople(record);
   return isNamed || record.agents.length > 1
@@ -70,10 +67,7 @@ export function companyOf(record: Room, agentId: string): string | undefined {
   return `You are the agent ${JSON.stringify(agentId)}. These agents take part, too: ${names}. Only if one of them should speak next, name it so in your answer: it gets the answer and speaks.`;
 }
 
-/**
- * Returns what was said with other agents, as a quote of about `room` tokens at most: the newest messages if there are more;
- * `undefined` where nothing was said.
- */
+/** Returns a quote of the messages with other agents, the newest first within about `room` tokens; `undefined` without messages. */
 export function saidWithOthers(record: People, turns: readonly Turn[], room: number): MarkedText | undefined {
   const { lines, mark } = quotedExchanges(record, turns, room);
   if (lines.length === 0) return undefined;
@@ -84,7 +78,7 @@ export function saidWithOthers(record: People, turns: readonly Turn[], room: num
   return { text, mark };
 }
 
-/** Returns what was said in turns, one text for each: of the newest ones as many as `room` tokens hold. */
+/** Returns one text per turn, for the newest turns that fit into `room` tokens. */
 export function quotedExchanges(
   record: People,
   turns: readonly Turn[],

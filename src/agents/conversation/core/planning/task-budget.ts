@@ -1,11 +1,10 @@
 /**
- * Reservations of tasks and hooks that ask models. Pure.
+ * Reservations of tasks and hooks that call models. Pure.
  *
- * BUDGET-8  An attempt of a task that asks models runs only if all budgets, and the lease of its agent, have room for what it reserves
- *           (LEDGER-6). Otherwise its result is `BUDGET_EXCEEDED`; that of a context hook fails its turn, that of an extraction, to which the
- *           budget of its turn no longer applies, ends it. Its
- *           models get that much and no more (LLM-5), so a budget is not exceeded by what its steps send or are sent. A crash, and a
- *           failure that may pass, reserve anew.
+ * BUDGET-8  An attempt of a task that calls models runs only if its reservation fits all budgets and the lease of its agent (LEDGER-6).
+ *           Otherwise its result is `BUDGET_EXCEEDED`. This result fails the turn of a context hook, and ends an extraction, which ignores
+ *           the budget of its turn. The reservation limits its models (LLM-5), so the steps stay within the budget. After a crash or a
+ *           transient failure, the next attempt needs a new reservation.
  */
 import { type Allowance, type Amounts, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, type BudgetExcess } from "../../../../protocol/budget.ts";
@@ -42,7 +41,7 @@ interface Request extends TaskReservation {
   refuse(error: ErrorData, excess?: BudgetExcess): AgentDecision[];
 }
 
-/** Reserves for one attempt that needs it; `[]` if there is none. Call it after every change, until it returns none. */
+/** Reserves for one attempt that needs it; returns `[]` without such an attempt. Call it after every change, until it returns `[]`. */
 export function planTaskReservation(state: ConversationState, input: PlanInput): AgentDecision[] {
   for (const request of requests(state, input)) {
     const decisions = reserve(state, request);

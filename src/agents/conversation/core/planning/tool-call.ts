@@ -1,15 +1,14 @@
 /**
- * Checks a tool call before anything runs: the tool exists, its arguments fit its schema, and the gate allows the call. A
- * call that fails a check gets its result at once and never runs.
+ * Checks a tool call before anything runs: the tool exists, its arguments fit its schema, and the gate allows the call. A call that fails a
+ * check gets its result at once and never runs.
  *
- * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the
- *          gate is asked again.
- * TOOLCHOICE-2  A turn with the choice `none` runs no tool and asks for no approval. A call that the model makes all the same gets
- *           `PERMISSION_DENIED`.
+ * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the gate is asked
+ *          again.
+ * TOOLCHOICE-2  A turn with the choice `none` runs no tool and asks for no approval. A call by the model gets `PERMISSION_DENIED`.
  * NAME-1  Only the exact name of a tool calls it. A call of another name gets an error that lists the names of the tools.
- * INMAP-1  A tool with an input mapping runs with the mapped input, one without with the model's input, unchanged. A call whose
- *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate and the model see the model's input, and so
- *          do readers, but for calls that need an approval (APPROVE-8).
+ * INMAP-1  A tool with an input mapping runs with the mapped input. Other tools run with the model's input, unchanged. A call whose input
+ *          cannot be mapped gets `INVALID_INPUT` and never runs. The gate, the model and readers see the model's input. Calls that need an
+ *          approval are the exception (APPROVE-8).
  */
 
 import { READ_RESULT, readResultTool } from "../../../../attachments/large-result.ts";
@@ -112,7 +111,7 @@ export function checkToolCall(
       };
     const unknownMode = target === undefined ? null : modeProblem(target, passed);
     if (unknownMode !== null) return { code: "INVALID_INPUT", message: unknownMode };
-    // Where the schema cannot be checked, the tool's own check remains.
+    // If the schema cannot be checked, only the tool checks its input.
     const problems = violations(definition.inputSchema, passed, budget) ?? [];
     if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };
     const problem = mappingProblem(definition, passed, budget);

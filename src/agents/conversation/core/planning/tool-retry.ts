@@ -1,10 +1,10 @@
 /**
- * Repetition of tool calls whose attempt failed for a reason that may pass. Pure.
+ * Retries of tool calls after a transient failure. Pure.
  *
- * TOOLRETRY-1  A call of a `pure` or `idempotent` tool whose attempt failed for a passing reason is made again, under the same
- *              operation id, until its attempts are used up. A `once` tool and a failure that the tool reported are not.
- * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. That of a task may
- *              stay the same, or grow by its first length, and has a limit of its own. It survives a crash and ends with the turn.
+ * TOOLRETRY-1  After a transient failure, a call of a `pure` or `idempotent` tool is retried with the same operation id, until its attempts
+ *              are used up. A `once` tool and a failure that the tool reported are not retried.
+ * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. The pause of a task may
+ *              be constant, or grow by its first length, and has its own limit. It survives a crash and ends with the turn.
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 

@@ -2,13 +2,14 @@
  * Agents that take turns: an agent's answer that mentions another agent starts a turn of that agent. Pure.
  *
  * TALK-1  An answer that mentions agents among the participants, `@agent-id`, starts a turn of each, in the commit of the answer: its
- *         message is the answer, its caller the agent that gave it. An answer that is data starts none, and nobody mentions itself.
- * TALK-2  The message of a user has at most `MAX_AGENT_TURNS` turns, or as many as the application sets: the one that it starts,
- *         and all that follow, of all agents together. A mention beyond that starts nothing: an entry and the issues of the turn
- *         that gave the answer say so. Crashes and other turns change nothing of it.
- * TALK-3  A turn that another agent started belongs to the message of the user that it follows: it has its correlation id, its
- *         agent counts as having answered that user, and what is left of the budget of the turn before is its budget, beside what open
- *         calls may use up; if that turn goes on, it keeps a part. It waits its place in a queue, and interrupts nothing.
+ *         message is the answer, its caller the answering agent. An answer that is data starts no turn. An agent's mention of itself is
+ *         ignored.
+ * TALK-2  The message of a user has at most `MAX_AGENT_TURNS` turns, or as many as the application sets. The first turn and all following
+ *         turns of all agents count. A mention beyond that is recorded in an entry and in the issues of the answering turn. Crashes and
+ *         other turns do not change the count.
+ * TALK-3  A turn that another agent started belongs to the user message that it follows. It has that message's correlation id, and its
+ *         agent counts as having answered that user. Its budget is the rest of the previous turn's budget, without the shares of open
+ *         calls. A previous turn that continues keeps a part. The new turn queues and does not interrupt.
  */
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import { joinedMarks, type Mark } from "../../../../model/mark.ts";
@@ -51,7 +52,7 @@ export function planMentions(
 ): Started {
   const asked = turn.output === undefined ? askedIn(state, turn, text) : [];
   if (asked.length === 0) return { before: [], after: [] };
-  // A turn that waits for background work goes on afterwards, and keeps a part for itself.
+  // A turn with open background work continues, and keeps a part of the budget.
   const goesOn = backgroundOperations(turn).length > 0;
   const budget = turnBudgetLeft(state, withAttempt(turn, record), asked.length + (goesOn ? 1 : 0));
   const message = messageId(turn, turn.call.item);
@@ -78,7 +79,7 @@ export function without(budget: Budget, part: Budget): Budget {
   return left;
 }
 
-/** Returns the agents that a text mentions, without the one that wrote it. */
+/** Returns the agents that a text mentions, without its author. */
 function askedIn({ record }: ConversationState, { agentId }: Turn, text: string): string[] {
   const present = presentAgents(record);
   if (present.length === 1) return [];
@@ -94,7 +95,7 @@ export interface Call {
   inputMark?: Mark;
   message?: string;
   budget?: Budget;
-  /** The place in the trace that the turn has; that of the turn which calls when absent. */
+  /** The place of the turn in the trace; the calling turn's place if absent. */
   traceparent?: string;
   /** The node of a run that starts the turn. */
   by?: Extract<Caller, { type: "workflow" }>;
@@ -180,7 +181,7 @@ function hasPrices({ record }: ConversationState, agentId: string, budget: Budge
   }
 }
 
-/** Returns one of `count` equal parts of what is left of a turn's budget; `undefined` where it has none. */
+/** Returns one of `count` equal parts of the rest of a turn's budget; `undefined` without a budget. */
 export function turnBudgetLeft(
   { record }: Pick<ConversationState, "record">,
   turn: Turn,

@@ -90,7 +90,7 @@ function begin(
   input: PlanInput,
 ): Start {
   if (state.gate === "cancelled") return refuse(turn);
-  // The message is a fact that later turns see. Its turn asks nothing of a model, so it neither waits nor interrupts.
+  // Later turns see the message. Its turn calls no model, so it neither waits nor interrupts.
   if (state.orchestration === false) return { before: [], after: [{ type: "COMPLETE_TURN", turn }] };
   return planStart(state, turn, signal, agentId, input);
 }
