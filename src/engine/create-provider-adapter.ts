@@ -134,7 +134,7 @@ function lastChunk(
 ): ProviderStreamChunk {
   const { usage, finishReason, native, ...rest } = reply;
   const isPaused = finishReason === "paused";
-  // The parts of a reply that waits to be continued must not go back without the rest.
+  // The parts of a reply that waits to be continued must not be sent back without the rest.
   const ended: ModelReply = isPaused ? { ...rest, finishReason: "other", ...defined({ usage }) } : reply;
   const { provider: answered, modelId: model } = answeredBy;
   const isFallback = answered !== profile.provider || model !== request.model;

@@ -57,7 +57,7 @@ export interface ProviderCallRecord {
 export interface OpenCall
   extends CallSite,
     Pick<ProviderCallRecord, "id" | "parentCorrelationId" | "requestMetadata"> {
-  /** `chat` when absent. */
+  /** Default: `chat`. */
   operation?: CallOperation;
   /** Milliseconds since the epoch. */
   startedAt: number;

@@ -66,7 +66,7 @@ export interface Backoff {
   scheduledMs: number;
   /** The wait that the provider requested. Replaces the scheduled one. */
   requestedMs: number | undefined;
-  /** 0 when absent. */
+  /** Default: 0. */
   minimumMs?: number;
   maximumMs: number;
 }

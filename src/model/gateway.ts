@@ -34,13 +34,13 @@ export interface DeferredMedia {
 
 /** Data about a request, for telemetry and policies. */
 export interface RequestTrace {
-  /** The same for all attempts of one logical request; generated when absent. */
+  /** The same for all attempts of one logical request. Default: generated. */
   requestId?: string;
   /** The run id of the previous turn, or of the caller of a delegated call. */
   parentCorrelationId?: string;
-  /** From 1; 1 when absent. */
+  /** From 1. Default: 1. */
   attempt?: number;
-  /** `interactive` when absent. */
+  /** Default: `interactive`. */
   requestClass?: RequestClass;
   metadata?: Record<string, unknown>;
 }

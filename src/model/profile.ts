@@ -25,11 +25,11 @@ export interface ModelProfile {
   /** Merged unchanged into the provider's request (`temperature`, `max_tokens` …). */
   parameters?: JsonObject;
   executionConfig?: {
-    /** Limit of one attempt, in milliseconds; 120 000 when absent. */
+    /** Limit of one attempt, in milliseconds. Default: 120 000. */
     timeoutMs?: number;
-    /** Limit until the reply begins, in milliseconds; 60 000 when absent. */
+    /** Limit until the reply begins, in milliseconds. Default: 60 000. */
     firstByteTimeoutMs?: number;
-    /** Limit of a pause within a reply, in milliseconds; 60 000 when absent. */
+    /** Limit of a pause within a reply, in milliseconds. Default: 60 000. */
     idleTimeoutMs?: number;
   };
   /** Tokens that a request may have; 60 000 when absent. Leave room for the reply in the model's window. */
@@ -41,7 +41,7 @@ export interface ModelProfile {
   /** US dollars per 1 000 tokens. */
   costPer1kInput?: number;
   costPer1kOutput?: number;
-  /** Price of input that is read from the provider's cache, or written to it; the price of other input when absent. */
+  /** Price of input that is read from the provider's cache, or written to it. Default: the price of other input. */
   costPer1kCachedInput?: number;
   costPer1kCacheWrite?: number;
   /** The model profiles to try, in order, if this model fails. */

@@ -21,7 +21,7 @@ export function sleepWith(timer: Clock["timer"], milliseconds: number, signal?: 
 export interface DeadlineOptions {
   /** The deadline's signal also aborts with this signal, for the same reason. */
   outer?: AbortSignal;
-  /** Makes the reason of the abort at expiry; a `TimeoutError` when absent. */
+  /** Makes the reason of the abort at expiry. Default: a `TimeoutError`. */
   reason?: () => unknown;
 }
 

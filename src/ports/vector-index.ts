@@ -18,12 +18,12 @@ export interface VectorIndex {
   delete(namespace: string, ids: readonly string[]): Promise<void>;
 }
 
-/** Matches of a query, and of one for ids only, at most. */
+/** Most matches of a query, and of a query for ids only. */
 export const MAX_MATCHES = 20;
 export const MAX_IDS_ONLY = 100;
-/** Vectors of one upsert, and ids of one deletion, at most. */
+/** Most vectors of one upsert, and most ids of one deletion. */
 export const [MAX_UPSERTED, MAX_DELETED] = [1_000, 100];
-/** Bytes in UTF-8 of an id that a query for ids only returns, at most. */
+/** Longest id that a query for ids only returns, in bytes of UTF-8. */
 export const MAX_SHORT_ID_BYTES = 31;
 
 export type MetadataValue = string | number | boolean | string[];

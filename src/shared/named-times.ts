@@ -12,7 +12,7 @@ const MAX_PIECE = 60;
 /** Characters to read before the first word that can name a time, and after the last. */
 const LEAD = 24;
 const TAIL = 12;
-/** Characters between two such words of one piece, at most. */
+/** Most characters between two such words of one piece. */
 const GAP = 16;
 
 /** Each time has at least one of these parts: a number, a month, a day, a part of a day, or a unit. */

@@ -10,7 +10,7 @@ export interface Page<Item> {
 }
 
 export interface PageOptions {
-  /** 1 to 200; 50 when absent. */
+  /** 1 to 200. Default: 50. */
   limit?: number;
   cursor?: string;
   order?: "asc" | "desc";

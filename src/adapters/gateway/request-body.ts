@@ -19,7 +19,7 @@ export interface RequestBody {
 }
 
 export interface RequestBodyOptions {
-  /** A multiple of 3; `PIECE_BYTES` when absent. */
+  /** A multiple of 3. Default: `PIECE_BYTES`. */
   pieceBytes?: number;
   /** Called with `true` before a read, and with `false` when the piece is ready or missing. */
   onReading?: (isReading: boolean) => void;

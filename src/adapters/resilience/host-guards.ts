@@ -82,7 +82,7 @@ export interface Entry {
   tenant?: string;
   /** Milliseconds. Exceeds the longest duration of the call. */
   leaseMs: number;
-  /** Identifies the key that the call uses; the name of the key's variable when absent. */
+  /** Identifies the key that the call uses. Default: the name of the key's variable. */
   account?: string | undefined;
   /** Ends the wait. */
   signal: AbortSignal;

@@ -19,16 +19,16 @@ import { ModelFailure } from "../errors/model-errors.ts";
 export interface Limit {
   /** Units that all calls may hold together. */
   total: number;
-  /** Units that the calls of one tenant may hold together; `total` when absent. */
+  /** Units that the calls of one tenant may hold together. Default: `total`. */
   perTenant?: number;
-  /** Maximum number of waiting calls; any number when absent. */
+  /** Maximum number of waiting calls. Default: any number. */
   queued?: number;
-  /** Maximum number of waiting calls of one tenant; any number when absent. */
+  /** Maximum number of waiting calls of one tenant. Default: any number. */
   queuedPerTenant?: number;
 }
 
 export interface Claim {
-  /** 1 when absent. */
+  /** Default: 1. */
   units?: number;
   tenant: string;
   /** Milliseconds. Exceeds the time for which the call holds the units. */

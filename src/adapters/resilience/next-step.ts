@@ -21,7 +21,7 @@ import type { ResilienceProfile } from "./profile.ts";
 export interface ClassifiedError {
   category: ErrorCategory;
   statusCode?: number;
-  /** Another attempt can succeed; decided by the category when absent. */
+  /** Another attempt can succeed. Default: decided by the category. */
   retryable?: boolean;
   /** Milliseconds. Overrides the wait that the provider requested. */
   suggestedBackoffMs?: number;

@@ -4,19 +4,19 @@ import { validate } from "../../shared/validation.ts";
 
 /** Times are in milliseconds. */
 export interface ResilienceProfile {
-  /** Attempts with one model, including the first; 1 when absent, because a model call is not idempotent. */
+  /** Attempts with one model, including the first. Default: 1, because a model call is not idempotent. */
   maxAttempts: number;
-  /** `false` allows one attempt only, despite `maxAttempts`; `true` when absent. */
+  /** `false` allows one attempt only, despite `maxAttempts`. Default: `true`. */
   retryEnabled: boolean;
-  /** Limit of one attempt, unless the model profile has its own `timeoutMs`; 30 000 when absent. */
+  /** Limit of one attempt, unless the model profile has its own `timeoutMs`. Default: 30 000. */
   perAttemptTimeoutMs: number;
-  /** Limit of all attempts and the pauses between them; 90 000 when absent. */
+  /** Limit of all attempts and the pauses between them. Default: 90 000. */
   overallTimeoutMs: number;
-  /** Pause before the second attempt. It doubles with each further attempt; 250 when absent. */
+  /** Pause before the second attempt. It doubles with each further attempt. Default: 250. */
   baseBackoffMs: number;
-  /** Limit of one pause; 60 000 when absent. */
+  /** Limit of one pause. Default: 60 000. */
   maxBackoffMs: number;
-  /** Range of the random factor of each pause; 0.8 to 1.2 when absent. */
+  /** Range of the random factor of each pause. Default: 0.8 to 1.2. */
   jitterFactorRange: readonly [number, number];
   /** A second limit of the whole request, for the latency that the caller accepts. */
   maxEndToEndLatencyMs?: number;

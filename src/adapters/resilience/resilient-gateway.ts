@@ -53,9 +53,9 @@ export interface ResilientGatewayOptions extends GuardedGatewayOptions {
   resilience?: Partial<ResilienceProfile>;
   classify?: Classifier;
   metrics?: MetricsSink;
-  /** The first half of span names; `dramatis` when absent. */
+  /** The first half of span names. Default: `dramatis`. */
   client?: string;
-  /** The source of jitter, from 0 to below 1; `Math.random` when absent. */
+  /** The source of jitter, from 0 to below 1. Default: `Math.random`. */
   random?: () => number;
 }
 

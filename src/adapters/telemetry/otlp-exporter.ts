@@ -16,7 +16,7 @@ export interface TelemetryEnvironment {
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
   /** Headers of each request: `name=value`, separated by commas, with values percent-encoded. */
   OTEL_EXPORTER_OTLP_HEADERS?: string;
-  /** `service.name` of the spans; `dramatis` when absent. */
+  /** `service.name` of the spans. Default: `dramatis`. */
   OTEL_SERVICE_NAME?: string;
 }
 
@@ -24,9 +24,9 @@ export interface OtlpOptions {
   /** The address that takes the spans. */
   url: string;
   headers?: Readonly<Record<string, string>>;
-  /** `dramatis` when absent. */
+  /** Default: `dramatis`. */
   serviceName?: string;
-  /** The platform's own when absent. */
+  /** Default: the platform's own. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 

@@ -59,7 +59,7 @@ export interface BuildContextOptions
     Pick<WindowOptions, "isCutOff"> {
   /**
    * Maximum tokens of the context: instructions, tools and messages together. Leave room for further messages and the
-   * reply. Unlimited when absent.
+   * reply. Unlimited by default.
    */
   tokenBudget?: number;
 }

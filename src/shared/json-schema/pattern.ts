@@ -31,16 +31,16 @@ const MAX_REMEMBERED = 10_000;
 
 /** A compiled pattern. */
 export interface Pattern {
-  /** Steps for each character of a text, at most. */
+  /** Most steps per character of a text. */
   readonly size: number;
-  /** Searches of a text, at most: one for each condition, and one more. */
+  /** Most searches of a text: one per condition, and one more. */
   readonly searches: number;
   readonly compileSteps: number;
   /** Reports whether the pattern matches a part of the text, as `RegExp.test` does. */
   test(text: string): boolean;
 }
 
-/** Returns the steps of matching a text, at most. */
+/** Returns the most steps of matching a text. */
 export function stepsOfMatch({ size, searches }: Pattern, text: string): number {
   return searches * STEPS_OF_SEARCH + size * (text.length + 1);
 }

@@ -3,9 +3,9 @@
  *
  * ANTHROPIC-1  Turns alternate. The first and the last turn are the user's, unless calls wait for their results. Blank
  *              texts are left out. A request that is extended keeps its turns as they are; new turns come behind them.
- * ANTHROPIC-2  All results of one reply come first in the user's turn right behind it. Ids of calls are unique in the
+ * ANTHROPIC-2  All results of one reply are first in the user's turn directly after it. Ids of calls are unique in the
  *              request, regardless of their original ids.
- * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.
+ * ANTHROPIC-3  A reply is sent back to its model in its own blocks, in order and unchanged.
  * ANTHROPIC-4  Cache breakpoints are behind the tools, the instructions and the last stable message. They stay where
  *              they are while a request is extended.
  * ANTHROPIC-8  A request that ends with a reply, which the model continues, ends with no blank: the API refuses it.

@@ -1,6 +1,6 @@
 /**
  * The content blocks of one reply, built from their beginnings and deltas. Text, reasoning and calls of our tools are
- * reported as they arrive. Every other block is kept as it came: tools that the provider runs itself, reasoning with its
+ * reported as they arrive. Every other block is kept unchanged: tools that the provider runs itself, reasoning with its
  * signature, blocks of unknown types.
  */
 import type { NativePart } from "../../../model/messages.ts";

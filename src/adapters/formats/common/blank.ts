@@ -37,7 +37,7 @@ export function orOpening(sent: JsonObject[], opening: JsonObject): JsonObject[]
   return sent.length === 0 ? [opening] : sent;
 }
 
-/** Reports whether a text of a native reply goes back although it is blank (BLANK-2). `extra` are its further members. */
+/** Reports whether a blank text of a native reply is sent back (BLANK-2). `extra` are its further members. */
 export function isSigned({ thoughtSignature, providerOptions }: Facts): boolean {
   if (thoughtSignature !== undefined) return true;
   const options = isJsonObject(providerOptions) ? Object.values(providerOptions) : [];

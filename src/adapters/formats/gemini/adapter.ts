@@ -3,9 +3,9 @@
  *
  * GEMINI-1  Turns alternate. The first and the last turn are the user's, unless calls wait for their results. Blank texts
  *           are left out. A request that is extended keeps its contents as they are; new contents come behind them.
- * GEMINI-2  All results of one reply come first in the user's content right behind it, in the order of their calls and
+ * GEMINI-2  All results of one reply are first in the user's content directly after it, in the order of their calls and
  *           under their names. Ids of calls are unique in the request, regardless of their original ids.
- * GEMINI-3  A reply of the same model goes back in its own parts, each with its own signature.
+ * GEMINI-3  A reply is sent back to its model in its own parts, each with its own signature.
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";

@@ -4,7 +4,7 @@ export type OfflineAnswer =
   | {
       kind: "text";
       text: string;
-      /** Words per chunk; 3 when absent. */
+      /** Words per chunk. Default: 3. */
       words?: number;
       /** Wait after each chunk, in milliseconds. */
       pauseMs?: number;
