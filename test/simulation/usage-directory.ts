@@ -61,8 +61,7 @@ export class UsageDirectory {
   #database(): NodeSqlDatabase {
     if (this.#opened !== null) return this.#opened;
     this.#opened = new NodeSqlDatabase();
-    const { statements = [] } = MIGRATIONS.find(({ name }) => name.endsWith("_usage")) ?? {};
-    for (const statement of statements) this.#opened.run(statement);
+    for (const { statements } of MIGRATIONS) for (const statement of statements) this.#opened.run(statement);
     return this.#opened;
   }
 
