@@ -1,16 +1,16 @@
 /**
  * The spans of a turn, with the attributes of OpenTelemetry's GenAI conventions. Pure.
  *
- * SPANS-1  A span is made when its work is over, from what is stored: none is open while something waits, and none is lost but for a crash
- *          between the commit and the export.
- * SPANS-2  A turn has a span of each time in which it worked, none over a wait; each model call has one, each tool, and each call of an
- *          agent, from its request to its result. The span of a deferred call ends when its tool does. Tools of clients have none.
- * SPANS-5  A wait for a person's approval has a span of its own, from the request to its end, once it is over. The spans of a turn after a
- *          wait have their number, from 2.
- * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace is what the providers counted. What the steps of a task
- *          asked of models is in `dramatis.task.*` of its tool.
- * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have is
- *          `unknown`, because the model made up its name. Ids of providers are cut.
+ * SPANS-1  A span is made from stored data when its work is over, so waiting work has no open span. Only a crash between the commit and the
+ *          export loses spans.
+ * SPANS-2  A turn has a span for each period of work, without waits. Each model call, tool and agent call has a span, from its request to
+ *          its result. The span of a deferred call ends with its tool. Client tools have no span.
+ * SPANS-5  A wait for a person's approval has its own span, from the request to its end. After a wait, the spans of a turn are numbered
+ *          from 2.
+ * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace equals the providers' counts. The model use of a task's
+ *          steps is in `dramatis.task.*` of its tool.
+ * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have
+ *          is `unknown`, because the model made up its name. Ids of providers are cut.
  */
 import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
@@ -34,7 +34,7 @@ import {
 import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 import { workTimes } from "./work-times.ts";
 
-/** Returns the spans of a turn that are over; of its calls and operations, those that are not among `but`. */
+/** Returns the finished spans of a turn, except spans of calls and operations in `but`. */
 export function spansOf(
   record: ConversationIdentity,
   turn: Turn,
@@ -56,7 +56,7 @@ export function spansOf(
 /** Returns the spans of a turn that have ended since it was as `before`. */
 export function endedSpans(record: ConversationIdentity, before: Turn | undefined, turn: Turn): Span[] {
   if (before === undefined) return spansOf(record, turn);
-  // What a commit has not changed is the same object: its spans have ended before, or go on.
+  // An unchanged object is identical: its spans ended before, or are still open.
   const same = new Set<CallRecord | Operation>([
     ...common(before.calls ?? [], turn.calls ?? []),
     ...common(before.operations, turn.operations),
@@ -126,7 +126,7 @@ function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
   });
 }
 
-/** Returns the span of the time in which something began; the first one where it began in none. */
+/** Returns the span of the work period that contains a time; the first span outside all periods. */
 function workSpanAt(turn: Turn, at: number): string {
   const times = workTimes(turn);
   const index = times.findIndex(({ from, to }) => from <= at && (to === undefined || at <= to));
@@ -187,7 +187,7 @@ function chatSpan(
   ];
 }
 
-/** The names of the conventions, where they differ from the names of providers here. */
+/** Provider names of the conventions that differ from the names here. */
 const PROVIDERS: Readonly<Record<string, string>> = { gemini: "gcp.gemini", "openai-responses": "openai" };
 
 /** The name of a tool that the agent does not have (SPANS-4). */
@@ -228,7 +228,7 @@ function operationSpan(record: ConversationIdentity, turn: Turn, operation: Oper
     operation;
   const endedAt = deferredAt ?? completedAt;
   if (target === "client" || awaitsApproval(operation) || endedAt === undefined) return [];
-  // A call that nobody approved has not run.
+  // A call without approval has not run.
   if (approval !== undefined && approval.outcome !== "approved") return [];
   const requested = turn.replies[operation.reply]?.at ?? turn.createdAt;
   const startedAt = Math.min(endedAt, Math.max(requested, approval?.at ?? 0));

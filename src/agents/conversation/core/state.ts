@@ -29,7 +29,7 @@ export interface ConversationIdentity {
   participants: readonly Participant[];
   /** The agents that take part or have left, the primary one first. */
   agents: readonly [ConversationAgent, ...ConversationAgent[]];
-  /** Several people have taken part at a time: the model is told who speaks. */
+  /** Several people have taken part at a time, so the model sees the speakers. */
   several?: true;
   /** Absent where lists contain the conversation. */
   listed?: false;
@@ -59,7 +59,7 @@ export interface CallOrigin
   > {
   /** The caller's conversation, or its run. */
   readonly from: string;
-  /** The tools that the bounds name and their network keeps from the agent, with the reasons; absent where there are none. */
+  /** The tools that the bounds name but the network rules withhold from the agent, with the reasons; absent if empty. */
   readonly withheld?: Readonly<Record<string, string>>;
 }
 
@@ -69,9 +69,9 @@ export const CALL_TURN = 1;
 /** An agent that participates in a conversation, or has. Its session has its id. */
 export interface ConversationAgent {
   readonly id: string;
-  /** The projects in which it works; absent where that is the conversation's only. */
+  /** The projects of the agent; absent if it has only the conversation's project. */
   readonly projectIds?: readonly string[];
-  /** It was told of the past when it joined, up to this turn, but for those that were in progress. Absent where it was not. */
+  /** The last turn of its handoff, and the turns that were in progress then; absent without a handoff. */
   readonly since?: { readonly turn: number; readonly open: readonly number[] };
   /** It was deleted, and left. */
   readonly deleted?: true;
@@ -100,21 +100,21 @@ export interface Standing {
   readonly sessions: Readonly<Record<string, number>>;
   /** Totals of all model calls. */
   readonly usage: UsageTotals;
-  /** What its calls have used up since its beginning. */
+  /** Use of its calls since its beginning. */
   readonly spent: Amounts;
-  /** What the agents with a budget of their persona have used up, by agent; absent while the conversation has one agent. */
+  /** Use of the agents with a persona budget, by agent; absent while the conversation has one agent. */
   readonly spentBy?: Readonly<Record<string, Amounts>>;
-  /** Turns of exchanges in progress that agents have continued, by the number of the first; absent where there are none. */
+  /** Turns of exchanges in progress that agents have continued, by the number of the first; absent if empty. */
   readonly exchanges?: Readonly<Record<number, number>>;
-  /** The conversation's own limits; absent = none. */
+  /** The conversation's own limits, if any. */
   readonly budget?: Budget;
-  /** The leases of agents with a budget, by agent; absent where nothing was asked for. */
+  /** The leases of agents with a budget, by agent; absent before the first request. */
   readonly leases?: Readonly<Record<string, LeaseState>>;
-  /** The messages that wait to start their turns; absent where there are none. */
+  /** The queued messages; absent if empty. */
   readonly queue?: SignalQueue;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
-  /** The hooks that extract memories of completed turns; absent where there is none. */
+  /** The hooks that extract memories of completed turns; absent if empty. */
   readonly extraction?: Extractions;
 }
 
@@ -125,19 +125,19 @@ export interface SignalQueue {
   readonly next: number;
   /** Of their JSON together, in bytes (UTF-8). */
   readonly bytes: number;
-  /** A message was dropped since one has last left the queue, and an entry says so. */
+  /** An entry records a dropped message since a message last left the queue. */
   readonly full?: true;
 }
 
-/** A compaction of a session: one that runs, or one that was given up. */
+/** A running or failed compaction of a session. */
 export interface SessionCompaction {
-  /** Number of the turn whose end began it. */
+  /** The turn that began it when it ended. */
   readonly turn: number;
-  /** The events below this number are to be covered. */
+  /** The compaction covers the events below this number. */
   readonly cover: number;
   /** The session's next event when it began. */
   readonly upTo: number;
-  /** Tokens of what the summary is to replace. */
+  /** Tokens of the events that the summary replaces. */
   readonly tokens: number;
   readonly startedAt: number;
   /** The model call; absent once the compaction was given up or stopped. */
@@ -148,11 +148,11 @@ export interface SessionCompaction {
 
 /** A call for a summary. */
 export interface SummaryCall {
-  /** From 1. Counts those of the same history before a stop. */
+  /** From 1. Includes attempts at the same history before a stop. */
   readonly attempt: number;
   /** Earliest start of the attempt. */
   readonly notBefore: number;
-  /** The attempts so far whose outcome is known; absent where there are none. */
+  /** The attempts so far with a known outcome; absent if empty. */
   readonly record?: AttemptsRecord;
   /** As in `ModelCall`. */
   readonly reserved?: TokenEstimate;
@@ -185,7 +185,7 @@ export interface ConversationState extends Standing {
 export interface StoredParts {
   /** Sizes of the parts, in bytes (UTF-8), in order. */
   readonly parts: readonly number[];
-  /** The replies, operations and calls whose newest version is in a part, by list and index (`operations.3`). */
+  /** The replies, operations and calls with their newest version in a part, by list and index (`operations.3`). */
   readonly moved: ReadonlyMap<string, object>;
   /** The members that are texts of their own: by the id of the object that has them, then by name. */
   readonly texts: ReadonlyMap<string, ReadonlyMap<string, StoredMember>>;
@@ -237,7 +237,7 @@ export function isPresent(
   return isFirst || takesPart(record, { type: "agent", id: agentId });
 }
 
-/** Returns the lease of an agent; `undefined` for one that needs none. */
+/** Returns the lease of an agent; `undefined` if it needs no lease. */
 export function leaseOf(
   { record, leases = {} }: Pick<ConversationState, "record" | "leases">,
   agentId: string,

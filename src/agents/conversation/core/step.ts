@@ -21,7 +21,7 @@ import type { Transition } from "./transition.ts";
  */
 export function step(transition: Transition, signal: Signal, input: PlanInput): Transition {
   let changed = reduce(transition, plan(transition.state, signal, input), input.now);
-  // Each turn that begins is told of those that have begun before it.
+  // Each turn that begins sees the turns that began before it.
   for (let next = follow(changed, input); next.length > 0; next = follow(changed, input)) {
     changed = reduce(changed, next, input.now);
   }
@@ -30,7 +30,7 @@ export function step(transition: Transition, signal: Signal, input: PlanInput): 
   return reserved(changed, input);
 }
 
-/** Ends the conversation of a call whose turn is over, and returns the rests of leases (LEASE-7), after all signals of a commit. */
+/** Ends the conversation of a finished call, and returns the rest of leases (LEASE-7), after all signals of a commit. */
 export function settle(transition: Transition, input: PlanInput): Transition {
   const ended = reduce(transition, planCallEnd(transition.state, input), input.now);
   return reduce(ended, planReturns(ended.state), input.now);

@@ -10,22 +10,22 @@ export interface Stop {
   origin?: SignalOrigin;
 }
 
-/** The ids by which a change that came as a signal is known. */
+/** The ids that identify a change by a signal. */
 export interface SignalOrigin {
-  /** The idempotency key as supplied; absent if the client sent none. */
+  /** The idempotency key as supplied, if any. */
   id?: string;
   correlationId: string;
-  /** The correlation id as supplied; absent if the client sent none. */
+  /** The correlation id as supplied, if any. */
   supplied?: string;
 }
 
-/** Stops a turn, or the conversation: its turns end, and none begins until it resumes. */
+/** Stops a turn, or the conversation. A stopped conversation ends its turns and begins no turn until it resumes. */
 export interface Cancel extends Stop {
   type: "conversation.cancel";
   turn?: number;
 }
 
-/** Lets a conversation that was stopped go on with its next message. */
+/** Lets a stopped conversation continue with its next message. */
 export interface Resume extends Stop {
   type: "conversation.resume";
 }

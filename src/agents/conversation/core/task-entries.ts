@@ -1,9 +1,8 @@
 /**
  * The journal's entries of tasks of steps. Pure.
  *
- * TASKLOG-2  The journal has the beginning and the end of each attempt of a task, and the events and measurements that it recorded, in the
- *            commits of its call. A call of code has none of them. Where a stop ended the attempt, they follow as soon as the Executor tells
- *            how far it came.
+ * TASKLOG-2  The journal has the beginning and the end of each attempt of a task, and its events and measurements, in the commits of its
+ *            call. A call of code has no such entries. If a stop ended the attempt, they follow after the Executor reports its progress.
  */
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
@@ -12,7 +11,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { Operation } from "./operation.ts";
 
-/** Returns the entry of a task that begins; none where no task does. */
+/** Returns the entry of a task that begins; an empty list without a task. */
 export function dispatchedEntries(turn: number, item: number, task: PinnedTask | undefined): JournalEntry[] {
   if (task === undefined) return [];
   const { library = "", id, version, steps } = task;
@@ -20,7 +19,7 @@ export function dispatchedEntries(turn: number, item: number, task: PinnedTask |
   return [{ type: "task.dispatched", turn, item, data }];
 }
 
-/** Returns the entries of an attempt of a task that is over; none where no task ran. */
+/** Returns the entries of a finished attempt of a task; an empty list without a task. */
 export function taskEntries(
   turn: number,
   item: number,
@@ -43,7 +42,7 @@ export function taskEntries(
   ];
 }
 
-/** Returns what an operation keeps of a task, as a member; nothing where no task ran. */
+/** Returns the part of a task that its operation stores, as a member; `{}` without a task. */
 export function keptTask(summary: TaskSummary | undefined): Pick<Operation, "task"> {
   if (summary === undefined) return {};
   const { events: _events, metrics: _metrics, ...task } = summary;

@@ -1,14 +1,14 @@
 /**
  * The spending of tasks on models. Pure.
  *
- * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends: of a context hook, too.
- *           An extraction, whose turn is over, counts in the conversation. Where
- *           nobody knows it, because the run was stopped, lost, given up, or interrupted by a crash, its reservation counts.
- * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, one request with the longest
- *           input that the step may send and the longest answer; for a step that makes embeddings, all batches. A hook has the length of the
- *           agent's context as its input.
- * LEDGER-7  What the run of a workflow has used, with all below it, counts in the turn that called it, once, when the attempt ends: however the
- *           run ended, and also where the turn was stopped meanwhile. A run reserves nothing.
+ * LEDGER-5  The model use of a task counts once in its turn, when its attempt ends. The same holds for a context hook. An extraction counts
+ *           in the conversation, because its turn is over. If the run was stopped, lost, given up, or interrupted by a crash, its use is
+ *           unknown, and its reservation counts.
+ * LEDGER-6  A call of a task reserves one request for each attempt of each step that calls a model. The request has the longest input and
+ *           the longest answer of the step. A step that makes embeddings reserves all batches. A hook has the length of the agent's context
+ *           as its input.
+ * LEDGER-7  The use of a workflow's run, including all work below it, counts once in its turn, when the attempt ends. Failed runs count,
+ *           and runs of stopped turns count too. A run reserves nothing.
  */
 
 import { contextTokens } from "../../../library/definitions/version-chain.ts";
@@ -31,7 +31,7 @@ import { type HookRun, isHookRunning } from "./hooks.ts";
 import { isOpen, isRunning, type Operation, reservedAs, type TaskReservation } from "./operation.ts";
 import { openOperations, type Turn } from "./turn.ts";
 
-/** Returns the steps of the task that an operation runs; `undefined` where it runs none. */
+/** Returns the task steps of an operation; `undefined` without a task. */
 export function taskOf(
   { tools }: Pick<VersionChain, "tools">,
   { name, target }: Pick<Operation, "name" | "target">,
@@ -59,7 +59,7 @@ export function spentByTask({ models }: Pick<TaskSummary, "models">): Amounts {
 /** The reservations of inputs, for as long as these are in memory: a reservation is looked at again and again. */
 const reserved = new WeakMap<PinnedTask, WeakMap<JsonObject, Amounts>>();
 
-/** Returns what the models of a task may use up; `NOTHING` where it asks none. */
+/** Returns the maximum model use of a task; `NOTHING` without models. */
 function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
   const known = reserved.get(task) ?? new WeakMap<JsonObject, Amounts>();
   reserved.set(task, known);
@@ -68,7 +68,7 @@ function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
   return amounts;
 }
 
-/** Returns what the models of a hook may use up; `NOTHING` where it asks none. */
+/** Returns the maximum model use of a hook; `NOTHING` without models. */
 export function reservedByHook(
   chain: Pick<VersionChain, "persona" | "modelProfile">,
   { task }: Pick<PinnedHook, "task">,
@@ -76,7 +76,7 @@ export function reservedByHook(
   return task === undefined ? NOTHING : reservation(task, contextTokens(chain));
 }
 
-/** Returns what the models of an operation may use up; `NOTHING` where it asks none. */
+/** Returns the maximum model use of an operation; `NOTHING` without models. */
 export function reservedByOperation(chain: Pick<VersionChain, "tools">, operation: Operation): Amounts {
   const task = taskOf(chain, operation);
   return task === undefined ? NOTHING : reservedByTask(task, operation.input);
@@ -108,8 +108,8 @@ export function reservedByTasks(turn: Turn): Amounts {
 }
 
 /**
- * Returns a run of a task after a budget was set: one that works counts in full, and goes on; one that has not begun reserves anew. The same
- * run if it asks no models.
+ * Returns a run of a task after a budget was set. A running run counts in full. A run that has not begun reserves again. Without models the
+ * run is unchanged.
  */
 export function recounted<Run extends TaskReservation>(
   run: Run,
@@ -155,7 +155,7 @@ export function chargedForStop(chain: VersionChain, turn: Turn, now: number): Am
   );
 }
 
-/** Returns what is charged for a run of a hook whose end nobody knows; `NOTHING` where it does not run. */
+/** Returns the charge for a hook's run with an unknown end; `NOTHING` if it does not run. */
 export function chargedForHook(
   chain: Pick<VersionChain, "persona" | "modelProfile">,
   hook: PinnedHook | undefined,

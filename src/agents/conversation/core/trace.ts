@@ -1,9 +1,9 @@
 /**
- * The place of a turn in a trace, and those of its operations and calls. Pure.
+ * The place of a turn in a trace, and the places of its operations and calls. Pure.
  *
- * TRACE-1  A turn that a user starts begins a trace, unless its message came with a place in one. Whatever follows from the turn is in the
- *          same trace: its operations, the conversations that it opens, and the turns of agents that it gives the word.
- * TRACE-2  Where the message's trace is not sampled, no spans of that trace are exported.
+ * TRACE-1  A turn that a user starts begins a trace, unless its message came with a place in one. The same trace has its operations, the
+ *          conversations that it opens, and the turns of agents that it starts.
+ * TRACE-2  If the message's trace is not sampled, its spans are not exported.
  */
 import {
   parseTraceparent,
@@ -26,7 +26,7 @@ export function traceOf(turn: TracedTurn): TraceContext & { parentSpanId?: strin
   return { traceId: parent.traceId, spanId, parentSpanId: parent.spanId, isSampled: parent.isSampled };
 }
 
-/** Returns the id of the span of a time in which a turn worked; `index` is its place among them. */
+/** Returns the id of the span of a turn's work period; `index` is the position of the period. */
 export function workSpanId(turn: TurnKey, index: number): string {
   return spanIdOf(index === 0 ? turnId(turn) : `${turnId(turn)}:${index}`);
 }

@@ -13,20 +13,20 @@ import { sessionEventCount } from "./turn-events.ts";
 
 /** The next state, and the additions to the store. A transition is committed as a whole or not at all. */
 export interface Transition {
-  /** `state.seq` is still that of the last commit. */
+  /** `state.seq` is still the last commit's number. */
   readonly state: ConversationState;
   readonly entries: readonly JournalEntry[];
-  /** Turns that changed, in their newest form. One that is over also gives its session events. */
+  /** Changed turns, in their newest form. The session events of ended turns are derived from them. */
   readonly touched: ReadonlyMap<number, Turn>;
   /** Idempotency keys to remember. */
   readonly keys: readonly SeenKey[];
   /** Events that belong to no turn, each with its number. */
   readonly notes: readonly SessionEvent[];
-  /** Operations whose late result is noted: a second one is not. */
+  /** Operations with a noted late result. Further results are ignored. */
   readonly late: readonly string[];
   /** Requests for approval from below, which can be answered by their ids from now on. */
   readonly asks: readonly CallAsk[];
-  /** Turns that are over and whose extraction failed. */
+  /** Ended turns with a failed extraction. */
   readonly unextracted: readonly number[];
   /** The further attempts of extractions that begin, each with the number of its turn. */
   readonly extractions: readonly { readonly n: number; readonly attempt: number }[];
@@ -34,11 +34,11 @@ export interface Transition {
   readonly summaries: readonly ClosedSummary[];
   /** Messages that begin to wait, each with its number in the queue. */
   readonly enqueued: readonly { readonly n: number; readonly signal: UserMessage }[];
-  /** The messages of the queue before this number wait no longer; absent where none ended its wait. */
+  /** Queued messages before this number leave the queue; absent if the queue is unchanged. */
   readonly dequeued?: number;
-  /** Present where the participants changed: the agents whose versions are new. */
+  /** The agents with new versions; absent if the participants are unchanged. */
   readonly membership?: readonly ConversationAgent[];
-  /** The entries whose content goes; absent where none does. */
+  /** Entries with erased content; absent if empty. */
   readonly erased?: readonly Erasure[];
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
@@ -56,7 +56,7 @@ export interface SeenKey {
 /** A call for a summary that is over. */
 export interface ClosedSummary {
   readonly session: string;
-  /** Number of the turn whose end began the compaction. */
+  /** The turn that began the compaction when it ended. */
   readonly turn: number;
   readonly record: AttemptsRecord;
 }

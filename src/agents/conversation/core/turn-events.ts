@@ -1,11 +1,11 @@
 /**
- * A turn that is over as session events, and back. From then on the events own the content; the turn's row keeps the rest.
+ * Converts an ended turn to session events, and back. The events own its content. The turn's row has the rest.
  *
  * RECORD-1  `turnFromEvents(turnRow(t), turnEvents(t))` equals `t` for every turn `t` that is over.
- * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
- *           agent message. After a turn that failed, a note tells the model so.
- * RECORD-3  The result of a background operation is an event of its own, before the reply of the cycle that got it. In its
- *           place beside the call stands that the operation is pending.
+ * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one agent message.
+ *           After a turn that failed, a note tells the model so.
+ * RECORD-3  The result of a background operation is an event of its own, before the reply of the cycle that got it. The result beside the
+ *           call says that the operation is pending.
  */
 
 import { outcomeOf } from "../../../memory/session/outcome.ts";
@@ -28,10 +28,10 @@ import {
 } from "./operation.ts";
 import { finalReply, operationsOf, type Reply, type Turn } from "./turn.ts";
 
-/** The members of a turn that is over, whose events have its content, that its row keeps. */
+/** The members of an ended turn that its row keeps. Its content is in session events. */
 export type TurnRow = Omit<RecordedTurn, "input" | "replies" | "operations" | "call" | "repairs" | "paused">;
 
-/** A turn that is over and whose content is in its session's events. */
+/** An ended turn with its content in the session's events. */
 export type RecordedTurn = Turn & { readonly events: NonNullable<Turn["events"]> };
 
 /** Reports whether the content of a turn is in its session's events. */
@@ -226,12 +226,12 @@ function resultMetadata(name: string, mark: Mark): { origin: string; mark?: Mark
   return { origin: `tool:${name}`, ...(isUsual ? {} : { mark }) };
 }
 
-/** Returns the events of the results that the cycle after `replies` replies got; of those that no cycle got if `undefined`. */
+/** Returns the events of the results for the cycle after `replies` replies; if `undefined`, of results without a cycle. */
 function outcomeEvents(turn: Turn, replies: number | undefined): SessionEvent[] {
   return outcomesAt(turn, replies).map((operation) => outcomeEvent(turn, operation));
 }
 
-/** Returns the background operations whose results the cycle after `replies` replies got. */
+/** Returns the background operations with results for the cycle after `replies` replies. */
 export function outcomesAt(
   { operations }: Pick<Turn, "operations">,
   replies: number | undefined,
@@ -334,7 +334,7 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
       default:
     }
   }
-  // An operation whose result was erased is not shown.
+  // An operation with an erased result is hidden.
   return {
     ...row,
     input,

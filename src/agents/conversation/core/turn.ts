@@ -40,7 +40,7 @@ export interface Turn {
   readonly invited?: RunInvitation;
   /** The client's idempotency key, as supplied. */
   readonly clientId?: string;
-  /** The correlation id of its message, as supplied. `correlationOf` has that of every turn. */
+  /** The correlation id of its message, as supplied. `correlationOf` returns the id of any turn. */
   readonly correlationId?: string;
   /** The place in a trace that its message came with; absent where it begins a trace of its own. */
   readonly traceparent?: string;
@@ -62,35 +62,35 @@ export interface Turn {
   readonly maxOutputTokens?: number;
   /** As in `StartTurn`. */
   readonly singleCalls?: true;
-  /** The limits of this turn; absent = none. */
+  /** The limits of this turn, if any. */
   readonly budget?: Budget;
   readonly status: "active" | "completed" | "failed";
   readonly createdAt: number;
   readonly completedAt?: number;
-  /** The times in which it called models or ran tools, where it also waited; absent = all the time (WORK-1). */
+  /** The periods in which it called models or ran tools, if it also waited; absent = all the time (WORK-1). */
   readonly worked?: readonly Period[];
   /** Number of the turn's first journal entry. */
   readonly firstSeq: number;
-  /** Number of the journal entry with which the cycle began: the model sees what its commit and earlier ones have stored. */
+  /** The journal entry at the start of the cycle: the model sees facts stored up to its commit. */
   readonly snapshotSeq: number;
   /** The turn waits for those before it (ORDER-1). */
   readonly queued?: true;
   /** Every call is a `sync` operation: who sent the message gets one answer only. */
   readonly foreground?: true;
   /**
-   * The turn waits for nothing but results: of background operations once its cycle is over (ASYNC-2), or of deferred ones
-   * (DEFER-5). Or it waits for a person. Number of the entry with which it began to.
+   * The number of the entry with which a wait began. The turn waits for a person, for deferred results (DEFER-5), or, after its cycle, for
+   * background results (ASYNC-2).
    */
   readonly waiting?: number;
-  /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */
+  /** The note for the model on other turns that were active when the cycle began, if any. */
   readonly besides?: string;
   /** The mark of the note; absent if it is empty. */
   readonly besidesMark?: Mark;
-  /** Numbers of the finished turns of other agents that the cycle is told of, ascending. Absent = none. */
+  /** Numbers of the finished turns of other agents that the cycle shows, ascending. Absent if empty. */
   readonly said?: readonly number[];
   /** The model's provider found the request too long: the history is cut to half. */
   readonly halved?: true;
-  /** Number of the newest turn whose message the model need not be told of any more (ORDER-4); the turn's own when absent. */
+  /** The newest turn with a message that the model has seen or need not see (ORDER-4); the turn's own number if absent. */
   readonly heard?: number;
   /** The place of the turn's events in the session of its agent, once the turn is over. */
   readonly events?: { readonly from: number; readonly count: number };
@@ -108,9 +108,9 @@ export interface Turn {
   readonly mark?: Mark;
   /** As in `RequestMark`. Removed when the turn ends. */
   readonly echoes?: Mark;
-  /** The memories that the cycle was told of. Absent where the agent has none, or before the cycle has asked. */
+  /** The memories recalled for the cycle. Absent if the agent has no memory, or before the recall. */
   readonly told?: Told;
-  /** The memories that earlier cycles of the turn were told of. */
+  /** The memories recalled for earlier cycles of the turn. */
   readonly toldBefore?: readonly UsedMemory[];
   /** The hooks of the turn. */
   readonly hooks?: HooksOfTurn;
@@ -130,34 +130,34 @@ export interface Turn {
   readonly operations: readonly Operation[];
   /** Tool calls that have run or run; 0 when absent. */
   readonly toolCalls?: number;
-  /** The spending of agents that the turn called and of models that its tasks asked; absent where there is none. */
+  /** The spending of called agents and of models in tasks; absent if zero. */
   readonly delegated?: Amounts;
   /** Crashes of the actor while effects of this turn may have run. */
   readonly recoveries: number;
-  /** Those of the crashes that an outcome of the turn has followed; 0 when absent. */
+  /** Crashes that an outcome of the turn has followed; 0 if absent. */
   readonly overcome?: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
-  /** The items whose content was erased, ascending; absent where none was. */
+  /** The items with erased content, ascending; absent if empty. */
   readonly erased?: readonly number[];
 }
 
-/** A memory that a turn was told of. */
+/** A memory recalled for a turn. */
 export interface UsedMemory {
   readonly id: string;
   readonly version: number;
-  /** Of an earlier cycle that was told of tainted ones. */
+  /** Set for an earlier cycle with tainted memories. */
   readonly tainted?: true;
 }
 
-/** The memories that a cycle was told of. */
+/** The memories recalled for a cycle. */
 export interface Told {
   readonly used: readonly UsedMemory[];
-  /** The note for the model; absent where there was nothing to tell. Removed when the turn ends. */
+  /** The note for the model; absent without memories. Removed when the turn ends. */
   readonly note?: string;
   /** Some of them are tainted. */
   readonly tainted?: true;
-  /** Why nobody knows what there was to tell: a code of errors. */
+  /** The error code of a failed recall. */
   readonly failed?: string;
 }
 
@@ -173,7 +173,7 @@ export interface Exchange {
   readonly of: number;
   /** The user. */
   readonly by: Caller;
-  /** The id of the agent's message that started the turn, where it is in the transcript as the answer of another turn. */
+  /** The id of the agent's message that started the turn, if the transcript has it as the answer of another turn. */
   readonly message?: string;
 }
 
@@ -182,13 +182,13 @@ export interface RunInvitation {
   readonly operationId: string;
   /** From 1. */
   readonly attempt: number;
-  /** The agents that wait for the run, the first one first. */
+  /** The agents that wait for the run, the first agent first. */
   readonly path: readonly string[];
-  /** Another turn waits for the run, and so for this one: this one waits for none (RUNINVITE-3). */
+  /** Another turn waits for the run, so this turn skips the queue (RUNINVITE-3). */
   readonly passes?: true;
 }
 
-/** A message that another one replies to. */
+/** A message with a reply. */
 export interface RepliedMessage {
   readonly role: "user" | "agent";
   /** The author; absent for the agent's own message if the conversation has one agent. */
@@ -240,7 +240,7 @@ export interface ModelCall {
   readonly notBefore: number;
   /** The turn's last call: the model gets no tools. */
   readonly final: boolean;
-  /** The models whose providers requested a wait. Absent = none. */
+  /** The models with providers that requested a wait, if any. */
   readonly deferred?: readonly DeferredModel[];
   /** The tokens that are reserved for the attempt; absent where no budget applies. */
   readonly reserved?: TokenEstimate;
@@ -268,7 +268,7 @@ export interface Reply {
   readonly providerMessageId?: string;
   /** The reply in its provider's own format, to be sent back to that provider. */
   readonly native?: NativeReply;
-  /** The reply was cut off: the turn was stopped or failed while it streamed. The text is what was shown. */
+  /** The reply was cut off because the turn was stopped or failed during streaming. The text is the shown text. */
   readonly stopped?: true;
   /** The origins that the reply inherits, and the other origins in its request, as in `RequestMark`. */
   readonly mark?: Mark;
@@ -290,10 +290,10 @@ export interface Repair {
   readonly problem: string;
 }
 
-/** Messages of the turn's caller that the model is told of after a number of replies. */
+/** Messages of the turn's caller that the model sees after a number of replies. */
 export interface Addition {
   readonly after: number;
-  /** The beginnings of the newest ones, in order. */
+  /** The beginnings of the newest messages, in order. */
   readonly messages: readonly string[];
   /** Number of those before them; 0 when absent. */
   readonly earlier?: number;
@@ -308,7 +308,7 @@ export interface CallRecord {
   /** As in `ModelCall`. */
   readonly profile: number;
   readonly startedAt: number;
-  /** Absent while another attempt is to come. */
+  /** Absent if another attempt follows. */
   readonly finishedAt?: number;
   readonly firstTextAt?: number;
   /** Attempts with a known outcome. */
@@ -317,7 +317,7 @@ export interface CallRecord {
   readonly category: ErrorCategory | "none";
   readonly status?: number;
   readonly requestId?: string;
-  /** Sum over all attempts that were counted, failed ones included. */
+  /** Sum over all counted attempts, including failed attempts. */
   readonly usage?: TokenUsage;
   /** Sum over all attempts that were not counted. */
   readonly estimate?: TokenEstimate;
@@ -340,12 +340,12 @@ export function openOperations({ operations }: Pick<Turn, "operations">): Operat
   return operations.filter(isOpen);
 }
 
-/** Returns the operations whose results the next model call needs. */
+/** Returns the operations that the next model call waits for. */
 export function blockingOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ mode }) => mode === "sync");
 }
 
-/** Returns the background operations whose results no cycle has got, open ones included. */
+/** Returns the background operations with results that no cycle has got, including open operations. */
 export function backgroundOperations({ operations }: Pick<Turn, "operations">): Operation[] {
   return operations.filter(({ mode, delivered }) => mode === "async" && delivered === undefined);
 }
@@ -355,7 +355,9 @@ export function dueOperations({ operations }: Pick<Turn, "operations">): Operati
   return operations.filter(isDue);
 }
 
-/** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted, and need no reservation. */
+/**
+ * Returns the operations that the actor must run: open operations of code without an interrupted attempt and without a missing reservation.
+ */
 export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(
     ({ target, status, reserving }) => target === "code" && status === "pending" && reserving === undefined,
@@ -391,7 +393,7 @@ export function finalReply(turn: Turn): Reply | undefined {
   return operationsOf(turn, last).length > 0 ? undefined : turn.replies[last];
 }
 
-/** Returns a turn's issues as a member; nothing where there are none. */
+/** Returns a turn's issues as a member; `{}` without issues. */
 export function issuesOf({ issues }: Pick<Turn, "issues">): { issues?: TurnIssues } {
   return Object.keys(issues).length === 0 ? {} : { issues };
 }

@@ -1,9 +1,9 @@
-/** The measurements of calls whose outcomes could not be committed yet. Pure. */
+/** The measurements of calls with outcomes that are not committed yet. Pure. */
 import type { AttemptFacts, Signal } from "./signals.ts";
 import type { SessionInCompaction } from "./state.ts";
 import type { CallingTurn } from "./turn.ts";
 
-/** Returns the measurements of a turn's model call whose outcome is `unsaved`. */
+/** Returns the measurements of a turn's model call with an `unsaved` outcome. */
 export function unsavedFacts(
   unsaved: readonly Signal[],
   { n, call }: Pick<CallingTurn, "n" | "call">,
@@ -16,7 +16,7 @@ export function unsavedFacts(
   return undefined;
 }
 
-/** Returns the measurements of a call for a summary whose outcome is `unsaved`. */
+/** Returns the measurements of a call for a summary with an `unsaved` outcome. */
 export function unsavedSummary(
   unsaved: readonly Signal[],
   { session, compaction: { turn, call } }: SessionInCompaction,

@@ -1,11 +1,10 @@
 /**
- * The thing that an active turn waits for. Everything that depends on it asks here: the queue, the status of the conversation,
- * leases, further cycles, and what clients are told. Pure.
+ * The wait of an active turn. The queue, the status of the conversation, leases, further cycles and client frames use it. Pure.
  *
- * WAIT-1  An active turn waits for one thing at a time. Of several missing results, the one that comes first in `RESULT_WAITS`
- *         counts, so a turn that runs a tool of its own works, whatever else is missing.
- *         An agent that was called, or a run, waits for a person while it, or one below it, asks for an approval or an answer.
- * WAIT-2  A turn announces a wait for a person, for its client or for handles once, when it begins: also where another result was missing
+ * WAIT-1  An active turn waits for one thing at a time. Of several missing results, the first kind in `RESULT_WAITS` counts. So a turn that
+ *         runs its own tool works, even if other results are missing. A called agent or a run waits for a person while it, or work below
+ *         it, asks for an approval or an answer.
+ * WAIT-2  A turn announces a wait for a person, for its client or for handles once, when it begins, even if another result was missing
  *         before.
  */
 import type { Operation, OperationTarget } from "./operation.ts";
@@ -36,7 +35,7 @@ export function waitOf(turn: Turn): Wait {
   return dueOperations(turn).length > 0 ? "cycle" : "background";
 }
 
-/** Returns the wait for the results of open operations (WAIT-1); `null` where there are none. */
+/** Returns the wait for the results of open operations (WAIT-1); `null` without open operations. */
 export function waitForResults(open: readonly WaitingOperation[]): ResultWait | null {
   const waits = new Set(open.map(waitForResult));
   return RESULT_WAITS.find((wait) => waits.has(wait)) ?? null;
@@ -70,18 +69,18 @@ export function callsModel(turn: Turn): boolean {
   return wait === "model" || wait === "tools";
 }
 
-/** Reports whether a turn works or waits for other turns to do so, so that later ones wait for it. */
+/** Reports whether a turn blocks later turns: it works, or waits for other turns. */
 export function holdsQueue(turn: Turn): boolean {
   const wait = waitOf(turn);
   return wait === "queue" || wait === "cycle" || works(turn);
 }
 
-/** Reports whether a turn that has begun waits only for what comes from outside, or for background work. */
+/** Reports whether a turn that has begun only waits: for outside events or for background work. */
 export function onlyWaits(turn: Turn): boolean {
   return !holdsQueue(turn);
 }
 
-/** Reports whether a newer message leaves a turn alone that it would stop otherwise: nobody waits for its next answer. */
+/** Reports whether a newer message does not stop a turn, because the turn owes no immediate answer. */
 export function outlivesInterruption(turn: Turn): boolean {
   const wait = waitOf(turn);
   return wait === "handle" || wait === "cycle" || wait === "background";

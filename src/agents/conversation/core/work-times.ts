@@ -1,15 +1,15 @@
 /**
- * The times in which a turn works. Pure.
+ * The work periods of a turn. Pure.
  *
- * WORK-1  A turn works while it calls a model or runs tools of its own, and while it is about to. A turn that does nothing else stores
- *         no times: it worked from its creation to its end. One that ends while it waits ends with a time of no length.
+ * WORK-1  A turn works while it calls a model or runs tools of its own, and immediately before that. A turn without waits stores no
+ *         periods: it worked from its creation to its end. A turn that ends during a wait ends with an empty period.
  */
 import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
 import type { Period, Turn } from "./turn.ts";
 import { callsModel } from "./waits.ts";
 
-/** Returns the times in which a turn has worked, the present one included, oldest first. */
+/** Returns the work periods of a turn, including the present period, oldest first. */
 export function workTimes({
   worked,
   createdAt,
@@ -18,7 +18,7 @@ export function workTimes({
   return worked ?? [{ from: createdAt, ...(completedAt === undefined ? {} : { to: completedAt }) }];
 }
 
-/** Notes the times in which the turns that a commit changes begin or end to work. Call it after all other changes of the commit. */
+/** Notes when the turns of a commit start or stop work. Call it after all other changes of the commit. */
 export function noteWork(before: ConversationState, transition: Transition, now: number): Transition {
   const touched = new Map(transition.touched);
   const active = new Map(transition.state.active);
