@@ -226,7 +226,7 @@ describe("a call that needs an approval", () => {
     const [result] = resultsIn(await next.request());
     expect(result).toEqual({
       code: "APPROVAL_DENIED",
-      message: 'The call of "pay" did not run: nobody approved it in time.',
+      message: 'The call of "pay" did not run: it was not approved in time.',
       retriable: false,
     });
     expect(next.frames.find(is("approval.resolved"))?.data).toEqual({ outcome: "expired" });

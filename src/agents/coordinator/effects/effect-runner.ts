@@ -2,9 +2,9 @@
  * Performs the effects of a run, each at most once at a time, and reports their outcomes. Tasks that begin together go to the Executor in
  * batches.
  *
- * RUNEFFECT-2  A commit that leaves tokens which can go on is followed by another one, without a wake-up.
- * MEMACT-3  The tasks of a run have the memory of the agent whose call started it, or the first run above it, with the rights of that call. A run
- *           that no agent's call started has none.
+ * RUNEFFECT-2  If a commit leaves tokens that can take a step, another commit follows without a wake-up.
+ * MEMACT-3  The tasks of a run have the memory of the agent whose call started it, or the first run above it, with the rights of that call.
+ *           Other runs have no memory.
  * RUNBATCH-1  The calls of one batch have at most `MAX_BATCH_CALLS` calls, and about `MAX_BATCH_LENGTH` characters of input.
  */
 import type { ToolErrorCode, ToolInvocation } from "../../../protocol/executor-api.ts";
@@ -38,9 +38,9 @@ const MAX_BATCH_LENGTH = 4 * 1024 * 1024;
 
 export class RunEffectRunner {
   readonly #running = new RunningEffects();
-  /** The keys of the tasks whose ends are being committed: an abort would find nothing of them. */
+  /** The keys of the tasks with ends in the current commit. They cannot be aborted any more. */
   #ended: ReadonlySet<string> = new Set();
-  /** Tokens can go on. */
+  /** True if tokens can take a step. */
   #isBehind = false;
 
   constructor(private readonly context: EffectContext) {}
@@ -68,14 +68,14 @@ export class RunEffectRunner {
     for (const key of keys) if (!this.#ended.has(key)) this.#running.abort(key);
   }
 
-  /** Lets tokens go on after others of the isolate came between. */
+  /** Advances tokens after other actors of the isolate have run. */
   async #advance(): Promise<void> {
     while (this.#isBehind) {
       this.#isBehind = false;
       await new Promise<void>((resolve) => void this.context.clock.timer(0, resolve));
       const turn = this.context.turn();
       if (turn !== undefined) await turn;
-      // The commit may leave tokens that can go on, and ask for another one.
+      // This commit may leave tokens that can take a step, and may request another commit.
       this.context.report([{ type: "run.advance" }]);
     }
   }
@@ -96,7 +96,7 @@ export class RunEffectRunner {
     void (turn === undefined ? run() : turn.then(run));
   }
 
-  /** Commits the ends of tasks, whose effects have these keys by operation. Reports as `EffectContext.report`. */
+  /** Commits the ends of tasks. `keys` has the keys of their effects, by operation. Reports like `EffectContext.report`. */
   #commit(ends: readonly CallEnd[], keys: ReadonlyMap<string, string>): boolean {
     this.#ended = new Set(ends.flatMap(({ operationId }) => keys.get(operationId) ?? []));
     try {
@@ -144,7 +144,7 @@ function callOf(state: RunState, { token, work }: TaskEffect): BatchCall {
   };
 }
 
-/** Returns the rights of a run's tasks in the memory of the agent whose call started it, as a member (MEMACT-3). */
+/** Returns the rights of a run's tasks in the memory of the agent that called it, as a member (MEMACT-3). */
 function memoryOf(origin: RunOrigin | undefined): Pick<ToolInvocation, "memory"> {
   if (origin?.memory === undefined) return {};
   const { agentId, conversationId, turnId } = origin;
@@ -158,7 +158,7 @@ function calledTask(node: string, pinned: PinnedNodeTask | undefined) {
   return { tool: { library, id, version: 0 }, timeoutMs, ...defined({ task }) };
 }
 
-/** The signals of ends: one that comes again, because it could not be stored, must be the same object (RUN-4). */
+/** The signals of ends. An end that could not be stored is reported again, and must give the same object (RUN-4). */
 const signals = new WeakMap<CallEnd, NodeEnded>();
 
 /** Returns the signal of a call that has ended. */
@@ -186,6 +186,6 @@ function outcomeOf(
     message: "",
     retriable: false,
   };
-  // What was lost and may not be repeated has an unknown outcome.
+  // A lost attempt that must not be repeated has an unknown outcome.
   return { error: isLost && !retriable ? OUTCOME_UNKNOWN : { code, message } };
 }

@@ -1,8 +1,8 @@
 /**
- * The place of one reader in the journal of a run.
+ * The position of one reader in the journal of a run.
  *
- * RUNCURSOR-1  A reader gets each entry behind its place once and in order. Nothing is queued for it: what it cannot take now is read from the
- *              journal when it can.
+ * RUNCURSOR-1  A reader gets each entry behind its position once and in order. It has no queue. A slow reader reads later entries from the
+ *              journal.
  */
 import type { ReaderCursor, Take } from "../../base/sockets/reader-cursor.ts";
 import { isOver, type RunState } from "../core/state.ts";
@@ -36,7 +36,7 @@ export class RunCursor implements ReaderCursor<never> {
     return !this.isBehind && isOver(this.context.runtime.state);
   }
 
-  /** Does nothing: an entry is in the journal before a reader hears of it. */
+  /** Does nothing, because the journal already has each offered entry. */
   offer(): void {}
 
   catchUp(take: Take, room: () => number): void {

@@ -10,7 +10,7 @@ import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journ
 
 /** Bytes of events that are kept for the readers of one run. */
 export const MAX_KEPT_BYTES = 2 * 1024 * 1024;
-/** Bytes of events that one reading of a row makes ahead, besides the first. */
+/** Bytes of events, after the first event, that one reading of a row prepares. */
 const AHEAD_BYTES = 128 * 1024;
 
 const encoder = new TextEncoder();
@@ -23,7 +23,7 @@ export class RunEvents {
 
   constructor(private readonly journal: Pick<RunJournal, "holding">) {}
 
-  /** Returns the bytes of an entry as a server-sent event. Throws for one that does not exist. */
+  /** Returns the bytes of an entry as a server-sent event. Throws if the entry does not exist. */
   event(seq: number): Uint8Array {
     const kept = this.#kept.get(seq);
     if (kept === undefined) return this.#read(seq);
@@ -32,7 +32,7 @@ export class RunEvents {
     return kept;
   }
 
-  /** Returns an entry as JSON. Throws for one that does not exist. */
+  /** Returns an entry as JSON. Throws if the entry does not exist. */
   text(seq: number): string {
     return decoder.decode(this.event(seq).subarray(prefixOf(seq).length, -END.length));
   }

@@ -175,7 +175,7 @@ const STATUSES: Readonly<Record<NodeWork["kind"], ActiveStatus>> = {
   agent: "waiting_for_agent",
 };
 
-/** Returns the question whether the run may go on, while it waits for a person. */
+/** Returns the question for more time, while it waits for a person. */
 function overtimeGate({ record, time, ...state }: RunState): GateView[] {
   const gate = openGate({ time });
   if (gate === undefined || isOver(state)) return [];
@@ -200,10 +200,7 @@ function gateView(record: RunRecord, active: Token): GateView | undefined {
 
 const optionsSchema = pageOptionsSchema((cursor) => /^[0-9]{1,15}$/.test(cursor));
 
-/**
- * Returns a page of the journal, ascending. It ends before the entry with which it would have more than `MAX_PART` characters. Throws
- * `INVALID_INPUT`.
- */
+/** Returns a page of the journal, ascending. It ends before the entry that would exceed `MAX_PART` characters. Throws `INVALID_INPUT`. */
 export function journalPage(
   journal: Pick<RunJournal, "from">,
   options: PageOptions = {},

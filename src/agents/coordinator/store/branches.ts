@@ -1,10 +1,10 @@
 /**
- * The tables `run_fan_outs` and `run_branches`: fan-outs that are open or kept for a retry, and what their branches have done.
+ * The tables `run_fan_outs` and `run_branches`: fan-outs that are open or kept for a retry, and the progress of their branches.
  *
- * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. Of a list that
- *             a commit extends, it has the added elements; of a text, the added text. So a branch of many nodes stores each of their outputs
- *             once, also where its nodes collect them in a list. A list that changes elsewhere is stored from its first changed element on, and
- *             a text whole.
+ * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. For an
+ *             extended list it has the added elements. For an extended text it has the added text. So a branch of many nodes stores each of
+ *             their outputs once, also if its nodes collect them in a list. A list that changes elsewhere is stored from its first changed
+ *             element on, and a text whole.
  */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -24,7 +24,7 @@ const BRANCHES = "SELECT fan_out, seq, body FROM run_branches ORDER BY fan_out, 
 const ROWS = "SELECT seq FROM run_branches WHERE fan_out = ? AND typeof(body) <> 'text'";
 const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 
-/** A fan-out as stored: what its branches do is counted anew. */
+/** A stored fan-out. The progress of its branches is counted again when it is read. */
 type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & {
   total: number;
   /** The fan-out is kept for a retry; absent where it is open. */
@@ -36,7 +36,7 @@ type BranchChange = readonly [
   index: number,
   change: {
     output?: readonly Assignment[];
-    /** Tokens that arrived earlier and stay, and the numbers of those that arrived with this commit. */
+    /** The number of earlier arrivals that stay, and the tokens that arrived with this commit. */
     arrived?: readonly [kept: number, ...added: number[]];
     /** `null` where a retry has taken the failure back. */
     failure?: Branch["failure"] | null;
@@ -82,7 +82,7 @@ export class BranchTable {
     }
   }
 
-  /** Returns all fan-outs. `tokens` are those that have not ended. */
+  /** Returns all fan-outs. `tokens` has the open tokens. */
   all(tokens: ReadonlyMap<number, Token>): StoredFanOuts {
     const heads = this.#exists() ? this.database.all<{ id: number; body: string }>(ALL) : [];
     const branches = new Map<number, Branch[]>();

@@ -1,13 +1,13 @@
 /**
  * The storage of a run in its actor's database. Only this class writes it.
  *
- * RUNSTORE-1  A commit is one transaction, its caller's: journal, tokens, branches and areas, or none of them.
- * RUNSTORE-2  A commit writes one row for its entries, one for each token that it makes, changes or removes, one for all branches of a
- *             fan-out that it changes, and one for each member of an area that it writes. The end of a fan-out deletes its rows. So a
- *             branch of one node writes two rows, and a part of the rows that its group shares.
- * RUNSTORE-5  A run that failed keeps the rows of the tokens and fan-outs that a retry needs, which are no more than it had at once. Those
- *             of a failed branch last until its fan-in fires. A run that ended otherwise keeps none.
- * RUNSTORE-3  What a wake reads equals what memory held.
+ * RUNSTORE-1  A commit writes journal, tokens, branches and areas in one transaction of its caller.
+ * RUNSTORE-2  A commit writes one row for its entries, and one row for each changed token. It writes one row for all changed branches of a
+ *             fan-out, and one row for each written member of an area. The end of a fan-out deletes its rows. So a branch of one node
+ *             writes two rows, and a part of the rows that its group shares.
+ * RUNSTORE-5  A run that failed keeps the rows of the tokens and fan-outs that a retry needs, at most the number that it had at once. Rows
+ *             of a failed branch last until its fan-in fires. Other ended runs keep no such rows.
+ * RUNSTORE-3  The state that a wake reads equals the state in memory before.
  */
 import { LongText, type PackedText } from "../../../memory/session/long-text.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
@@ -126,7 +126,7 @@ export class RunDatabase {
     return row;
   }
 
-  /** Reports whether a state is that of the newest commit. */
+  /** Reports whether a state belongs to the newest commit. */
   isCurrent({ seq }: Pick<RunState, "seq">): boolean {
     const newest = this.journal.newest();
     return newest !== null && lastSeq(newest.row) === seq;

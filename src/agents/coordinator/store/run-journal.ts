@@ -23,7 +23,7 @@ export interface RunJournalRow {
 const INSERT = "INSERT INTO run_journal (seq, at, body) VALUES (?, ?, ?)";
 const NEWEST = "SELECT seq, at, body FROM run_journal ORDER BY seq DESC LIMIT 1";
 const ONE = "SELECT seq, at, body FROM run_journal WHERE seq = ?";
-/** The row with an entry is the last one that begins at or before it. */
+/** An entry is in the last row that begins at or before it. */
 const HOLDING = "SELECT seq, at, body FROM run_journal WHERE seq <= ? ORDER BY seq DESC LIMIT 1";
 const FROM = `SELECT seq, at, body FROM run_journal
   WHERE seq >= (SELECT MAX(seq) FROM run_journal WHERE seq <= ?) ORDER BY seq`;
@@ -55,7 +55,7 @@ export class RunJournal {
     return this.#unpack(stored).row;
   }
 
-  /** Returns the row with an entry; `undefined` if there is none. */
+  /** Returns the row with an entry, if it exists. */
   holding(seq: number): RunJournalRow | undefined {
     const [stored] = this.database.all<Row>(HOLDING, seq);
     const row = stored && this.#unpack(stored).row;

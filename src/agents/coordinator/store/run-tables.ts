@@ -18,6 +18,6 @@ export const CREATE_FAN_OUTS =
 /** One row for each commit that changes branches of a fan-out: its changes, in the order of the commits. */
 export const CREATE_BRANCHES = `CREATE TABLE IF NOT EXISTS run_branches (
   fan_out INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (fan_out, seq)) WITHOUT ROWID`;
-/** Members of the areas, and what a run begins with. */
+/** Members of the areas, and the values at the start of a run. */
 export const CREATE_VALUES =
   "CREATE TABLE IF NOT EXISTS run_values (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID";

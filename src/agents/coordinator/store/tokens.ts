@@ -15,7 +15,7 @@ const ALL = "SELECT id, body FROM run_tokens ORDER BY id";
 /** The place of the entry that began the work of a token: the first number of its row, and its index there. */
 type InputPlace = readonly [row: number, index: number];
 
-/** A phase as stored. The input is `null` where it is that of the run. */
+/** A stored phase. An input of `null` refers to the input of the run. */
 type StoredPhase = WithoutInput<Phase> & { input?: InputPlace | null };
 type WithoutInput<Any> = Any extends unknown ? Omit<Any, "input"> : never;
 
@@ -32,7 +32,7 @@ export interface StoredTokens {
 }
 
 export class TokenTable {
-  /** Where the inputs of tokens are that this life has read or written. */
+  /** Places of the token inputs that this instance has read or written. */
   readonly #places = new WeakMap<JsonObject, InputPlace>();
 
   constructor(

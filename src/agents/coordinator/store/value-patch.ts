@@ -8,12 +8,12 @@
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 
 /**
- * A value at the names of a path; at no name, the whole value. With `kept`, the first `kept` elements of the list stay, or UTF-16 units of the
- * text, and those of `value` follow them.
+ * A value at the names of a path; at no name, the whole value. With `kept`, the first `kept` elements of the list stay, or UTF-16 units of
+ * the text, and `value` is appended to them.
  */
 export type Assignment = readonly [names: readonly string[], value: Json, kept?: number];
 
-/** Returns the assignments that lead from a value to another; none where they are equal. */
+/** Returns the assignments that lead from a value to another; an empty list if they are equal. */
 export function patchOf(before: Json, after: Json, names: readonly string[] = []): Assignment[] {
   if (before === after) return [];
   if (Array.isArray(before) && Array.isArray(after)) {
@@ -46,7 +46,7 @@ function assigned(value: Json, [name, ...names]: readonly string[], by: Json, ke
   return { ...value, [name]: assigned(value[name] ?? null, names, by, kept) };
 }
 
-/** Returns the first `kept` elements of a list or units of a text, and those of `by` behind them. */
+/** Returns the first `kept` elements of a list or units of a text, followed by `by`. */
 function extended(value: Json, by: Json, kept: number): Json {
   if (Array.isArray(value) && Array.isArray(by)) return value.slice(0, kept).concat(by);
   if (typeof value === "string" && typeof by === "string") return value.slice(0, kept) + by;

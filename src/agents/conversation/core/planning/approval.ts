@@ -113,7 +113,7 @@ function whyOf(outcome: Denial, reason: string | undefined): string {
       return `a person denied it${given}`;
     }
     case "expired":
-      return "nobody approved it in time.";
+      return "it was not approved in time.";
     case "superseded":
       return "a newer message came before anybody approved it.";
     default:

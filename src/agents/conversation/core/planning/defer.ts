@@ -74,7 +74,7 @@ export function planDeferredResult(
 /** Reports whether an operation has this result. Throws `CONFLICT` if it has another result, or has no handle. */
 export function hasOutcome(operation: Operation, outcome: ToolOutcome): boolean {
   if (!isDeferrable(operation)) throw refused("Its tool cannot defer it.");
-  if (awaitsApproval(operation)) throw refused("Nobody has approved its call yet.");
+  if (awaitsApproval(operation)) throw refused("Its call waits for approval. Approve it first.");
   const { result, status } = operation;
   if (result === undefined) return false;
   // SAFETY: a tool's result is JSON.

@@ -151,7 +151,7 @@ function refused(
 }
 
 const BEYOND = {
-  bound: "The message of the user has had all turns of agents that it may have, so nobody joined.",
-  busy: "Too many turns are active, so nobody joined.",
+  bound: "The turns of agents for this user message are used up, so the agent did not join.",
+  busy: "Too many turns are active, so the agent did not join.",
   budget: "The budget is in dollars, and a model of this agent has no price, so it did not join.",
 } as const;

@@ -34,7 +34,7 @@ export function planRunInvited(
     !isOpen(operation) ||
     operation.attempt !== origin.attempt
   )
-    throw new DramatisError("NOT_FOUND", "The call that has started the run is over, so nobody joined.");
+    throw new DramatisError("NOT_FOUND", "The call that started the run is over, so the agent did not join.");
   if (state.record.call !== undefined)
     throw new DramatisError(
       "FORBIDDEN",
