@@ -102,7 +102,7 @@ export class Projection {
         if (typeof again === "number" && changes === this.#changes) return await this.#later(again);
       }
       this.#behindSince = null;
-      // Disarming is cheaper than a wake-up that finds nothing to do.
+      // Disarming costs less than a wake-up without work.
       this.ports.wakeup.disarm();
     } catch (error) {
       this.#retryAt = this.#wakeAt;

@@ -40,7 +40,7 @@ function metricsOf(
   return profile === undefined ? [] : metricsBy(profile, callContext(record, turn), call, requestId);
 }
 
-/** Returns the metrics of a call for a summary that is over; `turn` is the one whose end began the compaction. */
+/** Returns the metrics of a finished call for a summary; `turn` is the turn that began the compaction when it ended. */
 export function metricsOfSummary(
   record: ConversationIdentity,
   turn: CompactedTurn,

@@ -90,7 +90,7 @@ export class DeltaBuffer {
     });
   }
 
-  /** Returns the whole text of a message in progress, with what waits to be published; nothing for another message. */
+  /** Returns the whole text of a message in progress, including unpublished text; `undefined` for another message. */
   textOf(messageId: string): string {
     const { pieces, waiting } = this.#live.get(messageId) ?? { pieces: [], waiting: "" };
     const text = pieces.map(({ data }) => data.text).join("") + waiting;

@@ -44,7 +44,7 @@ import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 export type Outcomes = [EffectSignal, ...EffectSignal[]];
 
 interface Compactions {
-  /** Returns the turn whose end began a compaction. */
+  /** Returns the turn that began a compaction when it ended. */
   turnOf(effect: CompactionEffect): CompactedTurn;
   /** Returns the history that a compaction is to cover. */
   history(effect: CompactionEffect, turn: CompactedTurn): ContextMessage[];
@@ -58,7 +58,7 @@ export interface EffectContext
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
-  /** Returns the finished turns of other agents that a turn's cycle is told of. */
+  /** Returns the finished turns of other agents that a turn's cycle shows. */
   said(turn: Turn): Turn[];
   compaction: Compactions;
   /** Returns a turn that is over. */
@@ -115,7 +115,7 @@ export class EffectRunner {
     }
   }
 
-  /** Returns the measurements of the attempt that a model call makes now, by its key; `undefined` while none runs. */
+  /** Returns the measurements of a model call's running attempt, by its key; `undefined` if it does not run. */
   factsOf(key: string): AttemptFacts | undefined {
     return this.#attempts.get(key)?.();
   }
@@ -165,7 +165,7 @@ export class EffectRunner {
     }
   }
 
-  /** Runs a hook in the Executor. One whose input cannot be read fails for now. */
+  /** Runs a hook in the Executor. If its input cannot be read, it fails as retriable. */
   async #runHook(effect: AssemblyEffect | ExtractionEffect, signal: AbortSignal): Promise<void> {
     const { clock, executor, report } = this.context;
     const { run } = effect;
@@ -228,7 +228,7 @@ export class EffectRunner {
     }
   }
 
-  /** Runs the tools of a reply that calls only pure ones, before the reply is committed (EFFECT-3). */
+  /** Runs the tools of a reply with only pure calls, before the reply is committed (EFFECT-3). */
   async #runEarly(outcome: EffectSignal, signal: AbortSignal): Promise<EarlyReports> {
     const early: EarlyReports = { results: [], progress: new Map() };
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0) return early;

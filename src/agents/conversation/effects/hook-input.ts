@@ -51,7 +51,7 @@ export function assemblyInput(
   return { input, mark: joinedMarks(mark, echoes, replied?.mark, besidesMark, markOfTurn(turn)) };
 }
 
-/** Returns the messages by turns, each of which begins with its user's. */
+/** Returns the messages by turns. Each turn begins with its user's message. */
 function turnsOf(history: readonly ContextMessage[]): { messages: ContextMessage[] }[] {
   const turns: { messages: ContextMessage[] }[] = [];
   for (const { metadata: _metadata, native: _native, ...message } of history) {
@@ -61,7 +61,7 @@ function turnsOf(history: readonly ContextMessage[]): { messages: ContextMessage
   return turns;
 }
 
-/** Returns the input of an extraction. `memories` are those that it may change; absent where the agent has no memory. */
+/** Returns the input of an extraction. `memories` has the memories that it may change; absent for an agent without memory. */
 export function extractionInput(
   record: ConversationIdentity,
   turn: Turn,

@@ -36,7 +36,7 @@ export interface HookRunInput {
 /** The memories that the input of a hook names, and the mark of the input. */
 export type HookGiven = Pick<ToolCompleted, "told" | "mark">;
 
-/** Broken connections in a row after which an attempt fails. */
+/** Consecutive broken connections after which an attempt fails. */
 const MAX_BREAKS = 20;
 /** Milliseconds before the first new connection. The pause doubles up to `MAX_PAUSE_MS`. */
 const PAUSE_MS = 100;

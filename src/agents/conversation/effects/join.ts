@@ -27,7 +27,7 @@ export async function askToJoin(
   }
 }
 
-/** Returns what an agent brings that joins. One that takes part brings nothing. */
+/** Returns the definitions of a joining agent. An agent that already takes part has no new definitions. */
 export async function invitation(
   { invite }: Pick<JoinContext, "invite">,
   record: ConversationIdentity,

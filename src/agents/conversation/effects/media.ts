@@ -33,7 +33,7 @@ import { issuesText } from "../../../shared/validation.ts";
 import type { ConversationMedia } from "../context.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 
-/** Restricts a store to one conversation; returns nothing where there is no store. */
+/** Restricts a store to one conversation; returns `undefined` without a store. */
 export function conversationMedia(
   store: AttachmentStore | null,
   record: () => Pick<ConversationIdentity, "tenant" | "id">,
@@ -115,7 +115,10 @@ async function attachmentIssue(
   return `Is ${info.mediaType}, not an image: send it as a file.`;
 }
 
-/** Returns the messages with their media by value, or with placeholders for those that `reads` defers. Throws `UNAVAILABLE` where media cannot be reached for now. */
+/**
+ * Returns the messages with their media by value, or with placeholders for media that `reads` defers. Throws `UNAVAILABLE` if media cannot
+ * be reached for now.
+ */
 export async function withMedia(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
@@ -246,7 +249,7 @@ export class MediaReads {
   }
 }
 
-/** Returns the text that an adapter sends for a message whose media are all replaced. */
+/** Returns the text that an adapter sends for a message with only replaced media. */
 function textIn(parts: readonly ContextPart[]): string {
   return plainText(parts.filter((part) => part.type === "text"));
 }

@@ -40,7 +40,7 @@ export type ModelCallContext = Pick<
 /** A request: a context, and the messages that follow it. */
 export interface AttemptRequest {
   base: ModelContext;
-  /** The provider's request in the place of `base`, as a context hook gave it. */
+  /** The provider's request from a context hook, which replaces `base`. */
   assembled?: JsonObject;
   moves: readonly ContextMessage[];
   /** Replaces the choice of tools in `assembled`; absent if the request keeps its own. */
@@ -87,7 +87,7 @@ export async function performAttempt(
     if (sent === undefined) return undefined;
     const outputTokens = estimateTokens(received);
     if (observed.usage === undefined) return { inputTokens: requestTokens(sent), outputTokens };
-    // Of a reply that broke off, some providers have counted the beginning only.
+    // If a reply broke off, some providers have counted only its beginning.
     const missing = outputTokens - (observed.usage.outputTokens ?? 0);
     return isWhole || missing <= 0 ? undefined : { inputTokens: 0, outputTokens: missing };
   };

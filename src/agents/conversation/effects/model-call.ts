@@ -20,9 +20,9 @@ export interface ModelCallInput {
   call: ModelCall;
   /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
-  /** Reads the finished turns of other agents that the cycle is told of. */
+  /** Reads the finished turns of other agents that the cycle shows. */
   said: () => Turn[];
-  /** Asks for what the cycle is to be told of its agent's memory; `undefined` where it need not ask. */
+  /** Recalls memories for the cycle; `undefined` if no recall is needed. */
   recall?: () => Promise<Told | undefined>;
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin: (facts: () => AttemptFacts) => void;
@@ -67,7 +67,7 @@ export async function performModelCall(
   return { type: "conversation.llm.failed", ...made, error: outcome.error, streamed };
 }
 
-/** The turn whose end began a compaction. */
+/** The turn that began a compaction when it ended. */
 export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools" | "correlationId" | "traceparent">;
 
 export interface SummaryInput {

@@ -9,11 +9,11 @@ import { recallOf } from "./recall.ts";
 /** The parts of a request. Each read may fail. */
 export interface RequestSources {
   history(): ContextMessage[];
-  /** The finished turns of other agents that the cycle is told of. */
+  /** The finished turns of other agents that the cycle shows. */
   said(): Turn[];
 }
 
-/** Estimates the tokens of a turn's next request. Where its history cannot be read now, they are the most that are sent. */
+/** Estimates the tokens of a turn's next request. If its history cannot be read now, the maximum counts. */
 export function nextRequestTokens(
   { record }: Pick<ConversationState, "record">,
   turn: CallingTurn,
@@ -28,7 +28,7 @@ export function nextRequestTokens(
       return requestTokens({ base: empty, assembled, moves: sentMoves(chain, profile, turn, []) });
     }
     const base = baseContext(record, history(), turn, said());
-    // What is not asked for yet has at most these tokens.
+    // A recall that has not run has at most these tokens.
     const told = recallOf(record, turn)?.tokens ?? 0;
     return told + requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
   } catch (error) {

@@ -14,13 +14,13 @@ import type { Turn } from "../core/turn.ts";
 /** Time in which the agent must answer, in milliseconds. */
 export const RECALL_TIMEOUT_MS = 2_000;
 
-/** Returns the limits of what the present cycle of a turn is to be told of; `undefined` where nothing is, or it was told. */
+/** Returns the limits of the recall for a turn's present cycle; `undefined` if no recall is needed or it already ran. */
 export function recallOf(record: ConversationIdentity, turn: Turn): RecallLimits | undefined {
   if (turn.told !== undefined || turn.request !== undefined) return undefined;
   return recallLimits(chainOf(record, turn.agentId).persona.definition);
 }
 
-/** Returns what a cycle is told of; `undefined` where it need not ask. */
+/** Recalls memories for a cycle; returns `undefined` if no recall is needed. */
 export async function recalled(
   { clock, agent }: Pick<RuntimeContext, "clock" | "agent">,
   record: ConversationIdentity,

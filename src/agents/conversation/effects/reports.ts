@@ -13,7 +13,7 @@ import type { CompactedTurn } from "./model-call.ts";
 export class Reports {
   constructor(
     private readonly context: Pick<RuntimeContext, "metrics" | "spans" | "log">,
-    /** Returns the turn whose end began a compaction. */
+    /** Returns the turn that began a compaction when it ended. */
     private readonly compactedTurn: (n: number) => CompactedTurn,
   ) {}
 

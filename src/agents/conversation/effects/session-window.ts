@@ -22,7 +22,7 @@ import { historyBudget } from "../core/planning/context.ts";
 import type { Turn } from "../core/turn.ts";
 import { turnEvents } from "../core/turn-events.ts";
 
-/** Bytes and events that one read takes: any one turn fits. */
+/** Bytes and events of one read. Any single turn fits. */
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 const MAX_READ_EVENTS = 10_000;
 /** Tokens of one tool result of a past turn. Longer results are shortened: their turn is over. */
@@ -165,7 +165,7 @@ export class SessionWindow {
     }
   }
 
-  /** Forgets the window: the store has another one now. */
+  /** Drops the window because the store has a newer window. */
   forget(): void {
     this.#kept = null;
     this.#large = null;

@@ -26,7 +26,7 @@ interface Sessions {
 
 export class SessionWindows {
   readonly #windows = new Map<string, SessionWindow>();
-  /** Where the cycles that began since the actor woke begin in their sessions, by turn. */
+  /** Session positions where cycles began since the actor woke, by turn. */
   readonly #positions = new Map<number, number>();
 
   constructor(
@@ -34,7 +34,7 @@ export class SessionWindows {
     private readonly record: () => ConversationIdentity,
   ) {}
 
-  /** Notes where a turn's cycle begins, so that no statement must find it. `state` is the one after its commit. */
+  /** Notes where a turn's cycle begins, to save a later query. `state` is the state after its commit. */
   begin(turn: Turn, { sessions }: Pick<ConversationState, "sessions">): void {
     this.#positions.set(turn.n, nextEvent(sessions, turn.agentId));
     this.#of(turn).begin(turn);

@@ -38,9 +38,9 @@ export interface ToolBatchInput extends ToolReports {
 export class ToolBatch {
   readonly #batch: CallBatch;
   readonly #items = new Map<string, number>();
-  /** The hooks whose runs the batch has, by operation. */
+  /** The hooks of the batch, by operation. */
   readonly #hooks = new Map<Operation, PinnedHook>();
-  /** The signals so far. An end that comes again is the same signal, by which the shell finds the one that it keeps (RUN-4). */
+  /** The signals so far. A repeated end gives the same signal object, so the shell finds the stored signal (RUN-4). */
   readonly #signals = new WeakMap<CallEnd, ToolEnded>();
 
   constructor(private readonly input: ToolBatchInput) {
