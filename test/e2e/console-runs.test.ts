@@ -179,7 +179,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
 
   it("says that a run does not exist", async () => {
     const page = await visit("/runs/run_01JD0000000000000000000000");
-    await page.getByRole("alert").getByText("There is no such run.").waitFor();
+    await page.getByRole("alert").getByText("Run not found.").waitFor();
     expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("404")]);
     await page.getByRole("link", { name: "All runs" }).click();
     await page.waitForURL("**/runs");
