@@ -1,4 +1,4 @@
-/** Errors of references that name nothing, or nothing that can be used. */
+/** Errors of references to unknown or unusable definitions. */
 import { DramatisError } from "../../shared/errors.ts";
 
 /** Reports whether a look-up failed because of the reference or of what it names. */

@@ -3,7 +3,7 @@
  *
  * HOOKFORM-1  `contextAssemblyWorkflowId` and `memoryExtractionWorkflowId` name the workflow of the hook, as `contextAssembly: {workflow}`
  *             and `memoryExtraction: {workflow}` do. A persona that gives both forms is refused.
- * HOOKFORM-2  A hook names either a task or a workflow. One that names both, or neither, is refused.
+ * HOOKFORM-2  A hook names exactly one task or one workflow. Naming both is an error, and so is an empty hook.
  */
 import { z } from "zod";
 import type { HookName, HookTarget } from "../../protocol/definitions.ts";

@@ -23,9 +23,9 @@ const SETTINGS = [
   "consolidation",
 ] as const satisfies readonly (keyof Memory)[];
 
-/** Tokens of the memories that a turn is told of, where the persona sets no limit. */
+/** Default token limit of the memories recalled for a turn. */
 const DEFAULT_RECALL_TOKENS = 1_500;
-/** Memories that a turn is told of, where the persona sets no limit. */
+/** Default number of memories recalled for a turn. */
 const DEFAULT_RECALL_LIMIT = 12;
 
 const weight = z.exactOptional(z.number().min(0).max(10));
@@ -83,7 +83,7 @@ export function memoryScope({ memory }: Pick<Persona, "memory">): MemoryScope | 
   return memory?.scope;
 }
 
-/** The limits of what a turn is told of. */
+/** Limits of the memories recalled for a turn. */
 export interface RecallLimits {
   scope: MemoryScope;
   tokens: number;

@@ -1,7 +1,7 @@
 /**
  * The settings by which an agent learns, forgets and joins memories.
  *
- * LEARN-8  A persona has one extraction: `extract`, or a hook of its own. One that gives both is refused.
+ * LEARN-8  A persona has one extraction: `extract`, or a hook of its own. A persona that gives both is rejected.
  */
 import { z } from "zod";
 import type { Consolidation, Persona } from "../../protocol/definitions.ts";

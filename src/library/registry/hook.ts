@@ -1,7 +1,7 @@
 /**
  * The hooks of personas and their consolidations, looked up.
  *
- * REG-8  A hook runs nothing that a person must approve.
+ * REG-8  A hook cannot run a definition that needs a person's approval.
  */
 import { needsApproval } from "../../protocol/approval.ts";
 import type { HookTarget, PinnedHook } from "../../protocol/definitions.ts";

@@ -1,5 +1,5 @@
 /**
- * Errors for what a registry does not have.
+ * Errors for definitions that a registry does not contain.
  *
  * REG-7  The error for an id that does not exist lists those that do, at most 20, the most similar first. A registry asks the database for them once,
  *        for the first such error, and reads no definitions for it.

@@ -327,7 +327,7 @@ export class Registry {
     return structuredClone(await this.#resolve(kind, reference));
   }
 
-  /** As `find`. Nobody may change what it returns. */
+  /** As `find`. Callers must not change the result. */
   async #find<Kind extends DefinitionKind>(
     kind: Kind,
     reference: LibraryReference,

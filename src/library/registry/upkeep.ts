@@ -21,7 +21,7 @@ type Memory = NonNullable<Persona["memory"]>;
 export interface Upkeep {
   scope: MemoryScope;
   retention: NonNullable<Memory["retention"]>;
-  /** Absent where nothing is joined on a schedule. */
+  /** Absent if no memories are consolidated on a schedule. */
   consolidation?: { types: string[]; everyMs: number; minimum: number };
   /** Joins memories, on the schedule, and where a summary must be made again. */
   hook: PinnedHook;

@@ -5,7 +5,7 @@
  *        runs as it is deployed.
  * PIN-2  A bare id in a task, or in an action of a library, means a definition of that library.
  * PIN-3  Every reference that names nothing is reported with its place.
- * PIN-4  The schemas of all that a task refers to are compiled with its own within one budget. What was found good is not compiled again.
+ * PIN-4  The schemas of all that a task refers to are compiled with its own within one budget. Schemas that passed before are not compiled again.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";

@@ -24,7 +24,7 @@ import { isReference } from "./steps-schema.ts";
 /** The names of a path that are looked at: a long one costs the square of them. */
 const MAX_NAMES = 16;
 
-/** The parts of a task whose reads are known. Their forms are checked. */
+/** The parts of a task with known reads. Their forms are checked. */
 interface Task {
   inputSchema: JsonObject;
   outputSchema?: JsonObject | undefined;

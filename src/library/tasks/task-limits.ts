@@ -22,7 +22,7 @@ export const MAX_PINNED_BYTES = 1024 * 1024;
 export const MAX_ANSWER_TOKENS = 200_000;
 /** Texts that one `llm.embed` action turns into vectors. */
 export const MAX_EMBEDDED_TEXTS = 512;
-/** Events that one task records, and measurements. */
+/** Maximum number of events, and of measurements, that one task records. */
 export const MAX_TASK_EVENTS = 32;
 /** The longest pause of `mock.return`, in milliseconds. */
 export const MAX_MOCK_DELAY_MS = 60_000;

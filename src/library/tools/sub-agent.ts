@@ -3,7 +3,7 @@
  *
  * SPAWN-1  A sub-agent has only those tools of its agent that the template names, and none of any other that it is told of. It can
  *          bring nobody into a conversation.
- * SPAWN-2  Of those tools it has the ones whose hosts its network policy allows. A tool that does not say which hosts it reaches may reach any.
+ * SPAWN-2  It has such a tool only if its network policy allows the tool's hosts. A tool that does not say which hosts it reaches may reach any.
  *          It does not get the others, and a call of one is refused with this reason. Where a declared agent shows it, the start reports it.
  * SPAWN-3  The bounds hold for all agents that it calls, and those that they call. A template below can only narrow them.
  * SPAWN-5  A sub-agent runs no hooks of its persona: the template cannot name their code, so no bound would hold for it.

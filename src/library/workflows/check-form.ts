@@ -26,7 +26,7 @@ import { firstIssues } from "./first-issues.ts";
 import { mergeSourceProblem, writtenPathProblem } from "./paths.ts";
 import { MAX_ITEM_NAMES, MAX_WORKFLOW_EXPRESSIONS, MAX_WRITTEN_PATHS } from "./workflow-limits.ts";
 
-/** Issues that are made one by one, so that those beyond the first ones cost nothing. */
+/** Issues, generated lazily so that issues beyond the limit are not computed. */
 type Issues = Generator<InputIssue, void>;
 
 /** Returns the first problems of a definition that has passed `workflowSchema`. */

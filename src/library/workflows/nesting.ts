@@ -33,7 +33,7 @@ export interface Part {
   place?: string;
 }
 
-/** A walk asks for definitions of workflows. It does not enter those that are unknown. */
+/** A walk requests definitions of workflows. It skips unknown workflows. */
 export type Walk<Found extends Source, Result> = Generator<Part, Result, Found | undefined>;
 
 /** The way down from a workflow. */

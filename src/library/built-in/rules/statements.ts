@@ -12,7 +12,7 @@ export interface Statement {
   content: string;
   type: string;
   significance: number;
-  /** The name of what it is about; two statements with the same one contradict each other. Absent where several hold together. */
+  /** The name of its subject. Two statements with the same name contradict each other. Absent if several can hold together. */
   about?: string;
 }
 

@@ -52,7 +52,7 @@ export interface Atlas {
   mixed: Mixed[];
   /** The transitions that only let tokens pass, although they join branches. */
   passed: Set<WorkflowTransition>;
-  /** The transitions whose tokens go on. */
+  /** The transitions with tokens that continue. */
   followed: Set<WorkflowTransition>;
   /** A limit is reached: places are missing. */
   isCut: boolean;

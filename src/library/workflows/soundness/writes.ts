@@ -99,7 +99,7 @@ export function findWrites(definition: WorkflowDefinition, { atlas, dead }: Live
     for (const path of [...(entering[place.index] ?? []), ...(leaving[place.index] ?? [])])
       own[of[place.index] ?? 0]?.add(index.of(path));
 
-  // Components are numbered from the last ones to the first.
+  // Components are numbered from last to first.
   const following = own.map(make);
   const splits = splittingNodes(definition, dead);
   for (let component = 0; component < count; component++) {
