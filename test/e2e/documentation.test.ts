@@ -149,7 +149,7 @@ describe("G2 the code of the documentation, as printed", () => {
       return run(project, process.execPath, WRANGLER, "deploy", "--dry-run", "--config", "dated.jsonc");
     };
     const [, oldest = "", since = ""] =
-      /`compatibility_date` of (\S+) or later; before (\S+) it\s+also needs/.exec(page("README.md")) ?? [];
+      /`compatibility_date` of (\S+) or later\. Before (\S+) it\s+also needs/.exec(page("README.md")) ?? [];
     const flags = JSON.parse(`{${/`("compatibility_flags": \[.+?\])`/.exec(page("README.md"))?.[1]}}`);
     expect(deploy({ compatibility_date: since })).toContain("exiting now");
     expect(deploy({ compatibility_date: oldest, ...flags })).toContain("exiting now");

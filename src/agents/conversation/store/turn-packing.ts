@@ -163,11 +163,16 @@ function droppedKeys({ texts }: StoredParts, isKept: (id: string, member: string
   return dropped.map(({ id, member }) => memberKey(id, member));
 }
 
-/** Returns the members of a row's body without its lists. Leaves out those that most turns have alike. */
+/** Returns the members of a row's body without its lists. Omits defaults: no recoveries, and a snapshot at the first entry. */
 function ownMembers(turn: Omit<Partial<Turn>, "issues"> & Pick<Turn, "issues">): object {
   const { n: _n, status: _status, replies: _replies, operations: _operations, calls: _calls, ...rest } = turn;
-  const { recoveries, issues: _issues, ...members } = rest;
-  return { ...members, ...(recoveries === 0 ? {} : { recoveries }), ...issuesOf(turn) };
+  const { recoveries, snapshotSeq, issues: _issues, ...members } = rest;
+  return {
+    ...members,
+    ...(recoveries === 0 ? {} : { recoveries }),
+    ...(snapshotSeq === turn.firstSeq ? {} : { snapshotSeq }),
+    ...issuesOf(turn),
+  };
 }
 
 /** Returns a row's body. Its lists are arrays while no part holds elements of them. */

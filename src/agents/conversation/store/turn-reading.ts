@@ -83,6 +83,7 @@ export function unpackTurn(
   };
   const turn: Record<string, unknown> = {
     ...DEFAULTS,
+    snapshotSeq: head.firstSeq,
     ...restore(head, turnId(key)),
     n,
     status,
