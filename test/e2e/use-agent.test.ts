@@ -66,11 +66,11 @@ describe.runIf(hasChromium)(`a page with a hook (${hasChromium ? "Chromium" : NO
   it("G27 G28 connects, sends, shows the answer as it grows, and goes on after a reload in the middle of it", async () => {
     const { id } = await createClient({ baseUrl: start.url }).conversations.create({ agentId: "assistant" });
     const { page, complaints, sockets } = await open(id);
-    await page.locator("input").fill("!slow 120 30");
+    await page.locator("input").fill("!slow 120 90");
     await page.locator("input").press("Enter");
     await page.getByText("word-10 ").waitFor();
     const [question, growing = ""] = await shown(page);
-    expect(question).toBe("!slow 120 30");
+    expect(question).toBe("!slow 120 90");
     expect(words(120).startsWith(growing)).toBe(true);
     expect(growing.length).toBeLessThan(words(120).length);
 
@@ -80,14 +80,14 @@ describe.runIf(hasChromium)(`a page with a hook (${hasChromium ? "Chromium" : NO
     expect(words(120).startsWith(resumed)).toBe(true);
     expect(resumed.length).toBeLessThan(words(120).length);
     await page.locator("[data-ended=true]").waitFor();
-    expect(await shown(page)).toEqual(["!slow 120 30", words(120)]);
+    expect(await shown(page)).toEqual(["!slow 120 90", words(120)]);
 
     await page.locator("input").fill("!say Again.");
     await page.locator("input").press("Enter");
     await page.getByText(/^Again\.$/).waitFor();
     await page.reload();
     await page.getByText(/^Again\.$/).waitFor();
-    expect(await shown(page)).toEqual(["!slow 120 30", words(120), "!say Again.", "Again."]);
+    expect(await shown(page)).toEqual(["!slow 120 90", words(120), "!say Again.", "Again."]);
     expect(new Set(sockets)).toEqual(new Set([`/agents/conversation/${id}`]));
     // One for each load. A slow machine may need more: the SDK's socket connects again after four seconds without an answer.
     expect(sockets.length).toBeGreaterThanOrEqual(3);

@@ -89,7 +89,7 @@ test("OPENING-1 DELEGATE-9 a call that was refused is over: what is told of its 
     from: address(root.id),
     to: address(id),
     type: AGENT_READERS,
-    body: { operationId, attempt: 1, readers: ["ada"] },
+    body: { operationId, attempt: 1, readers: ["ada"], readersSeq: 1 },
     sentAt: clock.now(),
   };
   expect(await child.receive(envelope, { number: 1, last: false })).toMatchObject({ type: "done" });

@@ -149,6 +149,7 @@ test("G6 default limits are the documented ones", () => {
     agentTurns: 8,
     clientToolMs: 600_000,
     calls: { depth: 4, open: 32, tree: 256 },
+    runs: { active: 64, tokens: 100_000, total: 10_000 },
     approvalMs: 24 * 3_600_000,
     bodyBytes: 2 * 1024 * 1024,
     attachmentBytes: 8 * 1024 * 1024,

@@ -8,6 +8,7 @@ import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
+import { migrate } from "../../src/d1/migrate.ts";
 import type { SessionEvent, StoredSession } from "../../src/memory/session/types.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
@@ -309,11 +310,14 @@ test.each(recorded("directory"))(
   async (recording) => {
     // SAFETY: `test/wrangler.jsonc` binds it.
     const database = Reflect.get(env, "DB") as D1Database;
-    const tables = await database
-      .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'")
-      .all<{ name: string }>();
+    const drops = async () => {
+      const tables = await database
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'")
+        .all<{ name: string }>();
+      return tables.results.map(({ name }) => database.prepare(`DROP TABLE "${name}"`));
+    };
     await database.batch([
-      ...tables.results.map(({ name }) => database.prepare(`DROP TABLE "${name}"`)),
+      ...(await drops()),
       ...recording.storage.tables.flatMap(({ name, sql, rows }) => [
         database.prepare(sql),
         ...rows.map((row) =>
@@ -337,5 +341,8 @@ test.each(recorded("directory"))(
     const migrations = recording.storage.tables.find(({ name }) => name === "dramatis_migrations");
     const applied = await database.prepare("SELECT * FROM dramatis_migrations").raw();
     expect(applied.slice(0, migrations?.rows.length)).toEqual(migrations?.rows);
+    // The recording has no indexes, and the other files share the database.
+    await database.batch(await drops());
+    await migrate(fresh());
   },
 );
