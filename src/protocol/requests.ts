@@ -49,7 +49,7 @@ const clientToolsSchema = z
 /** The tool choice of a turn's first model call. */
 const toolChoiceSchema = z.union([z.enum(["auto", "none", "required"]), z.strictObject({ name: toolName })]);
 
-/** The tools a model may or must call: any, none, at least one, or the named one. */
+/** The tools that a model may or must call: all, no tool, at least one tool, or the named tool. */
 export type ToolChoice = z.infer<typeof toolChoiceSchema>;
 
 /** The form of a turn's answer. The model gets `name`. */

@@ -21,9 +21,9 @@ export interface Limit {
   total: number;
   /** Units that the calls of one tenant may hold together. Default: `total`. */
   perTenant?: number;
-  /** Maximum number of waiting calls. Default: any number. */
+  /** Maximum number of waiting calls. Without it there is no limit. */
   queued?: number;
-  /** Maximum number of waiting calls of one tenant. Default: any number. */
+  /** Maximum number of waiting calls of one tenant. Without it there is no limit. */
   queuedPerTenant?: number;
 }
 
