@@ -503,7 +503,10 @@ describe("what ends a run", () => {
       transitions: [{ from: "one", to: "two" }],
     });
     const interrupt = (times: number) => {
-      for (let n = 0; n < times; n++) run.take({ type: "run.recover" });
+      for (let n = 0; n < times; n++) {
+        run.take({ type: "run.recover" });
+        run.pass(60_000);
+      }
     };
     interrupt(10);
     run.end("one");
@@ -522,6 +525,22 @@ describe("what ends a run", () => {
     } as never);
     expect(waiting.take({ type: "run.recover" })).toBeNull();
   });
+});
+
+test("RUNSIGNAL-6 a burst of crashes pauses its tasks and does not fail it", () => {
+  const run = new PlayedRun({ initialNode: "one", nodes: [task("one")], transitions: [] });
+  for (let crash = 0; crash < 100; crash++) {
+    run.take({ type: "run.recover" });
+    run.pass(1_000);
+  }
+  const recoveries = () => run.state.recoveries;
+  expect(run.state.status).toBe("running");
+  expect(recoveries()).toBeLessThanOrEqual(10);
+  const before = recoveries();
+  run.take({ type: "run.recover" });
+  expect(recoveries()).toBe(before);
+  run.end("one");
+  expect(run.state).toMatchObject({ status: "completed" });
 });
 
 test("HOLD-1 RUNTIME-1 a run that asks for more time is held until a person answers", () => {

@@ -6,6 +6,8 @@
  *              its result comes within `LOST_RESULT_MS`. Without a result it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
  * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times before the next node ends fails with `RECOVERY_EXHAUSTED`. If a
  *              run only waits, for room too, its wake is no interruption.
+ * RUNSIGNAL-6  From the second interruption on, interrupted tasks pause before they begin again: 250 ms, doubled up to a minute. A burst of
+ *              crashes, which other work in the process may cause, therefore cannot exhaust the interruptions of a run.
  * RUNSIGNAL-5  If the outbox is full, the end of a node is still stored. The run continues later.
  * RUNSIGNAL-2  After a transient failure, another attempt follows, as the policy of the task says. A `once` task has no further attempt.
  */
@@ -22,7 +24,7 @@ import { answerGate, closeGates } from "./gates.ts";
 import { takeWait } from "./holds.ts";
 import { beginPart } from "./own-part.ts";
 import { nextAttemptAt } from "./retry.ts";
-import { LOST_RESULT_MS, MAX_RECOVERIES } from "./run-limits.ts";
+import { LOST_RESULT_MS, MAX_RECOVERIES, MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS } from "./run-limits.ts";
 import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
 import type { NodeEnded, PartEnded, PartProgress, RunSignal } from "./signals.ts";
@@ -188,10 +190,16 @@ function recover(draft: Draft): void {
     endRun(draft, "failed");
     return;
   }
+  const crashes = draft.recoveries;
+  const pause = crashes === 1 ? 0 : Math.min(RESUME_PAUSE_MS * 2 ** (crashes - 2), MAX_RESUME_PAUSE_MS);
   for (const token of interrupted) {
     const { id, node, phase } = token;
     const work = workOf(draft.before.record, token);
-    if (phase.kind !== "working" || work?.kind !== "task" || work.task.effect !== "once") continue;
+    if (phase.kind !== "working" || work?.kind !== "task") continue;
+    if (work.task.effect !== "once") {
+      if (pause > 0) draft.change(id, { phase: { ...phase, notBefore: draft.now + pause } });
+      continue;
+    }
     draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
     draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });
   }

@@ -29,6 +29,9 @@ export const LOST_RESULT_MS = 30_000;
 export const MAX_RETRIES = 8_191;
 /** Maximum number of wakes without progress. A further wake fails the run. */
 export const MAX_RECOVERIES = 10;
+/** Pause of tasks after the second wake without progress, and the longest pause after further wakes. Milliseconds. */
+export const RESUME_PAUSE_MS = 250;
+export const MAX_RESUME_PAUSE_MS = 60_000;
 /** Waits between heartbeats, in milliseconds. */
 export const MIN_HEARTBEAT_MS = 1_000;
 export const MAX_HEARTBEAT_MS = 60_000;
