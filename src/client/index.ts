@@ -70,23 +70,23 @@ export type { RunEntryType, RunError, RunStatus } from "../protocol/workflow-run
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
 export type { Jurisdiction, LocationHint } from "../shared/location.ts";
 export { type AgentAtWork, type AgentTask, agentsAtWork } from "./agents-at-work.ts";
+export type {
+  ClientOptions,
+  ConversationInput,
+  DramatisClient,
+  Fetch,
+  PageRequest,
+  RequestOptions,
+  RunInput,
+  RunsRequest,
+  StopRequest,
+  UploadOptions,
+} from "./api.ts";
 export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
-export {
-  type ClientOptions,
-  type ConversationInput,
-  createClient,
-  type DramatisClient,
-  type Fetch,
-  type PageRequest,
-  type RequestOptions,
-  type RunInput,
-  type RunsRequest,
-  type StopRequest,
-  type UploadOptions,
-} from "./http.ts";
+export { createClient } from "./http.ts";
 export type { MemoriesClient, MemoriesRequest } from "./memories.ts";
 export { pendingCalls } from "./outbox.ts";
 export type { WebSocketClass } from "./reconnect.ts";

@@ -16,19 +16,15 @@ import { defined } from "../shared/defined.ts";
 import { withoutItem, withoutMessage } from "./erased.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
-import {
-  isStopped,
-  type LiveConversation,
-  type OperationState,
-  type TurnItem,
-  type TurnState,
-} from "./state.ts";
+import { isStopped, type LiveConversation, type OperationState, type TurnState } from "./state.ts";
 import {
   changeItem,
+  changeOperation,
   changeTurn,
   dropItem,
   endTurn,
   mergeDelta,
+  nextAttempt,
   partialItem,
   progressed,
   putItem,
@@ -192,7 +188,7 @@ function inOperation(
 ): LiveConversation {
   return inTurn(state, frame, (turn) =>
     changeItem(progressed(turn), frame.operationId ?? "", (item) =>
-      item.type === "tool" ? { ...item, operation: withChange(item.operation, change) } : item,
+      item.type === "tool" ? { ...item, operation: changeOperation(item.operation, change) } : item,
     ),
   );
 }
@@ -246,12 +242,6 @@ function endWait(state: LiveConversation, frame: LiveFrame): LiveConversation {
     const { phase: _over, ...others } = turn;
     return item?.type === "tool" && item.operation.async ? turn : others;
   });
-}
-
-/** Changes an operation. A finished operation is no longer deferred or held. */
-function withChange(operation: OperationState, change: Partial<OperationState>): OperationState {
-  const { deferredUntil: _over, held: _held, ...others } = operation;
-  return { ...(change.state === undefined ? operation : others), ...change };
 }
 
 function updateConversation(
@@ -395,11 +385,4 @@ function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConver
   const error = { code, message, retriable };
   const rejected = ref === undefined ? null : reject(state, ref, error);
   return rejected ?? refuseStop(state, ref, error) ?? { ...state, error };
-}
-
-/** Starts the next attempt of a tool call: without progress, and with a new id of its workflow run. */
-function nextAttempt(item: TurnItem): TurnItem {
-  if (item.type !== "tool") return item;
-  const { progress: _before, runId: _run, attempt = 1, ...operation } = item.operation;
-  return { ...item, operation: { ...operation, attempt: attempt + 1 } };
 }

@@ -1,6 +1,6 @@
 /** Pure changes of turns and their items. Unchanged objects keep their identity (VIEW-1). */
 import type { MessageView } from "../protocol/views.ts";
-import type { TurnItem, TurnState } from "./state.ts";
+import type { OperationState, TurnItem, TurnState } from "./state.ts";
 
 /** The known facts of a turn that is new to the client. */
 export type TurnSeed = Pick<TurnState, "id" | "agentId" | "createdAt"> & Partial<TurnState>;
@@ -80,4 +80,17 @@ export function mergeDelta(text: string, offset: number, delta: string): string 
   if (offset > text.length) return text;
   const merged = text.slice(0, offset) + delta;
   return text.startsWith(merged) ? text : merged;
+}
+
+/** Changes an operation. A finished operation is no longer deferred or held. */
+export function changeOperation(operation: OperationState, change: Partial<OperationState>): OperationState {
+  const { deferredUntil: _over, held: _held, ...others } = operation;
+  return { ...(change.state === undefined ? operation : others), ...change };
+}
+
+/** Starts the next attempt of a tool call: without progress, and with a new id of its workflow run. */
+export function nextAttempt(item: TurnItem): TurnItem {
+  if (item.type !== "tool") return item;
+  const { progress: _before, runId: _run, attempt = 1, ...operation } = item.operation;
+  return { ...item, operation: { ...operation, attempt: attempt + 1 } };
 }

@@ -7,9 +7,9 @@
  *           replaces a resume.
  */
 import { TURN_HEADER } from "../../protocol/frames.ts";
+import type { DramatisClient } from "../api.ts";
 import { runtimeClock } from "../clock.ts";
 import { DramatisClientError } from "../errors.ts";
-import type { DramatisClient } from "../http.ts";
 
 /** The waits before each further attempt of a stop that did not arrive, in milliseconds. */
 const WAITS_MS = [500, 2_000, 8_000];

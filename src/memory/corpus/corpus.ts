@@ -34,8 +34,8 @@ import { indexQuery } from "./index-query.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
 import type { IndexResult } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
+import { type PreparedInput, prepareInput } from "./prepared-input.ts";
 import { Pruning } from "./pruning.ts";
-import { Requests } from "./requests.ts";
 import { Rights, type TextSubject, textSubject } from "./rights.ts";
 import {
   type CheckedFilter,
@@ -49,14 +49,6 @@ import {
 import { isLong, type StoredMemory, toMemory } from "./stored-memory.ts";
 import { createTables } from "./tables.ts";
 import { checkChange, checkMayWrite, sees, shownScore, type Visible, visibleTo } from "./visibility.ts";
-
-interface PreparedInput {
-  input: CheckedInput;
-  userId: string | null;
-  conversationId: string | null;
-  hash: string;
-  request: { key: string; hash: string } | null;
-}
 
 export class Corpus {
   readonly rows: CorpusRows;
@@ -95,7 +87,7 @@ export class Corpus {
     checkMayWrite(writer.reader);
     const checked = validate(inputsSchema, inputs, "/memories", "A memory");
     for (const [index, input] of checked.entries()) checkSizes(input, `/memories/${index}`);
-    const prepared = await Promise.all(checked.map((input) => this.#prepare(writer, input)));
+    const prepared = await Promise.all(checked.map((input) => prepareInput(this.hash, writer, input)));
     const vectors = await this.ports.index.prepare(checked.map(({ content }) => content));
     const cause = this.causeOf(writer);
     const stored = await this.change(
@@ -331,20 +323,6 @@ export class Corpus {
     const said = cause.isDerived ? {} : { said: memory.version };
     for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...said });
     return confirmed;
-  }
-
-  async #prepare(writer: MemoryWriter, input: CheckedInput): Promise<PreparedInput> {
-    const subject = writer.subject ?? input.subject ?? {};
-    const userId = subject.userId ?? null;
-    const { idempotencyKey, ...rest } = input;
-    return {
-      input,
-      userId,
-      conversationId: subject.conversationId ?? null,
-      hash: await this.hash.of(userId, input.content),
-      request:
-        idempotencyKey === undefined ? null : await Requests.of(this.hash, writer, idempotencyKey, rest),
-    };
   }
 
   #writePrepared(

@@ -5,12 +5,12 @@ import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { runMark } from "./called-workflow.ts";
 import type { AgentDecision } from "./decisions.ts";
-import { askView } from "./frames.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { callDeadline, dispatched, type Operation, withAsk, withHold } from "./operation.ts";
 import { startedEntries } from "./sub-agents.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { blockingOperations, type Turn } from "./turn.ts";
+import { askView } from "./view-members.ts";
 import { waitForResults } from "./waits.ts";
 
 type CallDecision = Extract<

@@ -1,27 +1,23 @@
 /**
  * Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed.
  */
-
-import type { AgentCallView, AskView, CallAsk } from "../../../protocol/agent-call.ts";
+import type { AskView } from "../../../protocol/agent-call.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
-import { spendingView } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
-import { calledConversationId, messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
-import type { TaskView } from "../../../protocol/task-summary.ts";
-import type { TurnOrder, WireError } from "../../../protocol/views.ts";
+import type { TurnOrder } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { runMark } from "./called-workflow.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { turnSpending } from "./ledger.ts";
-import type { Operation, OperationTarget } from "./operation.ts";
 import { answeredBy, shownCall } from "./shown-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { issuesOf, type Turn } from "./turn.ts";
 import { outputOf } from "./turn-events.ts";
+import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "./view-members.ts";
 
 /** Returns a turn with its content; `undefined` if its content was erased. */
 export type TurnLookup = (n: number) => Turn | undefined;
@@ -47,15 +43,6 @@ export function framesOf(
     const turn = turnOf(entry.turn);
     return turn === undefined ? [] : (frameOf(entry, turn, record, base) ?? []);
   });
-}
-
-/** Returns the ids that an entry names. */
-export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
-  const ids = { turnId: turnId(turn) };
-  if (item === undefined || type === "entry.erased") return ids;
-  return /^(?:tool|approval|agent_call|work|context_assembly|memory_extraction)\./.test(type)
-    ? { ...ids, operationId: operationId(turn, item) }
-    : { ...ids, messageId: messageId(turn, item) };
 }
 
 /** Returns the frame of an entry without a turn. */
@@ -322,11 +309,6 @@ function extractionStatus(data: JournalEntry["data"]): "completed" | "failed" | 
   return status === "completed" || status === "failed" ? status : "skipped";
 }
 
-/** Reports whether the data of a completed message's entry mark it as text beside tool calls. */
-export function isInterim(data: JournalEntry["data"]): boolean {
-  return isJsonObject(data) && data.interim === true;
-}
-
 /** Returns the marks of a completed message from its entry's data. */
 function messageMarks(data: JournalEntry["data"]): { interim?: true; stopped?: true; notice?: true } {
   const isMarked = (mark: string) => isJsonObject(data) && data[mark] === true;
@@ -342,51 +324,10 @@ function waitReason(data: JournalEntry["data"]): Extract<Frame, { type: "turn.wa
   return reason === "operations" || reason === "approval" ? reason : "client-tools";
 }
 
-/** Returns the marker of an operation that the client must run, as a member; `{}` for other operations. */
-export function clientMark(target: OperationTarget | undefined): { client?: true } {
-  return target === "client" ? { client: true } : {};
-}
-
-/** Returns the steps of an operation's task as a member; `{}` for other operations. */
-export function taskMark({ task }: Pick<Operation, "task">): { task?: TaskView } {
-  return task === undefined ? {} : { task };
-}
-
-/** Returns the agent that answers an operation as a member; `{}` for other operations. */
-export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
-  if (agent === undefined) return {};
-  const { id, mode, template, spent, asks, jurisdiction } = agent;
-  const opens =
-    mode === "delegate" ? calledConversationId(operationId(turn, item), attempt, jurisdiction) : undefined;
-  return {
-    agent: {
-      id,
-      mode,
-      ...defined({
-        template,
-        conversationId: opens,
-        spent: spent && spendingView(spent),
-        asks: asks?.map(askView),
-      }),
-    },
-  };
-}
-
-/** Returns a request for approval of an agent below, as clients see it. */
-export function askView({ expiresAt, ...ask }: CallAsk): AskView {
-  return { ...ask, expiresAt: toIso(expiresAt) };
-}
-
 /** Returns the request of an agent below that an entry's data tell of; `undefined` for a request of the conversation's own. */
 function askOf(data: JournalEntry["data"]): AskView | undefined {
   // SAFETY: the reducer wrote the entry's data.
   return ((data ?? {}) as { of?: AskView }).of;
-}
-
-/** Returns an error as clients see it. */
-export function wireError(error: Pick<ErrorData, "code" | "message" | "retriable"> | undefined): WireError {
-  const { code = "INTERNAL_ERROR", message = "An internal error occurred.", retriable = false } = error ?? {};
-  return { code, message, retriable };
 }
 
 /** Returns a frame that is not a durable fact. */

@@ -9,11 +9,11 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { SubAgentTemplate } from "../../../protocol/sub-agent.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { agentMark } from "./frames.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import type { Turn } from "./turn.ts";
+import { agentMark } from "./view-members.ts";
 
 /** The reason why a sub-agent stopped. `denied`: a rule or a person refused it. `expired`: its time was over. */
 type StopReason = "completed" | "failed" | "cancelled" | "expired" | "denied";

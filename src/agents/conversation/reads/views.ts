@@ -21,7 +21,6 @@ import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
 import { hookRunMark, runMark } from "../core/called-workflow.ts";
 import { correlationOf } from "../core/correlation.ts";
-import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
@@ -32,6 +31,7 @@ import { answeredBy, type ShownCall, shownCall } from "../core/shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf, primaryAgent } from "../core/state.ts";
 import { agentReplies, finalReply, issuesOf, operationsOf, type Reply, type Turn } from "../core/turn.ts";
 import { outputOf } from "../core/turn-events.ts";
+import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/view-members.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 

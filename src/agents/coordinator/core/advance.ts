@@ -42,7 +42,7 @@ export function advance(draft: Draft): void {
       const token = next ?? takeHeld(draft, held);
       if (token === undefined) break;
       if (draft.room.isFull && isCall(draft, token)) continue;
-      if (draft.freeRoom < 1 && startsRun(draft.graph, token)) continue;
+      if (draft.work.freeRoom < 1 && startsRun(draft.graph, token)) continue;
       if (next !== undefined && isCrowded(draft) && multiplies(draft.graph, token)) {
         held.push(token);
         continue;
@@ -63,13 +63,13 @@ export function advance(draft: Draft): void {
   else if (draft.root.active === 0) completeRun(draft);
 }
 
-function isCrowded({ active, before }: Draft): boolean {
+function isCrowded({ work: { active }, before }: Draft): boolean {
   return active > roomOf(before.record).tokens;
 }
 
 /** Returns the next postponed token, after all others. Returns `undefined` while a running task is about to release tokens (TREEROOM-5). */
 function takeHeld(draft: Draft, held: Token[]): Token | undefined {
-  return draft.tasks > 0 && isCrowded(draft) ? undefined : held.shift();
+  return draft.work.tasks > 0 && isCrowded(draft) ? undefined : held.shift();
 }
 
 function step(draft: Draft, token: Token, meter: Meter): void {
@@ -150,14 +150,16 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       code: "TOO_LARGE",
       message: `The input of "${token.node}" has ${length} characters as JSON. The maximum is ${MAX_INPUT_LENGTH}.`,
     });
-  if ((workflow ?? agent) !== undefined && draft.openCalls >= MAX_OPEN_CALLS)
+  if ((workflow ?? agent) !== undefined && draft.work.openCalls >= MAX_OPEN_CALLS)
     throw new TokenFailure({
       code: "BUDGET_EXCEEDED",
       message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
     });
   const attempt = 1 + (token.again?.attempts ?? 0);
   const room =
-    workflow === undefined ? undefined : shareOf(draft.freeRoom, draft.tokens.size - draft.openRuns - 1);
+    workflow === undefined
+      ? undefined
+      : shareOf(draft.work.freeRoom, draft.tokens.size - draft.work.openRuns - 1);
   const phase = { kind: "working", attempt, ...(gate ?? { input }), ...defined({ room }) } as const;
   if (!hasRoom(draft, { ...token, phase })) return true;
   // The time of an agent counts from here: its token may have waited for room.

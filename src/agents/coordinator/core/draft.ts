@@ -18,8 +18,8 @@ import {
   type ScopeKey,
   type Token,
 } from "./state.ts";
-import { heldBy, isActive, roomOf } from "./tree-room.ts";
 import { isNothing } from "./usage.ts";
+import { WorkCounts } from "./work-counts.ts";
 
 /** The change of one commit, and the state after it. */
 export interface RunChange {
@@ -53,16 +53,8 @@ export class Draft {
   recoveries: number;
   retried: RunState["retried"];
   tainted: true | undefined;
-  /** Tokens that wait for a sub-workflow, an agent or a part. */
-  openCalls: number;
-  openParts: number;
-  /** Tokens that wait for a run, a part or a sub-workflow. */
-  openRuns: number;
-  /** Runs that this run may still start at the same time. */
-  freeRoom: number;
-  /** Tokens that need a step or a task. */
-  active: number;
-  tasks: number;
+  /** The work of all tokens. */
+  readonly work: WorkCounts;
   steps = 0;
   /** Outbox room for the envelopes of this commit. */
   readonly room: StartRoom;
@@ -100,13 +92,7 @@ export class Draft {
     this.retried = before.retried;
     this.tainted = before.tainted;
     this.#made = before.made;
-    this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
-    this.openParts = [...before.tokens.values()].filter(({ part }) => part === true).length;
-    this.openRuns = 0;
-    this.freeRoom = roomOf(before.record).runs;
-    this.active = 0;
-    this.tasks = 0;
-    for (const token of before.tokens.values()) this.#tally(token, 1);
+    this.work = new WorkCounts(before.record, this.graph, before.tokens.values());
     this.#pending = [...before.tokens.values()]
       .filter(({ phase }) => phase.kind !== "working")
       .map(({ id }) => id);
@@ -128,8 +114,7 @@ export class Draft {
   /** Makes a token, which counts as active in its scope. Throws `TooLong`. */
   create(token: Omit<Token, "id" | "phase" | "createdAt">): Token {
     const made = { ...token, id: this.#take(), phase: { kind: "ready" }, createdAt: this.now } as const;
-    this.openParts += Number(made.part === true);
-    this.#tally(made, 1);
+    this.work.add(made);
     this.tokens.set(made.id, made);
     this.#touched.tokens.add(made.id);
     this.#pending.push(made.id);
@@ -170,9 +155,8 @@ export class Draft {
     if (token === undefined) return;
     const after = { ...token, ...change };
     this.tokens.set(id, after);
-    this.openCalls += Number(this.#isCall(after)) - Number(this.#isCall(token));
-    this.#tally(token, -1);
-    this.#tally(after, 1);
+    this.work.remove(token);
+    this.work.add(after);
     this.#touched.tokens.add(id);
     if (change.phase.kind !== "working") this.#pending.push(id);
   }
@@ -219,7 +203,7 @@ export class Draft {
     for (const { outer } of fanOuts) this.count(outer, 1);
     for (const token of tokens) {
       this.tokens.set(token.id, token);
-      this.#tally(token, 1);
+      this.work.add(token);
       this.#touched.tokens.add(token.id);
       this.#pending.push(token.id);
       this.count(token.scope, 1);
@@ -251,9 +235,7 @@ export class Draft {
     const token = this.tokens.get(id);
     if (token === undefined) return false;
     this.tokens.delete(id);
-    this.openCalls -= Number(this.#isCall(token));
-    this.openParts -= Number(token.part === true);
-    this.#tally(token, -1);
+    this.work.remove(token);
     this.#touched.tokens.add(id);
     return true;
   }
@@ -380,19 +362,6 @@ export class Draft {
       ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),
     };
     return { state, entries, tokens, fanOuts, branches };
-  }
-
-  #tally(token: Token, by: 1 | -1): void {
-    const { phase } = token;
-    this.openRuns += phase.kind === "working" && phase.room !== undefined ? by : 0;
-    this.freeRoom -= by * heldBy(token);
-    if (!isActive(this.before.record, token)) return;
-    this.active += by;
-    this.tasks += phase.kind === "working" ? by : 0;
-  }
-
-  #isCall({ node, phase, part }: Token): boolean {
-    return phase.kind === "working" && (part === true || this.graph.calls.has(node));
   }
 
   #ownKept(): { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } {

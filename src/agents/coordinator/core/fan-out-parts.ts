@@ -161,13 +161,17 @@ export function startParts(draft: Draft): void {
     if (spread === undefined || spread.closing !== undefined) continue;
     const { branches } = draft.fanOut(id);
     for (const [part, branch] of branches.entries()) {
-      if (draft.openParts >= MAX_OPEN_PARTS || draft.openCalls >= MAX_OPEN_CALLS || draft.freeRoom < 1)
+      if (
+        draft.work.openParts >= MAX_OPEN_PARTS ||
+        draft.work.openCalls >= MAX_OPEN_CALLS ||
+        draft.work.freeRoom < 1
+      )
         return;
       if (!isToBegin(branch)) continue;
       const { first, size } = placeOf(spread, part);
       const input = { first, branches: size };
-      const others = partsToBegin(draft, draft.openParts) - 1 + draft.tokens.size - draft.openRuns;
-      const room = shareOf(draft.freeRoom, others);
+      const others = partsToBegin(draft, draft.work.openParts) - 1 + draft.tokens.size - draft.work.openRuns;
+      const room = shareOf(draft.work.freeRoom, others);
       const made = { counts: {}, items: {}, fanIn: null, part: true } as const;
       const token = draft.create({ node: origin, scope: { fanOut: id, branch: part }, ...made });
       draft.change(token.id, { phase: { kind: "working", attempt: 1, input, room } });

@@ -1,0 +1,260 @@
+/** The types of the client: its functions, their inputs and options. */
+import type { ContextMessage } from "../model/messages.ts";
+import type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
+import type { ApprovalAnswer } from "../protocol/approval.ts";
+import type {
+  CompletedOperation,
+  ResolvedApproval,
+  StartTurn,
+  StopOptions,
+  SubmittedResult,
+  UpdateConversation,
+} from "../protocol/conversation-api.ts";
+import type { RetryRun, RunSummary, RunView, RunWorkflow, StartRun } from "../protocol/coordinator-api.ts";
+import type { Frame } from "../protocol/frames.ts";
+import type { NewParticipant, Participant } from "../protocol/participants.ts";
+import type { ToolOutcome } from "../protocol/requests.ts";
+import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
+import type { TraceView } from "../protocol/trace.ts";
+import type {
+  AgentUsage,
+  AttachmentView,
+  ConversationSummary,
+  ConversationView,
+  JournalEntryView,
+  MessageView,
+  TurnOrder,
+  TurnView,
+} from "../protocol/views.ts";
+import type { ApprovalFilter, WaitingApproval } from "../protocol/waiting-approvals.ts";
+import type { RunStatus } from "../protocol/workflow-run.ts";
+import type { Json } from "../shared/json.ts";
+import type { Jurisdiction, LocationHint } from "../shared/location.ts";
+import type { PageOptions } from "../shared/page.ts";
+import type { Role } from "../shared/roles.ts";
+import type { MemoriesClient } from "./memories.ts";
+import type { Token } from "./requests.ts";
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface ClientOptions {
+  /** Address of the server with its scheme, without a path; the address of the page by default. */
+  baseUrl?: string;
+  /** The runtime's `fetch` by default. */
+  fetch?: Fetch;
+  /** A function is called for each request. */
+  token?: Token;
+}
+
+export interface RequestOptions {
+  signal?: AbortSignal;
+}
+
+/** Options of a request to stop or to resume. `reason` is kept in the journal, at most 500 characters. */
+export type StopRequest = StopOptions & RequestOptions;
+
+export type PageRequest = PageOptions & RequestOptions;
+
+export interface ConversationInput {
+  agentId: string;
+  title?: string;
+  /** The agent's first project by default. */
+  projectId?: string;
+  /** The order of turns that overlap; `parallel` by default. */
+  turns?: TurnOrder;
+  /** `false`: messages are recorded, and no model answers them; `true` by default. */
+  orchestration?: boolean;
+  /** The jurisdiction to live in, for good; the agent's by default. */
+  jurisdiction?: Jurisdiction;
+  /** The region to begin in; near the first request by default. */
+  locationHint?: LocationHint;
+  /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
+  history?: ContextMessage[];
+}
+
+/** The request that starts a run. */
+export type RunInput = Omit<StartRun, "id"> & { jurisdiction?: Jurisdiction; locationHint?: LocationHint };
+
+/** `status` and `workflow` filter: `library/id`, or `library/id@version`. */
+export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string };
+
+/** The members filter. `since` is a time in ISO 8601. */
+export type WaitingRequest = PageRequest & Omit<ApprovalFilter, "since"> & { since?: string };
+
+export interface UploadOptions extends RequestOptions {
+  /** Name of the file; the name of a `File` by default. */
+  name?: string;
+}
+
+export interface DramatisClient {
+  agents: {
+    list(options?: PageRequest): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+    get(id: string, options?: RequestOptions): Promise<AgentView>;
+    /** Returns the usage of all model calls in the agent's conversations. */
+    usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
+    /** Deletes the agent and its memory. A conversation without another agent fails. For authors and administrators. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
+    /** Returns the agent with its memories as a file: one JSON text per line. For authors and administrators. */
+    export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
+    /** Creates an agent from a file of an export, with a new id unless one is given. For authors and administrators. */
+    import(file: Blob, options?: RequestOptions & { id?: string }): Promise<AgentView>;
+  };
+  memories: MemoriesClient;
+  conversations: {
+    list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
+    create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
+    get(id: string, options?: RequestOptions): Promise<ConversationView>;
+    /** Returns the entries of the journal: every durable fact, by its number. `type` has names of entries, separated by commas. */
+    journal(
+      id: string,
+      options?: PageRequest & { type?: string },
+    ): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
+    /** Changes the order of turns that overlap. With any order but `queued`, turns that wait begin at once. */
+    update(id: string, changes: UpdateConversation, options?: RequestOptions): Promise<ConversationView>;
+    /** Stops the conversation with all its active turns. Until it resumes, messages are recorded without an answer. Idempotent. */
+    cancel(id: string, options?: StopRequest): Promise<ConversationView>;
+    /** Resumes a stopped conversation with its next message. Fails with `NOT_CANCELLED` if it is not stopped. */
+    resume(id: string, options?: StopRequest): Promise<ConversationView>;
+    /**
+     * Ends the conversation for good, with all its active turns. It stays readable. Everything else is refused with `CONVERSATION_CLOSED`.
+     * Idempotent.
+     */
+    complete(id: string, options?: StopRequest): Promise<ConversationView>;
+    /** Deletes the conversation with everything that it holds. It cannot be restored. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
+    /** Returns the conversation as a file: one JSON text per line. Fails with `CONFLICT` while it has work. */
+    export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
+    /** Creates a conversation from a file of an export, with a new id unless one is given. For administrators. */
+    import(file: Blob, options?: RequestOptions & { id?: string }): Promise<ConversationView>;
+    /** Erases the content of a message or of an operation, by its id. Fails with `CONFLICT` while its turn is active. */
+    erase(id: string, entryId: string, options?: RequestOptions): Promise<void>;
+    /**
+     * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
+     * turn yet is `queued`.
+     *
+     * @example
+     * const type = "conversation.user.message";
+     * const [result] = await client.conversations.signal(id, [{ id: "first", type, data: { content: "Hello" } }]);
+     */
+    signal(id: string, signals: readonly SignalEnvelope[], options?: RequestOptions): Promise<SignalResult[]>;
+    /** Adds a user, or an agent of the conversation's project. Adding an existing participant is a no-op. */
+    addParticipant(
+      id: string,
+      participant: NewParticipant,
+      options?: RequestOptions,
+    ): Promise<ConversationView>;
+    /**
+     * Removes a user, or an agent with its active turns. Removing the first agent of the conversation fails with `CONFLICT`. Removing a
+     * non-participant is a no-op.
+     */
+    removeParticipant(id: string, participant: Participant, options?: RequestOptions): Promise<void>;
+  };
+  turns: {
+    /** Starts a turn and returns at once. A live connection receives the answer. */
+    start(
+      conversationId: string,
+      input: StartTurn,
+      options?: RequestOptions,
+    ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
+    get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
+    /** Returns the spans of a turn and of the agents that it called. Running work has no span yet. */
+    trace(conversationId: string, turnId: string, options?: RequestOptions): Promise<TraceView>;
+    /**
+     * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. A repeated stop returns the same. Fails with `CONFLICT`
+     * if the turn has already ended.
+     */
+    cancel(conversationId: string, turnId: string, options?: StopRequest): Promise<TurnView>;
+  };
+  runs: {
+    /** Lists runs of workflows: your own; all of the tenant for operators and administrators. */
+    list(options?: RunsRequest): Promise<{ runs: RunSummary[]; nextCursor?: string }>;
+    /**
+     * Starts a run of a workflow.
+     *
+     * @example
+     * const { id } = await client.runs.start({ workflow: "demo/summaries", input: { documents: ["One."] } });
+     */
+    start(input: RunInput, options?: RequestOptions): Promise<RunView>;
+    get(id: string, options?: RequestOptions): Promise<RunView>;
+    /** Returns the workflow that the run works by. It never changes. */
+    workflow(id: string, options?: RequestOptions): Promise<RunWorkflow>;
+    /**
+     * Answers a question of `gates`. Fails with `INVALID_INPUT` unless the answer fits the `schema` of the gate. Repeating an answer is a
+     * no-op. Fails with `CONFLICT` if the gate has another answer or is closed.
+     *
+     * @example
+     * const { gates } = await client.runs.get(id);
+     * for (const { operationId, kind } of gates)
+     *   if (kind === "human.approve") await client.runs.answer(id, operationId, { approved: true });
+     */
+    answer(id: string, operationId: string, answer: Json, options?: RequestOptions): Promise<RunView>;
+    /** Cancels the run. Idempotent. Fails with `CONFLICT` if the run has already ended. */
+    cancel(id: string, options?: StopRequest): Promise<RunView>;
+    /**
+     * Retries a failed run: failed steps start again, completed steps are kept. Fails with `CONFLICT` if the run cannot be retried. Fails
+     * with `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`.
+     *
+     * @example
+     * const { status, seq, retry } = await client.runs.get(id);
+     * if (status === "failed" && retry?.repeatsOnce.length === 0) await client.runs.retry(id, { seq });
+     */
+    retry(id: string, options?: RetryRun & RequestOptions): Promise<RunView>;
+  };
+  /**
+   * Returns the subject, the tenant and the roles of your requests.
+   *
+   * @example
+   * const me = await client.me();
+   * const mine = pendingApprovals(state).filter(({ approval = {} }) => mayAnswer(approval, me, true));
+   */
+  me(options?: RequestOptions): Promise<{ subject: string; tenant: string; roles: Role[] }>;
+  approvals: {
+    /** Lists the calls of tools and the gates that wait for you. `since` is a time in ISO 8601. */
+    list(options?: WaitingRequest): Promise<{ approvals: WaitingApproval[]; nextCursor?: string }>;
+  };
+  attachments: {
+    /**
+     * Uploads an image or a file. The `type` of the `Blob` is its media type. Content refers to it by `url`.
+     *
+     * @example
+     * const { url } = await client.attachments.upload(id, file);
+     * await client.turns.start(id, { content: [{ type: "image", url }] });
+     */
+    upload(conversationId: string, file: Blob, options?: UploadOptions): Promise<AttachmentView>;
+  };
+  messages: {
+    list(
+      conversationId: string,
+      options?: PageRequest,
+    ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
+  };
+  operations: {
+    /** Submits the result of a tool that the client runs. The same result again gets the same response. */
+    submit(
+      conversationId: string,
+      operationId: string,
+      outcome: ToolOutcome,
+      options?: RequestOptions,
+    ): Promise<SubmittedResult>;
+    /**
+     * Approves or denies a tool call that waits for a person. Repeating an answer returns the same response. A different answer fails with
+     * `CONFLICT`.
+     *
+     * @example
+     * await client.operations.resolveApproval(id, operationId, { approved: false, reason: "Too expensive." });
+     */
+    resolveApproval(
+      conversationId: string,
+      operationId: string,
+      answer: ApprovalAnswer,
+      options?: RequestOptions,
+    ): Promise<ResolvedApproval>;
+    /** Completes a deferred operation by the handle that its tool gave out. Needs no token. The same result again gets the same response. */
+    complete(handle: string, outcome: ToolOutcome, options?: RequestOptions): Promise<CompletedOperation>;
+  };
+  /**
+   * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream, not
+   * the turn. Throws `STREAM_INTERRUPTED` if the stream ends before the turn does.
+   */
+  streamTurn(conversationId: string, input: StartTurn, options?: RequestOptions): AsyncGenerator<Frame, void>;
+}
