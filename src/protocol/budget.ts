@@ -91,8 +91,3 @@ export function inUnits(amount: number, limit: keyof Budget): number {
 export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView {
   return { ...counts, usd: inUnits(nanoDollars, "usd") };
 }
-
-/** Returns the amounts that callers see. */
-export function amountsOfView({ tokens, usd, toolCalls, modelCalls }: SpendingView): Amounts {
-  return { tokens, nanoDollars: amountOf(usd, "usd"), toolCalls, modelCalls };
-}

@@ -12,7 +12,7 @@ import { parseBody, readJson } from "../../src/http/base/body.ts";
 import type { HttpEnv } from "../../src/http/base/context.ts";
 import { keepAlive } from "../../src/http/base/keep-alive.ts";
 import { problem, problemOf } from "../../src/http/base/problem.ts";
-import { pageOptions, streamPosition } from "../../src/http/base/query.ts";
+import { pageSchema, streamPosition } from "../../src/http/base/query.ts";
 import { sse } from "../../src/http/base/respond.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
@@ -247,6 +247,8 @@ describe("bodies", () => {
 });
 
 describe("queries", () => {
+  const pageOptions = (query: object) => validate(pageSchema, query);
+
   it("reads limit, cursor and order, and ignores what it does not know", () => {
     expect(pageOptions({})).toEqual({});
     expect(pageOptions({ limit: "200", cursor: "abc", order: "desc", colour: "red" })).toEqual({

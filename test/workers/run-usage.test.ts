@@ -1,7 +1,7 @@
 /** The usage of runs of workflows, on the real Worker: shown at the run, counted above it and in the conversation that calls it. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { NOTHING } from "../../src/model/spending.ts";
-import { amountsOfView, type SpendingView } from "../../src/protocol/budget.ts";
+import { type SpendingView, spendingView } from "../../src/protocol/budget.ts";
 import { Play } from "./provider.ts";
 import { call, ended, type Flow, journal, post } from "./run-helpers.ts";
 import { checkInvariants, createAgent, createConversation, request, type TestConversation } from "./world.ts";
@@ -187,7 +187,7 @@ describe("LEDGER-7 a conversation that calls a workflow", () => {
     const own = await ofModels(conversation, turnId);
     expect(own.spent).toMatchObject(added(usage, own.tokens, own.modelCalls));
     expect(own.spent).toMatchObject((await conversation.view()).spent ?? {});
-    expect(amountsOfView(usage)).not.toEqual(NOTHING);
+    expect(usage).not.toEqual(spendingView(NOTHING));
   });
 
   test("makes no model call for which the run has left nothing of the budget", async () => {

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { ids } from "../../protocol/scalars.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
-import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
+import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { issueAt, jsonPointer, validate } from "../../shared/validation.ts";
 import { nothingNamed } from "./respond.ts";
 
@@ -52,11 +52,6 @@ export const positionSchema = z
   .regex(/^[0-9]{1,15}$/, "Must be a `seq`: an integer, 0 or more.")
   .transform(Number)
   .meta({ description: "The last `seq` that the client has received.", example: "7" });
-
-/** Reads `limit`, `cursor` and `order`. Throws `INVALID_INPUT`. */
-export function pageOptions(query: Record<string, string>): PageOptions {
-  return validate(pageSchema, query);
-}
 
 /**
  * Reads the position from which a stream of events continues; absent = begin anew. The `Last-Event-ID` of a

@@ -31,7 +31,7 @@ import { jurisdictionOf } from "../../../shared/location.ts";
 import { cut } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { userOf } from "./called-workflow.ts";
-import { type CallEnvelope, callerEnvelopes, jsonOf } from "./caller-envelopes.ts";
+import { type CallEnvelope, type CommittedState, callerEnvelopes, jsonOf } from "./caller-envelopes.ts";
 import { CALL_GRACE_MS } from "./conversation-limits.ts";
 import { correlationOf } from "./correlation.ts";
 import { isSent, type Operation, OUTCOME_UNKNOWN } from "./operation.ts";
@@ -45,9 +45,6 @@ import { openCalls, type Turn } from "./turn.ts";
 
 /** Bytes of an envelope beside its body, including the data that the start of a call adds. */
 const CALL_OVERHEAD_BYTES = 2 * 1024;
-
-/** The conversation that a commit gives, with the number of its newest entry: what the commit sends is numbered by it. */
-type Owing = Pick<ConversationState, "record" | "seq">;
 
 /** Returns the calls, cancellations and results that a commit owes: one with these changes and entries. */
 export function callEnvelopes(
@@ -97,7 +94,7 @@ export function endedCalls(
 }
 
 /** Returns the bytes that a call takes in the outbox, at most. */
-export function callBytes(state: Owing, turn: Turn, operation: Operation): number {
+export function callBytes(state: CommittedState, turn: Turn, operation: Operation): number {
   return utf8Length(JSON.stringify(begin(state, turn, operation))) + CALL_OVERHEAD_BYTES;
 }
 
@@ -117,7 +114,7 @@ function isGivenUp(
 }
 
 /** Returns the envelope that begins a call. The run of a workflow reads the rest from the conversation. */
-function begin(state: Owing, turn: Turn, operation: Operation): CallEnvelope {
+function begin(state: CommittedState, turn: Turn, operation: Operation): CallEnvelope {
   if (operation.target !== "workflow") return call(state, turn, operation);
   return toRun<CallAddress>(state.record, turn, operation, RUN_START, {});
 }
@@ -134,7 +131,7 @@ function toRun<Body extends CallAddress>(
   return { ...toCalled(record, turn, operation), type, body: jsonOf({ ...address, ...body }) };
 }
 
-function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnvelope {
+function call({ record, seq }: CommittedState, turn: Turn, operation: Operation): CallEnvelope {
   const { agentId } = turn;
   const { agent, attempt, deadline = 0 } = operation;
   const caller = record.agents.find(({ id }) => id === agentId);
@@ -203,7 +200,7 @@ function readersOf({ call, participants }: ConversationIdentity): string[] {
     : [...call.readers];
 }
 
-function readersEnvelope({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnvelope {
+function readersEnvelope({ record, seq }: CommittedState, turn: Turn, operation: Operation): CallEnvelope {
   const { item, attempt } = operation;
   const body: AgentReadersBody = {
     operationId: operationId(turn, item),

@@ -48,8 +48,8 @@ import { finalReply, type Turn } from "./turn.ts";
 /** An envelope without its own id. */
 export type CallEnvelope = Omit<NewEnvelope, "operationId">;
 
-/** The conversation that a commit gives, with the number of its newest entry: what the commit sends is numbered by it. */
-type Owing = Pick<ConversationState, "record" | "seq">;
+/** A conversation after a commit. The number of its newest entry numbers the envelopes of the commit. */
+export type CommittedState = Pick<ConversationState, "record" | "seq">;
 
 /** Returns the waits, requests for approval and results that a commit owes to callers. */
 export function callerEnvelopes(
@@ -96,7 +96,7 @@ function holdOfTurn(after: ConversationState, before: Turn | undefined, turn: Tu
 }
 
 function holdMessage(
-  { record, seq }: Owing,
+  { record, seq }: CommittedState,
   origin: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
   before: boolean,
   isHeld: boolean,

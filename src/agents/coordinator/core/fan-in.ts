@@ -23,6 +23,7 @@ import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
 import {
   cancelParts,
   completedOf,
+  createBranches,
   excessOf,
   failedOf,
   isWide,
@@ -54,16 +55,7 @@ export function fanOut(draft: Draft, token: Token, group: string, firing: readon
   }
   const id = draft.open({ group, origin, outer, path, counts }, total);
   draft.note({ type: "fan_out.started", token: token.id, node: origin, data: { fanOut: id, group, total } });
-  let branch = 0;
-  for (const { transition, items } of firing)
-    for (const own of items)
-      draft.create({
-        node: transition.to,
-        scope: { fanOut: id, branch: branch++ },
-        counts: countedWith(token.counts, [transition]),
-        items: own,
-        fanIn: null,
-      });
+  createBranches(draft, id, token.counts, firing);
   return id;
 }
 

@@ -24,7 +24,7 @@ import { areas, TokenFailure } from "./evaluation.ts";
 import { childRunId } from "./operations.ts";
 import { placeOf } from "./part-place.ts";
 import { branchReads, readMembers } from "./part-reads.ts";
-import type { Firing } from "./routing.ts";
+import { countedWith, type Firing } from "./routing.ts";
 import {
   FAN_OUT_WIDTH,
   MAX_BRANCHES,
@@ -108,6 +108,25 @@ function divided(firing: readonly Firing[], size: number): PartBranches[][] {
       room -= own.length;
     }
   return parts;
+}
+
+/** Creates the tokens of the branches of a fan-out. */
+export function createBranches(
+  draft: Draft,
+  id: number,
+  counts: Token["counts"],
+  firing: readonly Firing[],
+): void {
+  let branch = 0;
+  for (const { transition, items } of firing)
+    for (const own of items)
+      draft.create({
+        node: transition.to,
+        scope: { fanOut: id, branch: branch++ },
+        counts: countedWith(counts, [transition]),
+        items: own,
+        fanIn: null,
+      });
 }
 
 /** Returns the transitions of a part with the items of each of its tokens, as they were before it was divided. */

@@ -11,8 +11,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import type { Draft } from "./draft.ts";
-import { firingOf } from "./fan-out-parts.ts";
-import { countedWith } from "./routing.ts";
+import { createBranches, firingOf } from "./fan-out-parts.ts";
 import { MAX_BRANCH_MESSAGE, MAX_PART_RESULT_LENGTH } from "./run-limits.ts";
 import type { Branch, FanOut, Meeting } from "./state.ts";
 import { valueAt } from "./values.ts";
@@ -26,16 +25,7 @@ export function beginPart(
   const size = firing.reduce((sum, { items }) => sum + items.length, 0);
   const id = draft.open({ group, origin, outer: null, path, counts, part: { first, total } }, size);
   draft.note({ type: "fan_out.started", node: origin, data: { fanOut: id, group, total: size, first } });
-  let branch = 0;
-  for (const { transition, items } of firing)
-    for (const own of items)
-      draft.create({
-        node: transition.to,
-        scope: { fanOut: id, branch: branch++ },
-        counts: countedWith(counts, [transition]),
-        items: own,
-        fanIn: null,
-      });
+  createBranches(draft, id, counts, firing);
 }
 
 /** Reports whether the branches of a part have finished, or decide the fan-in. */

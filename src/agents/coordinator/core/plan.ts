@@ -11,6 +11,7 @@
  * RUNSIGNAL-5  If the outbox is full, the end of a node is still stored. The run continues later.
  * RUNSIGNAL-2  After a transient failure, another attempt follows, as the policy of the task says. A `once` task has no further attempt.
  */
+import { nextAttemptAt } from "../../../library/tools/retry.ts";
 import { addAmounts } from "../../../model/spending.ts";
 import type { PartStart } from "../../../protocol/run-call.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
@@ -23,7 +24,6 @@ import { takePart, takeProgress } from "./fan-out-parts.ts";
 import { answerGate, closeGates } from "./gates.ts";
 import { takeWait } from "./holds.ts";
 import { beginPart } from "./own-part.ts";
-import { nextAttemptAt } from "./retry.ts";
 import { LOST_RESULT_MS, MAX_RECOVERIES, MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS } from "./run-limits.ts";
 import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
@@ -142,7 +142,10 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task, t
   if ("error" in outcome && transient === true) {
     const work = workOf(draft.before.record, token);
     const own = attempt - (token.again?.attempts ?? 0);
-    const notBefore = work?.kind === "task" ? nextAttemptAt(work.task, own, draft.now) : undefined;
+    const notBefore =
+      work?.kind === "task"
+        ? nextAttemptAt(work.task.retry, { effect: work.task.effect, attempt: own }, draft.now)
+        : undefined;
     if (notBefore !== undefined) {
       draft.change(id, { phase: { ...phase, attempt: attempt + 1, notBefore } });
       draft.note({ type: "task.retried", token: id, node, data: { attempt, error: { ...outcome.error } } });

@@ -14,8 +14,8 @@
 
 import type { ToolContext } from "../../../library/define/define.ts";
 import { AREA_NAMES } from "../../../library/tasks/paths.ts";
+import { pauseAfter } from "../../../library/tools/retry.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
-import { MAX_TOOL_BACKOFF_MS } from "../../../library/tools/tool-schema.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
 import type { RetryPolicy } from "../../../protocol/definition-parts.ts";
 import type { PinnedStep, PinnedTask, StepOutcome } from "../../../protocol/task-definition.ts";
@@ -137,7 +137,7 @@ async function runStep(
 /** Repeats an action while its error is transient and attempts are left. */
 async function withAttempts(
   run: () => Promise<unknown>,
-  { maxAttempts, backoffMs }: RetryPolicy = { maxAttempts: 1, backoffMs: 0 },
+  retry: RetryPolicy = { maxAttempts: 1, backoffMs: 0 },
   signal: AbortSignal,
   { timer }: ActionPorts["clock"],
 ): Promise<unknown> {
@@ -146,8 +146,8 @@ async function withAttempts(
       return await run();
     } catch (error) {
       const isFinal = !describe(error).mayPass || signal.aborted;
-      if (isFinal || attempt >= maxAttempts) throw error;
-      await sleepWith(timer, Math.min(backoffMs * 2 ** (attempt - 1), MAX_TOOL_BACKOFF_MS), signal);
+      if (isFinal || attempt >= retry.maxAttempts) throw error;
+      await sleepWith(timer, pauseAfter(retry, attempt), signal);
     }
   }
 }

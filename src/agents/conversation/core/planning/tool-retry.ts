@@ -8,7 +8,7 @@
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 
-import { pauseAfter } from "../../../../library/tools/retry.ts";
+import { nextAttemptAt as nextAttempt } from "../../../../library/tools/retry.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { Operation } from "../operation.ts";
 
@@ -19,6 +19,5 @@ export function nextAttemptAt(
   now: number,
 ): number | undefined {
   const retry = tools.find(({ definition }) => definition.name === name)?.definition.retry;
-  if (retry === undefined || effect === "once" || attempt >= retry.maxAttempts) return undefined;
-  return now + pauseAfter(retry, attempt);
+  return nextAttempt(retry, { effect, attempt }, now);
 }
