@@ -5,9 +5,7 @@ const agent = z.strictObject({ type: z.literal("agent"), agentId: z.string(), tu
 const workflow = z.strictObject({
   type: z.literal("workflow"),
   runId: z.string(),
-  node: z.exactOptional(
-    z.string().meta({ description: "The `ref` of the node. Absent in turns of release 0.3." }),
-  ),
+  node: z.exactOptional(z.string().meta({ description: "The `ref` of the node." })),
 });
 
 /** The agent that started a turn, in one of its own, or the run. */

@@ -158,7 +158,7 @@ export const turn = z
     spent: spending,
     /** The turn's own limits. Absent without limits. */
     budget: budget.exactOptional(),
-    /** In order. Empty for turns of releases that kept no records. */
+    /** In order. */
     calls: z.array(providerCall),
     memories: z.exactOptional(usedMemories),
     memoryError: z.exactOptional(memoryError),

@@ -1,4 +1,4 @@
-/** The description of a route. Each file of routes exports its descriptions beside the handlers. */
+/** The description of an operation. A route is a description with its handler (`route.ts`). */
 import type { z } from "zod";
 import type { HttpEnv } from "../base/context.ts";
 import type { ProblemCode } from "../base/problem.ts";

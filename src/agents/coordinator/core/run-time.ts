@@ -10,7 +10,7 @@ import { endRun } from "./end.ts";
 import { graphOf } from "./graph.ts";
 import { definitionOf, type RunState, type RunTime } from "./state.ts";
 
-/** The number of the run's first own gate, used as a token number. Each question for more time has the next number. */
+/** Token numbers of the run's own gates follow this number: the first question for more time has the next number. */
 const RUN_GATES = 4_000_000;
 
 /** The question of that gate. */

@@ -7,8 +7,8 @@
  *                compactions. It counts the interrupted attempt, and the next compaction has the remaining attempts.
  * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits, history is cut
  *                as before.
- * SELFCOMPACT-3  A history is tried once. A compaction fails if all its attempts fail, or if its summary is not shorter than the replaced
- *                turns. The next compaction starts when its cut has passed all of this history.
+ * SELFCOMPACT-3  A history is tried once. A compaction fails if all its attempts fail or an error is final. It also fails if its summary is
+ *                unfinished, empty, more than twice its target, or not shorter than the replaced turns. The next compaction starts when its cut has passed all of this history.
  * SELFCOMPACT-4  A crash repeats the call for a summary as its next attempt, so a call that kills its actor is given up.
  */
 import { compactionProfile, contextTokens } from "../../../../library/definitions/version-chain.ts";

@@ -4,7 +4,7 @@
  * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a call is
  *         the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same commit. A second
  *         completion has no effect.
- * LIFE-4  An ended conversation accepts only the removal of a user. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
+ * LIFE-4  An ended conversation accepts only the removal of a user and the erasure of entries. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
  *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
  */
 import { defined } from "../../../../shared/defined.ts";

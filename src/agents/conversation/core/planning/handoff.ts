@@ -6,7 +6,7 @@
  *            caller may give a text instead. The agent gets quotes with the names of the speakers: text only, no tool calls, and no words
  *            as its own.
  * HANDOFF-2  The handoff is stored once, as the first event of the agent's session, so its requests begin alike. Its turns are not shown
- *            again. Turns that were in progress are shown when they end, except to an agent that joined without the past.
+ *            again. Turns that were in progress are shown when they end, except to an agent that joined without the past or with a given text.
  */
 import { contextTokens } from "../../../../library/definitions/version-chain.ts";
 import type { MarkedText } from "../../../../model/mark.ts";
