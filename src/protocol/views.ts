@@ -41,7 +41,7 @@ export type AgentUsage = z.infer<typeof agentUsage>;
 
 export type MessageView = z.infer<typeof message>;
 
-/** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. `node` is absent in turns of 0.3. */
+/** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. */
 export type Caller = z.infer<typeof turnCaller>;
 
 /** A turn in a list or a snapshot. Lists have neither `output` nor `spent`. `caller` is absent if a user started the turn. */

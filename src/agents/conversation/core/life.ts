@@ -2,7 +2,7 @@
  * The status of a conversation, as clients see it, and its end. Pure.
  *
  * LIFE-1  A conversation is `waiting` if it has begun turns and each of them only waits. A turn may wait for a person, for operations in
- *         the background, for results by a handle, or for tools that its client runs. Any input makes the conversation `active`.
+ *         the background, for results by a handle, or for tools that its client runs. If a begun turn works again, the conversation is `active`.
  * LIFE-2  A commit that changes the shown status has an entry for it, and clients get it as `conversation.updated`. Other commits have no
  *         such entry, so a turn that never waits stores no status.
  */

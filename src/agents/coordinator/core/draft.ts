@@ -27,9 +27,9 @@ export interface RunChange {
   readonly entries: readonly RunEntry[];
   /** The numbers of the tokens that were made, changed or removed. */
   readonly tokens: ReadonlySet<number>;
-  /** The numbers of the fan-outs that were opened, closed, or had their first arrival. */
+  /** The numbers of the fan-outs that were opened, closed, restored, stopped, or changed beside their branches. */
   readonly fanOuts: ReadonlySet<number>;
-  /** Branches with a changed output, arrival or failure, by the number of their fan-out. */
+  /** Branches with a change, by the number of their fan-out. */
   readonly branches: ReadonlyMap<number, ReadonlySet<number>>;
 }
 
