@@ -201,19 +201,19 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
       "no other members",
       "contextAssembly",
       { input: z.strictObject({ user_message: z.string() }), outputMapping: { model: "'m'" } },
-      /refuses what the hook gives: conversation_id.*additionalProperties/,
+      /rejects members of the hook's input: conversation_id.*additionalProperties/,
     ],
     [
       "all members but memories",
       "contextAssembly",
       { input: closed("contextAssembly", "memories"), outputMapping: { model: "'m'" } },
-      /refuses what the hook gives: memories\. Remove/,
+      /rejects members of the hook's input: memories\. Remove/,
     ],
     [
       "all members but the memories that it may change",
       "memoryExtraction",
       { input: closed("memoryExtraction", "memories"), outputMapping: { operations: "[]" } },
-      /refuses what the hook gives: memories\. Remove/,
+      /rejects members of the hook's input: memories\. Remove/,
     ],
     [
       "a member that is closed",
@@ -222,7 +222,7 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
         input: z.looseObject({ caller: z.strictObject({ type: z.string(), userId: z.string().optional() }) }),
         outputMapping: { operations: "[]" },
       },
-      /refuses what the hook gives: caller\.agentId, caller\.turnId/,
+      /rejects members of the hook's input: caller\.agentId, caller\.turnId/,
     ],
     [
       "items that are closed",
@@ -231,7 +231,7 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
         input: z.looseObject({ memories: z.array(z.strictObject({ id: z.string() })).optional() }),
         outputMapping: { operations: "[]" },
       },
-      /refuses what the hook gives: memories\[\]\.version/,
+      /rejects members of the hook's input: memories\[\]\.version/,
     ],
     [
       "closed memories without the mark of a taint",
@@ -250,7 +250,7 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
             .optional(),
         }),
       },
-      /refuses what the hook gives: memories\[\]\.tainted\. Remove/,
+      /rejects members of the hook's input: memories\[\]\.tainted\. Remove/,
     ],
     [
       "closed moves without tools",

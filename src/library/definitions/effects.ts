@@ -1,10 +1,10 @@
-/** The order of effects. */
+/** Orders effects by strictness. */
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 
-/** Effects by what they allow: the first may be repeated freely, the last must not be repeated. */
+/** From the most to the least permissive: `pure` calls may repeat freely, `once` calls must not repeat. */
 const EFFECTS: readonly ToolEffect[] = ["pure", "idempotent", "once"];
 
-/** Returns the effect that allows less. */
+/** Returns the stricter effect. */
 export function strictest(one: ToolEffect, other: ToolEffect): ToolEffect {
   return EFFECTS.indexOf(one) < EFFECTS.indexOf(other) ? other : one;
 }

@@ -6,8 +6,8 @@ import { readSchema } from "../../shared/json-schema/read-schema.ts";
 import { jsonPointer } from "../../shared/validation.ts";
 
 /**
- * Returns the problems of a schema; none if it can be used. `base` is the JSON pointer of the schema itself. The schemas of
- * one request share `patterns` (PATTERN-2).
+ * Returns the problems of a schema; an empty list if it is valid. `base` is the JSON pointer of the schema. The schemas of one request share
+ * `patterns` (PATTERN-2).
  */
 export function inputSchemaIssues(schema: JsonObject, base = "", patterns?: Patterns): InputIssue[] {
   const { issues } = readSchema(schema, base, patterns);

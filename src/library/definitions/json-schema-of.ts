@@ -1,23 +1,23 @@
-/** JSON Schemas of zod schemas. */
+/** Converts zod schemas to JSON Schemas. */
 import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 
 /**
  * Converts a zod schema to the JSON Schema of its input, for code that parses the input with zod. It accepts each type that `z.coerce` takes.
- * Omits keywords that only repeat the type, since each costs tokens. Throws `INVALID_INPUT`, in which `what` names the schema.
+ * Omits keywords that only repeat the type, because each keyword costs tokens. Throws `INVALID_INPUT`. `what` names the schema in the message.
  */
 export function inputSchemaOf(what: string, input: z.ZodType): JsonObject {
   return schemaOf(what, input, "input", true);
 }
 
-/** As `inputSchemaOf`, for an input that is not parsed with zod, so `z.coerce` does not convert it. */
+/** Like `inputSchemaOf`, for input that zod does not parse. `z.coerce` does not convert such input. */
 export function valueSchemaOf(what: string, input: z.ZodType): JsonObject {
   return schemaOf(what, input, "input");
 }
 
 /**
- * Converts a zod schema that data must fit: as `inputSchemaOf`, but refuses a transformation, since what is data runs no code. Throws
+ * Converts a zod schema that data must fit. Like `inputSchemaOf`, but rejects transformations, because data runs no code. Throws
  * `INVALID_INPUT`.
  */
 export function dataSchemaOf(what: string, schema: z.ZodType): JsonObject {
@@ -51,7 +51,7 @@ function schemaOf(what: string, schema: z.ZodType, io: "input" | "output", isPar
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** Returns the input of a coerced type that JSON does not have; `undefined` for any other type. */
+/** Returns the input schema of a coerced type that JSON lacks; `undefined` for other types. */
 function coercedType({ _zod: { def } }: z.core.$ZodTypes): JsonSchema | undefined {
   if (!("coerce" in def) || def.coerce !== true) return undefined;
   if (def.type === "date")
@@ -64,7 +64,7 @@ function coercedType({ _zod: { def } }: z.core.$ZodTypes): JsonSchema | undefine
   return def.type === "bigint" ? { anyOf: [{ type: "integer" }, { type: "string" }] } : undefined;
 }
 
-/** The further types that a coerced type accepts. Booleans accept no text: zod would turn any text into `true`. */
+/** Additional types that a coerced type accepts. Booleans reject text, because zod turns every non-empty text into `true`. */
 const ALSO = {
   number: ["string"],
   string: ["number", "boolean"],

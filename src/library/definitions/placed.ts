@@ -1,12 +1,12 @@
-/** Errors of references to unknown or unusable definitions. */
+/** Errors for references to unknown or unusable definitions. */
 import { DramatisError } from "../../shared/errors.ts";
 
-/** Reports whether a look-up failed because of the reference or of what it names. */
+/** Reports whether a look-up failed because of the reference or its target. */
 export function isWrongReference(error: unknown): error is DramatisError {
   return error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT");
 }
 
-/** Returns the result of `find`. The error of a wrong reference gets the place of the reference, where there is one. */
+/** Returns the result of `find`. Adds the place to the error of a wrong reference, if the place is known. */
 export async function placed<Found>(place: string | undefined, find: () => Promise<Found>): Promise<Found> {
   try {
     return await find();
@@ -15,7 +15,7 @@ export async function placed<Found>(place: string | undefined, find: () => Promi
   }
 }
 
-/** As `placed`, for a check that waits for nothing. */
+/** Like `placed`, for a synchronous check. */
 export function placedNow(place: string, check: () => void): void {
   try {
     check();

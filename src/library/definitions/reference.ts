@@ -10,13 +10,13 @@ import { DramatisError } from "../../shared/errors.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 
-/** A definition of a library, whatever its version. */
+/** A definition of a library, in any version. */
 export interface DefinitionKey {
   library: string;
   id: string;
 }
 
-/** A reference with its library. Without a version it means the latest version at the time it is resolved. */
+/** A reference with its library. Without a version, it resolves to the latest version. */
 export interface LibraryReference extends DefinitionKey {
   version?: number;
 }

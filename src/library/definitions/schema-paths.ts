@@ -1,16 +1,16 @@
-/** Certain statements of JSON Schemas about the values at a path. Pure. */
+/** Reads from JSON Schemas what they state for certain about the value at a path. Pure. */
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 
-/** A member: described by a schema, not described, or not there. */
+/** A member that the schema describes, leaves open, or excludes. */
 export type Member = { kind: "known"; schema: JsonObject } | { kind: "unknown" } | { kind: "absent" };
 
 const UNKNOWN: Member = { kind: "unknown" };
-/** Keywords that describe a value in other ways than by its own members and types. */
+/** Keywords whose effect this module does not analyse. Schemas with such a keyword count as unknown. */
 const OTHERS = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "patternProperties"];
-/** The deepest comparison of two schemas. */
+/** Maximum depth when comparing two schemas. */
 const MAX_COMPARED = 8;
 
-/** Returns what a schema says about the member at a path. */
+/** Returns the description of the member at a path. */
 export function memberOf(schema: JsonObject, names: readonly string[]): Member {
   let current = schema;
   for (const name of names) {
@@ -34,7 +34,7 @@ export function requiredOf({ required }: JsonObject): string[] {
   return Array.isArray(required) ? required.filter((name) => typeof name === "string") : [];
 }
 
-/** Describes why no value that fits the one schema fits the other; `null` where some may. */
+/** Describes why no value can fit both schemas; `null` if some value may fit. */
 export function mismatch(from: JsonObject, to: JsonObject, depth = 0): string | null {
   if (depth > MAX_COMPARED || !isPlain(from) || !isPlain(to)) return null;
   const given = typesOf(from);
@@ -55,7 +55,7 @@ export function mismatch(from: JsonObject, to: JsonObject, depth = 0): string | 
   return null;
 }
 
-/** Returns the paths of the members that a schema names and another schema refuses. */
+/** Returns the paths of members that `from` names and `to` rejects. */
 export function refusedMembers(from: JsonObject, to: JsonObject, path = "", depth = 0): string[] {
   if (depth > MAX_COMPARED || !isPlain(from) || !isPlain(to)) return [];
   if (isJsonObject(from.items) && isJsonObject(to.items))

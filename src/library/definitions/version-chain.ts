@@ -1,9 +1,9 @@
-/** The model profiles of a version chain, and the budget of their contexts. */
+/** The model profiles of a version chain, and their context budgets. */
 
 import type { ModelProfile } from "../../model/profile.ts";
 import type { VersionChain } from "../../protocol/definitions.ts";
 
-/** Returns the profile at `index` in the order of use: 0 is the agent's own, then its fallbacks follow. */
+/** Returns the profile at `index` in the order of use: 0 is the agent's own profile, then its fallbacks follow. */
 export function profileAt(
   { modelProfile, fallbacks = [] }: Pick<VersionChain, "modelProfile" | "fallbacks">,
   index: number,
@@ -16,10 +16,10 @@ export function compactionProfile({ modelProfile, compactionProfile: own }: Vers
   return (own ?? modelProfile).definition;
 }
 
-/** Tokens of instructions, tools and history where neither the persona nor the profile sets a limit. */
+/** Token limit for instructions, tools and history if the persona and the profile set no limit. */
 const DEFAULT_CONTEXT_TOKENS = 60_000;
 
-/** Returns the tokens of instructions, tools and history in a call of a model; the first one's when absent. */
+/** Returns the token limit for instructions, tools and history in a model call. `profile` defaults to the agent's own profile. */
 export function contextTokens(
   { persona, modelProfile }: Pick<VersionChain, "persona" | "modelProfile">,
   profile = modelProfile.definition,

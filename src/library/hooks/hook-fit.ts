@@ -1,10 +1,10 @@
 /**
- * Checks of the tasks and workflows that hooks of personas, and their consolidations, run. Pure.
+ * Checks the tasks and workflows that run as hooks or consolidations of personas. Pure.
  *
- * HOOKFIT-1  The input schema of such a task or workflow takes what the hook gives: it requires no other member, wants no other type of one, and
- *            refuses none.
- * HOOKFIT-2  The output of such a workflow is what the hook must return: a context hook maps the members of the provider's request, an
- *            extraction or a consolidation maps `operations`, a list.
+ * HOOKFIT-1  The input schema of the task or workflow accepts the input of the hook. It requires no other members, expects the same types, and
+ *            rejects no member.
+ * HOOKFIT-2  The workflow's output is the result of the hook. A context hook maps the members of the provider's request. An extraction or a
+ *            consolidation maps `operations`, a list.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -27,7 +27,7 @@ const RETURNED: Record<HookUse, JsonObject> = {
 
 type Schemas = Pick<WorkflowDefinition, "inputSchema" | "outputSchema" | "outputMapping">;
 
-/** Throws `INVALID_INPUT` for a task that does not take the input of this hook. */
+/** Throws `INVALID_INPUT` for a task that does not accept the input of this hook. */
 export function checkHookTask(
   name: HookUse,
   task: string,
@@ -54,7 +54,7 @@ function inputProblem(name: HookUse, inputSchema: JsonObject): string | null {
   if (problem !== null) return `the input of the hook ${problem} by \`inputSchema\`. Change the schema.`;
   const refused = refusedMembers(given, inputSchema);
   if (refused.length === 0) return null;
-  return `\`inputSchema\` refuses what the hook gives: ${refused.join(", ")}. Remove \`additionalProperties: false\`, in TypeScript with z.looseObject({…}).`;
+  return `\`inputSchema\` rejects members of the hook's input: ${refused.join(", ")}. Remove \`additionalProperties: false\`, in TypeScript with z.looseObject({…}).`;
 }
 
 function outputProblem(name: HookUse, { outputSchema, outputMapping = {} }: Schemas): string | null {

@@ -1,9 +1,9 @@
 /**
  * The hooks of a persona as authors write them.
  *
- * HOOKFORM-1  `contextAssemblyWorkflowId` and `memoryExtractionWorkflowId` name the workflow of the hook, as `contextAssembly: {workflow}`
- *             and `memoryExtraction: {workflow}` do. A persona that gives both forms is refused.
- * HOOKFORM-2  A hook names exactly one task or one workflow. Naming both is an error, and so is an empty hook.
+ * HOOKFORM-1  `contextAssemblyWorkflowId` and `memoryExtractionWorkflowId` mean `contextAssembly: {workflow}` and
+ *             `memoryExtraction: {workflow}`. A persona with both forms is rejected.
+ * HOOKFORM-2  A hook names exactly one task or one workflow. Naming both is an error. An empty hook is an error.
  */
 import { z } from "zod";
 import type { HookName, HookTarget } from "../../protocol/definitions.ts";
@@ -30,7 +30,7 @@ export const hookTargetSchema: z.ZodType<HookTarget> = z.union(
   },
 );
 
-/** Returns the schema of a persona's memory, extended to the other forms. The output is that of `schema`. */
+/** Extends the schema of a persona's memory to the other forms. The output type stays the same. */
 export function withHookForms<Schema extends z.ZodType>(schema: Schema): z.ZodType<z.output<Schema>> {
   return z.preprocess((value, context) => {
     if (!isJsonObject(value)) return value;
@@ -53,14 +53,14 @@ export function withHookForms<Schema extends z.ZodType>(schema: Schema): z.ZodTy
   }, schema);
 }
 
-/** Returns what a hook runs: its kind, and the reference. */
+/** Returns the kind and the reference of the definition that a hook runs. */
 export function hookReference(target: HookTarget) {
   return "task" in target
     ? ({ kind: "task", reference: target.task } as const)
     : ({ kind: "workflow", reference: target.workflow } as const);
 }
 
-/** The fixes of a hook that names a definition as the wrong kind, by its true kind. */
+/** The fix for a hook that names a definition in the wrong field, by the kind of the definition. */
 export const OTHER_HOOK = {
   task: "It is a task: name it in `task`.",
   workflow: "It is a workflow: name it in `workflow`.",

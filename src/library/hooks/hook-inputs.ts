@@ -1,14 +1,14 @@
 /**
- * The inputs of hooks and of consolidations: one list of members each. Pure.
+ * The inputs of hooks and of consolidations. Each input has one schema. Pure.
  *
- * HOOKIN-1  The input of a hook and the check of its workflow come from the same list. A member that is missing in the list or in the input is a
+ * HOOKIN-1  The input of a hook and the check of its workflow use the same schema. A member that is missing in the schema or in the input is a
  *           compile error.
  */
 import { z } from "zod";
 import type { HookName } from "../../protocol/definitions.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 
-/** The uses of a task or a workflow by a persona's memory: its hooks, and the consolidation. */
+/** The ways in which a persona's memory uses a task or a workflow: its hooks and the consolidation. */
 export type HookUse = HookName | "consolidation";
 
 const text = z.string();
@@ -48,9 +48,9 @@ const move = z.object({
     .exactOptional(),
 });
 
-/** The members of a memory that a model is shown. */
+/** The members of a memory that a model sees. */
 export type ShownMemory = z.input<typeof shownMemory>;
-/** Another active turn, as a context hook gets it. */
+/** Another active turn, as a context hook receives it. */
 export type ActiveTurn = z.input<typeof activeTurn>;
 
 /** The members of each input. */
@@ -104,7 +104,7 @@ const HOOK_INPUTS = {
 
 type Members<Use extends HookUse> = z.input<(typeof HOOK_INPUTS)[Use]>;
 
-/** All members of an input. An optional member may be `undefined`, but must be written down. */
+/** All members of an input. An optional member may be `undefined`, but must be present in code. */
 type Given<T> = { [Name in keyof T]-?: object extends Pick<T, Name> ? T[Name] | undefined : T[Name] };
 
 /** Returns the input of a hook as plain JSON, without members that are `undefined` (HOOKIN-1). */
@@ -112,7 +112,7 @@ export function hookInput<Use extends HookUse>(_use: Use, members: Given<Members
   return JSON.parse(JSON.stringify(members));
 }
 
-/** Returns the JSON Schema of the fullest input of a hook: with all members, also optional members. */
+/** Returns the JSON Schema of a hook's input with all members, including optional members. */
 export function hookInputSchema(use: HookUse): JsonObject {
   return JSON.parse(JSON.stringify(z.toJSONSchema(HOOK_INPUTS[use], { io: "input", override: fullest })));
 }
@@ -122,7 +122,7 @@ function fullest({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): 
   if (jsonSchema.properties) jsonSchema.required = Object.keys(jsonSchema.properties);
 }
 
-/** Writes a union of plain types as a list of types, which the checks of schemas expect. */
+/** Writes a union of plain types as a list of types, because the schema checks expect this form. */
 function typesOfUnion(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   const types = jsonSchema.anyOf?.map((schema) => (typeof schema === "object" ? schema.type : undefined));
   if (types === undefined || !types.every((type) => typeof type === "string")) return;

@@ -1,12 +1,11 @@
 /**
  * Times as people write them, in their time zone. Pure.
  *
- * LOCALTIME-1  A day without an hour is its noon, so that it is the same day in UTC wherever people live: "yesterday", said at half past
- *              midnight in Tokyo, is the day before in Tokyo.
+ * LOCALTIME-1  A day without an hour means noon in the time zone. At 00:30 in Tokyo, "yesterday" means noon of the previous day in Tokyo.
  */
 import { namedTimes, spaced } from "../../shared/named-times.ts";
 
-/** A place in time as a clock on a wall shows it. */
+/** A local date and time, without a zone. */
 interface WallTime {
   year: number;
   /** From 1. */
@@ -20,7 +19,7 @@ const NOON = 12;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** Reports whether the platform has this IANA zone. */
+/** Reports whether the platform supports this IANA zone. */
 export function isZone(zone: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: zone }) !== undefined;
@@ -29,12 +28,12 @@ export function isZone(zone: string): boolean {
   }
 }
 
-/** Returns a zone that the platform has; `UTC` in the place of another one. */
+/** Returns the zone if the platform supports it; otherwise `UTC`. */
 export function knownZone(zone: string | undefined): string {
   return zone !== undefined && isZone(zone) ? zone : "UTC";
 }
 
-/** Returns a time as its zone shows it, for a model: `Saturday, 2026-03-14 00:30 (Asia/Tokyo)`. */
+/** Formats a time in a zone, for a model: `Saturday, 2026-03-14 00:30 (Asia/Tokyo)`. */
 export function localText(time: number, zone: string): string {
   const { year, month, day, hour = 0, minute = 0 } = wallTimeAt(time, zone);
   const weekday = new Intl.DateTimeFormat("en", { weekday: "long", timeZone: zone }).format(time);
@@ -66,8 +65,8 @@ export interface NamedTime {
 }
 
 /**
- * Returns the day that an English sentence about the past names, resolved against the time of the sentence; `undefined` for none. A weekday is
- * the last one.
+ * Returns the day that an English sentence about the past names; `undefined` if it names no day. `now` is the time of the sentence. A weekday
+ * means its last occurrence before `now`.
  */
 export function dayIn(sentence: string, now: number, zone: string): NamedTime | undefined {
   const [found] = namedTimes(spaced(sentence), now, offsetAt(now, zone) / MINUTE_MS);
@@ -84,7 +83,7 @@ export function dayIn(sentence: string, now: number, zone: string): NamedTime | 
   return { time: isWeekday && time > now ? time - 7 * DAY_MS : time, words };
 }
 
-/** Returns the time that a clock of the zone shows (LOCALTIME-1); `undefined` for a day that is none. */
+/** Converts a local time to milliseconds (LOCALTIME-1). Returns `undefined` for a date that does not exist. */
 function timeOf({ year, month, day, hour = NOON, minute = 0 }: WallTime, zone: string): number | undefined {
   const asUtc = Date.UTC(year, month - 1, day, hour, minute);
   const shown = new Date(asUtc);
@@ -95,12 +94,12 @@ function timeOf({ year, month, day, hour = NOON, minute = 0 }: WallTime, zone: s
     shown.getUTCHours() !== hour
   )
     return undefined;
-  // The offset of the result may differ from that of the first guess, around a change of the clocks.
+  // Near a clock change, the offset of the result may differ from the offset of the first guess.
   const guess = asUtc - offsetAt(asUtc, zone);
   return asUtc - offsetAt(guess, zone);
 }
 
-/** Returns the milliseconds that clocks of the zone are ahead of UTC. */
+/** Returns the offset of the zone from UTC, in milliseconds. */
 function offsetAt(time: number, zone: string): number {
   const { year, month, day, hour = 0, minute = 0 } = wallTimeAt(time, zone);
   const minutes = Math.floor(time / MINUTE_MS) * MINUTE_MS;

@@ -1,9 +1,8 @@
 /**
  * The settings of a persona's memory.
  *
- * MEMSET-1  A persona in code that uses memory names its scope: whose memories a conversation sees is a choice. In JSON without a scope it
- *           is `agent`, which is written into what conversations pin.
- * MEMSET-2  A conversation that has pinned a persona without a scope has no memory, whatever a later release has as a default.
+ * MEMSET-1  A persona in code that uses memory must name its scope. In JSON the scope defaults to `agent`, and conversations pin this value.
+ * MEMSET-2  A conversation that pinned a persona without a scope has no memory, even if a later release changes the default.
  */
 import { z } from "zod";
 import type { Persona } from "../../protocol/definitions.ts";
@@ -40,14 +39,14 @@ const WEIGHTS = {
   recency: weight,
 } as const satisfies Record<keyof RankingWeights, z.ZodType>;
 
-/** The fields of a persona's memory that say who sees what. */
+/** The fields of a persona's memory that control access, recall and ranking. */
 export const memorySettings = {
   scope: z.exactOptional(
     z
       .enum(MEMORY_SCOPES, 'Must be "agent", "user" or "conversation": whose memories a conversation sees.')
       .meta({
         description:
-          "Whose memories a conversation sees. `agent`: all of the agent's, so what it learned from one user it may tell every other. `user`: those about the user of the conversation. `conversation`: those of the conversation. Memories without a subject are seen in all. A persona by API that has other settings of memory and no `scope` has `agent`: all of its users share what it learns. Set `user` where it has several.",
+          "The memories that a conversation can read. `agent`: all memories of the agent, so it may repeat facts from one user to every other user. `user`: memories about the user of the conversation. `conversation`: memories of the conversation. Every scope includes memories without a subject. Over the API, a persona with other memory settings and no `scope` gets `agent`. If the agent has several users, set `user`.",
       }),
   ),
   recall: z.exactOptional(
@@ -60,25 +59,25 @@ export const memorySettings = {
           minRelevance: z.exactOptional(z.number().min(0).max(1)),
         }),
       ],
-      "Must be {tokens?, limit?, minRelevance?}, or false: no turn is told of memories.",
+      "Must be {tokens?, limit?, minRelevance?}, or false to disable recall.",
     ),
   ),
   memoryTools: z.exactOptional(z.literal(false, "Must be false, or absent: the model has the tools.")),
   ranking: z.exactOptional(z.strictObject(WEIGHTS)),
 };
 
-/** Returns the settings of a persona that use memory, though it names no scope. */
+/** Returns the settings that use memory, if the persona names no scope. */
 export function settingsWithoutScope(memory: unknown): string[] {
   if (!isJsonObject(memory) || memory.scope !== undefined) return [];
   return SETTINGS.filter((name) => memory[name] !== undefined);
 }
 
-/** Returns the scope as a conversation pins it (MEMSET-1); `undefined` for a persona without memory. */
+/** Returns the scope that a conversation pins (MEMSET-1); `undefined` for a persona without memory. */
 export function completeScope(memory: Persona["memory"]): MemoryScope | undefined {
   return memory?.scope ?? (settingsWithoutScope(memory).length === 0 ? undefined : "agent");
 }
 
-/** Returns the scope that a conversation has pinned; `undefined` where its agent has no memory (MEMSET-2). */
+/** Returns the pinned scope; `undefined` if the agent has no memory (MEMSET-2). */
 export function memoryScope({ memory }: Pick<Persona, "memory">): MemoryScope | undefined {
   return memory?.scope;
 }
@@ -93,7 +92,7 @@ export interface RecallLimits {
   weights?: Partial<RankingWeights>;
 }
 
-/** Returns the limits of a persona's recall; `undefined` where its turns are told of no memories. */
+/** Returns the limits of a persona's recall; `undefined` if its turns recall no memories. */
 export function recallLimits({ memory }: Pick<Persona, "memory">): RecallLimits | undefined {
   if (memory?.scope === undefined || memory.recall === false) return undefined;
   const { scope, recall = {}, ranking: weights } = memory;
@@ -105,7 +104,7 @@ export function recallLimits({ memory }: Pick<Persona, "memory">): RecallLimits 
   };
 }
 
-/** Reports whether the model of a persona has the tools of memory. */
+/** Reports whether the persona's model has the memory tools. */
 export function hasMemoryTools({ memory }: Pick<Persona, "memory">): boolean {
   return memory?.scope !== undefined && memory.memoryTools !== false;
 }

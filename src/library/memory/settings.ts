@@ -1,7 +1,7 @@
 /**
- * The settings by which an agent learns, forgets and joins memories.
+ * The settings for extracting, expiring and consolidating memories.
  *
- * LEARN-8  A persona has one extraction: `extract`, or a hook of its own. A persona that gives both is rejected.
+ * LEARN-8  A persona has one extraction: `extract` or the hook `memoryExtraction`. A persona with both is rejected.
  */
 import { z } from "zod";
 import type { Consolidation, Persona } from "../../protocol/definitions.ts";
@@ -11,13 +11,13 @@ import { isZone } from "./local-time.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
 
-/** Types of memories that one setting names at most. */
+/** Maximum number of memory types in one setting. */
 const MAX_TYPES = 50;
 /** The longest retention, in days: a hundred years. */
 const MAX_DAYS = 36_500;
 /** The longest time between two consolidations, in hours: a year. */
 const MAX_HOURS = 8_784;
-/** The largest minimum of a consolidation, which joins no more memories at once. */
+/** Maximum of `minimum`. A consolidation combines at most this number of memories at once. */
 const MAX_JOINED = 100;
 
 const type = z.string().min(1).max(200);
@@ -39,7 +39,7 @@ const consolidation: z.ZodType<Consolidation> = z.strictObject({
   by: z.exactOptional(hookTargetSchema),
 });
 
-/** The members of a persona's memory. */
+/** The fields of a persona's memory for these settings. */
 export const learningFields = {
   extract: z.exactOptional(
     z.union([z.boolean(), z.strictObject({ profileId: referenceSchema })], {
@@ -56,7 +56,7 @@ export const learningFields = {
   consolidation: z.exactOptional(consolidation),
 };
 
-/** Reports that a persona has one extraction at most (LEARN-8). */
+/** Reports whether a persona has at most one extraction (LEARN-8). */
 export function hasOneExtraction({ extract, memoryExtraction }: Partial<Memory>): boolean {
   return extract === undefined || extract === false || memoryExtraction === undefined;
 }

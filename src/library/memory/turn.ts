@@ -1,9 +1,9 @@
 /**
  * A turn as the built-in extractors read it. Pure.
  *
- * LEARN-1  An extractor reads the words of the user and the agent's answer. Instructions, memories that the turn was told of, calls of tools and
- *          their results are no sources.
- * LEARN-2  Code blocks and quoted lines of a message are somebody else's words: nothing is learned from them.
+ * LEARN-1  An extractor reads the user's message and the agent's answer. It ignores instructions, recalled memories, tool calls and their
+ *          results.
+ * LEARN-2  An extractor ignores code blocks and quoted lines of a message, because another author may have written them.
  */
 import { z } from "zod";
 import type { OfferedMemory } from "../../protocol/memory.ts";
@@ -11,10 +11,10 @@ import { foldText } from "../../shared/folding.ts";
 import { cut } from "../../shared/text.ts";
 import { knownZone } from "./local-time.ts";
 
-/** Characters of the user's words, and of the agent's answer, that are read. */
+/** Maximum characters that are read from the user's message and from the agent's answer. */
 const MAX_USER_LENGTH = 16_000;
 const MAX_ANSWER_LENGTH = 6_000;
-/** Memories that are read, and characters of each. */
+/** Maximum number of memories that are read, and characters of each memory. */
 const MAX_OFFERED = 30;
 const MAX_OFFERED_LENGTH = 600;
 
@@ -25,7 +25,7 @@ const offered = z.looseObject({
   readOnly: z.literal(true).optional(),
 });
 
-/** The input of an extraction, as far as the built-in ones read it. */
+/** The fields of an extraction's input that the built-in extractors read. */
 export const turnSchema = z.looseObject({
   user_text: z.string(),
   agent_message: z.string().nullable(),
@@ -45,7 +45,7 @@ export type Offered = Pick<OfferedMemory, "id" | "type" | "content" | "readOnly"
 
 /** A turn to learn from. */
 export interface LearnedTurn {
-  /** The user's own words; empty where no user wrote the message. */
+  /** The user's own words; empty if the author of the message is not a user. */
   said: string;
   /** The agent's answer. */
   answer: string;
@@ -55,7 +55,7 @@ export interface LearnedTurn {
   memories: Offered[];
 }
 
-/** Returns what an extractor reads of a turn. */
+/** Returns the parts of a turn that an extractor reads. */
 export function learnedTurn(input: TurnInput): LearnedTurn {
   const { user_text, agent_message, caller, completed_at, said_at, time_zone, memories = [] } = input;
   const said = Date.parse(said_at ?? completed_at);
@@ -71,7 +71,7 @@ export function learnedTurn(input: TurnInput): LearnedTurn {
   };
 }
 
-/** Returns a message without what its author quotes in blocks (LEARN-2). */
+/** Returns a message without its code blocks and quoted lines (LEARN-2). */
 function ownWords(text: string): string {
   const lines: string[] = [];
   let fence: string | undefined;
@@ -87,7 +87,7 @@ function ownWords(text: string): string {
   return lines.join("\n");
 }
 
-/** Returns a text in a form in which two texts with the same words are equal. */
+/** Normalises a text, so that two texts with the same words are equal. */
 export function foldedText(text: string): string {
   return foldText(text, "NFKC")
     .replace(/[\u2018\u2019]/g, "'")
@@ -95,7 +95,7 @@ export function foldedText(text: string): string {
     .trim();
 }
 
-/** Words that name secrets. What has them is not kept. */
+/** Words that name secrets. Texts with such a word are not stored. */
 const SECRET =
   /\b(?:passwords?|passphrases?|passcodes?|pin(?: code| number)?|api[- ]?keys?|secret keys?|private keys?|access tokens?|card numbers?|cvv|cvc|one-time codes?|recovery codes?|seed phrases?)\b/i;
 

@@ -1,9 +1,9 @@
 /**
  * Other forms of a persona and of references to personas.
  *
- * PERSONAFORM-1  `{libraryId: "library/id", version: "2"}`, also with `id` beside a `libraryId` that is the library alone,
- *                means `{library, id, version: 2}`.
- * PERSONAFORM-2  `identity.model` and `memory.storeSchema` are refused. The message names the replacement.
+ * PERSONAFORM-1  `{libraryId: "library/id", version: "2"}` and `{libraryId: "library", id: "id", version: "2"}` mean
+ *                `{library, id, version: 2}`.
+ * PERSONAFORM-2  `identity.model` and `memory.storeSchema` are rejected. The message names the replacement.
  */
 import { z } from "zod";
 import type { LibraryIdReference } from "../../protocol/definitions.ts";
@@ -16,7 +16,7 @@ export function hasLibraryId(value: unknown): value is LibraryIdReference {
   return isJsonObject(value) && "libraryId" in value;
 }
 
-/** A reference with `libraryId`. Returns it with `library`, `id` and `version`. */
+/** A reference with `libraryId`. The output has `library`, `id` and `version`. */
 export const libraryIdSchema: z.ZodType<LibraryReference> = z
   .strictObject({
     libraryId: z.string(),
@@ -50,7 +50,7 @@ export const libraryIdSchema: z.ZodType<LibraryReference> = z
     return z.NEVER;
   });
 
-/** Returns the schema of a field that is refused with this message. */
+/** Returns the schema of a field that is rejected with this message. */
 export function refused(message: string) {
   return z.exactOptional(z.never(message));
 }

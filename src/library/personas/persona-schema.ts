@@ -1,6 +1,6 @@
 /**
  * Schemas of personas and model profiles. They are strict: an unknown field is an error, so a misspelt setting is never ignored.
- * They fill in no defaults; those of a persona are in `persona.ts`.
+ * They keep absent fields absent. `persona.ts` has the defaults of a persona.
  */
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../../model/profile.ts";
@@ -43,7 +43,6 @@ const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
 const hook = z.exactOptional(hookTargetSchema);
 
-/** A persona. Fields keep their values. */
 export const personaSchema = z.strictObject({
   name: z.exactOptional(label),
   description: z.exactOptional(label),
