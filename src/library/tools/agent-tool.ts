@@ -1,11 +1,11 @@
 /**
  * Tools that other agents answer.
  *
- * AGENTTOOL-1  A tool with the target `{agent}` takes any input that its schema describes, a `message` if it has none. A sub-agent's is a
- *              `goal`. The model may choose the mode of a call by the member `invocationMode`, which the agent that is called does not get. So it is with
- *              `handoff`, where the target's handoff is `custom`.
- * AGENTTOOL-2  `modes` of the target lists the modes of its calls, of which the first is the usual one unless `mode` says otherwise. A call with
- *              another mode is `INVALID_INPUT` and calls nobody. Where there is one mode, the model is offered no choice.
+ * AGENTTOOL-1  A tool with the target `{agent}` accepts the input of its schema. Without a schema, the input is a `message`, or a `goal` for a
+ *              sub-agent. The model may choose the mode of a call with the member `invocationMode`, which is removed from the agent's input. The
+ *              member `handoff` is removed too, if the target's handoff is `custom`.
+ * AGENTTOOL-2  `modes` of the target lists the allowed modes. The default is `mode`, or else the first of `modes`. A call with another mode fails
+ *              with `INVALID_INPUT` before the agent is called. If only one mode is allowed, the model sees no choice.
  */
 import { z } from "zod";
 import type {
@@ -23,26 +23,25 @@ import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { cut } from "../../shared/text.ts";
 
-/** Time limit of a call of an agent that declares none, in milliseconds. */
+/** Default time limit of a call of an agent, in milliseconds. */
 const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
 
-/** Time limit of a sub-agent whose template declares none, in milliseconds. */
+/** Default time limit of a sub-agent, in milliseconds. */
 const DEFAULT_SUB_AGENT_TIMEOUT_MS = 300_000;
 
 /** Maximum time limit of a call of an agent, in milliseconds. */
 export const MAX_AGENT_TIMEOUT_MS = 2_592_000_000;
 
-/** The modes in which agents can be called. */
 const AGENT_MODES = ["delegate", "loop_in"] as const satisfies readonly AgentMode[];
 
-/** The member of a call's input by which the model chooses the mode. */
+/** The member of a call's input that chooses the mode. */
 export const MODE_MEMBER = "invocationMode";
-/** The member of a call's input in which the model writes what the agent is told of the past. */
+/** The member of a call's input with the model's summary of the conversation. */
 const HANDOFF_MEMBER = "handoff";
 
-/** The error of a tool whose own schema has that member. */
+/** The error if a tool's own schema has such a member. */
 export const RESERVED =
-  "Is reserved: the model chooses by it how the agent is called. Give the member another name.";
+  "Is reserved: the model uses it to choose how the agent is called. Rename the member.";
 
 export const agentTargetSchema = z
   .strictObject({
@@ -62,23 +61,23 @@ export const agentTargetSchema = z
     ({ mode, modes, handoff, template }) =>
       template === undefined || (mode !== "loop_in" && !modes?.includes("loop_in") && handoff === undefined),
     {
-      error: "A sub-agent cannot join: it has no `handoff`, and no mode but `delegate`.",
+      error: "A sub-agent cannot join. Remove `handoff`, and allow only the mode `delegate`.",
     },
   )
   .refine(({ mode, modes }) => mode === undefined || modes === undefined || modes.includes(mode), {
     path: ["mode"],
-    error: "Must be one of `modes`, or absent: then the first of them is the usual one.",
+    error: "Must be one of `modes`. If absent, the first mode is the default.",
   })
   .refine(({ handoff, modes }) => handoff === undefined || modes === undefined || modes.includes("loop_in"), {
     path: ["handoff"],
-    error: "Has no use, because `modes` lets no call join. Remove it, or add `loop_in` to `modes`.",
+    error: "Has no effect, because `modes` does not allow `loop_in`. Remove it, or add `loop_in` to `modes`.",
   }) satisfies z.ZodType<AgentTarget>;
 
-/** The description of the member of such an input. */
+/** The description of `message`. */
 export const MESSAGE_DESCRIPTION =
   "All that the agent needs to know. Unless it joins this conversation, it sees nothing else of it.";
 
-/** The input of a tool that an agent answers, where its author gives no schema. */
+/** Default input of a tool that an agent answers. */
 const MESSAGE_SCHEMA: JsonObject = {
   type: "object",
   properties: {
@@ -92,7 +91,7 @@ const MESSAGE_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** The input of a tool that a sub-agent answers, where its author gives no schema. */
+/** Default input of a tool that a sub-agent answers. */
 const GOAL_SCHEMA: JsonObject = {
   type: "object",
   properties: {
@@ -106,7 +105,7 @@ const GOAL_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** Returns what a tool that an agent answers has where its author does not say: a sub-agent gets a goal, and less time. */
+/** Returns the defaults of a tool that an agent answers. A sub-agent has a goal and a shorter time limit. */
 export function agentDefaults({ template }: AgentTarget): Pick<ToolDefinition, "inputSchema" | "timeoutMs"> {
   return template === undefined
     ? { inputSchema: MESSAGE_SCHEMA, timeoutMs: DEFAULT_AGENT_TIMEOUT_MS }
@@ -118,19 +117,19 @@ export function agentTarget(target: ToolTarget | undefined): AgentTarget | undef
   return target !== undefined && "agent" in target ? target : undefined;
 }
 
-/** Returns the task that a tool's calls run; `undefined` where they run the tool's own code, or an agent answers. */
+/** Returns the task that a tool's calls run; `undefined` for other tools. */
 export function taskTarget(target: ToolTarget | undefined): TaskTarget | undefined {
   return target !== undefined && "task" in target ? target : undefined;
 }
 
-/** Returns the modes in which a tool may call its agent, the usual one first (AGENTTOOL-2). */
+/** Returns the allowed modes of a tool, starting with the default mode (AGENTTOOL-2). */
 function modesOf({ mode, modes, template }: AgentTarget): readonly AgentMode[] {
   if (template !== undefined) return ["delegate"];
   const allowed: readonly AgentMode[] = modes ?? AGENT_MODES;
   return mode === undefined ? allowed : [mode, ...allowed.filter((one) => one !== mode)];
 }
 
-/** Returns a member of a tool's own schema by which the model would choose how the agent is called; `undefined` where it has none. */
+/** Returns a reserved member that a tool's own schema has; `undefined` if it has no such member. */
 export function reservedMember(
   { handoff, template }: AgentTarget,
   { properties }: JsonObject,
@@ -142,7 +141,7 @@ export function reservedMember(
   return reserved.find((name) => isJsonObject(properties) && Object.hasOwn(properties, name));
 }
 
-/** Returns the schema of a tool's input as the model gets it. */
+/** Returns the input schema that the model sees. */
 export function modelInputSchema({
   target,
   inputSchema,
@@ -169,16 +168,16 @@ export function modelInputSchema({
   return { ...inputSchema, properties: { ...properties, ...members } };
 }
 
-/** A call of an agent, as the model wrote it, taken apart. */
+/** The parsed input of a call of an agent. */
 export interface AgentCall {
   mode: AgentMode;
-  /** Without the choice of the mode, and without what the agent is told of the past. */
+  /** The input without `invocationMode`, and without a custom `handoff`. */
   input: JsonObject;
-  /** The past that the agent is told of where it joins; `recent` when absent. */
+  /** The part of the conversation that a joining agent sees; `recent` when absent. */
   handoff?: Handoff;
 }
 
-/** Returns the mode of a call and its input. A mode that the tool does not allow stays in the input, and `modeProblem` refuses it. */
+/** Parses the input of a call. A mode that the tool does not allow stays in the input, and `modeProblem` rejects it. */
 export function agentCall(target: AgentTarget, given: JsonObject): AgentCall {
   const { handoff, template } = target;
   if (template !== undefined) return { mode: "delegate", input: given };
@@ -191,7 +190,7 @@ export function agentCall(target: AgentTarget, given: JsonObject): AgentCall {
   return { ...told, mode: known, input: rest };
 }
 
-/** Describes a choice of a mode that the tool does not allow; `null` where there is none. `passed` is the input without a mode that it allows. */
+/** Describes a mode that the tool does not allow; `null` if the mode is allowed. `passed` is the input without an allowed mode. */
 export function modeProblem(target: AgentTarget, passed: JsonObject): string | null {
   if (target.template !== undefined || !Object.hasOwn(passed, MODE_MEMBER)) return null;
   const allowed = modesOf(target);
@@ -205,7 +204,7 @@ function isDistinct(modes: readonly AgentMode[]): boolean {
   return new Set(modes).size === modes.length;
 }
 
-/** Takes a handoff out of the input of a call. One that is no text stays there, and the schema refuses it. */
+/** Removes the handoff from the input of a call. A handoff that is not a string stays in the input, and the schema rejects it. */
 function withoutHandoff(given: JsonObject): Required<Pick<AgentCall, "input" | "handoff">> {
   const { [HANDOFF_MEMBER]: text, ...input } = given;
   if (typeof text !== "string") return { input: given, handoff: "none" };
@@ -219,7 +218,7 @@ export function callMessage(input: JsonObject): string {
   return typeof only === "string" && others.length === 0 ? only : JSON.stringify(input, null, 2);
 }
 
-/** The tool by which an agent that was called declines. The platform adds it to the agent's own. */
+/** The tool that declines a call from another agent. The platform adds it to the tools of the called agent. */
 export const DECLINE: Pin & { definition: ToolDefinition } = {
   id: "decline",
   version: 0,
@@ -239,7 +238,7 @@ export const DECLINE: Pin & { definition: ToolDefinition } = {
   },
 };
 
-/** Returns the versions of an agent for a call: with the tool `decline`, unless a tool of its own has that name. */
+/** Adds the tool `decline` to an agent for a call, unless another tool has this name. */
 export function calledChain(chain: VersionChain): VersionChain {
   const isTaken = chain.tools.some(({ definition }) => definition.name === DECLINE.id);
   return isTaken ? chain : { ...chain, tools: [...chain.tools, DECLINE] };

@@ -2,26 +2,26 @@
 import { isPlainUrl } from "../../shared/text.ts";
 import { ToolError } from "./tool-error.ts";
 
-/** The refusal of a `pure` tool that defers. Its calls may run before they are recorded. */
+/** The error of a `pure` tool that defers. Calls of pure tools may run before they are recorded. */
 export const NOT_DEFERRABLE =
   'A `pure` tool cannot defer its call. Declare `effect: "idempotent"` if it may run twice, or `effect: "once"`.';
 
 /** Options of `ctx.defer()`. */
 export interface DeferOptions {
-  /** Milliseconds in which the result must arrive: at most 30 days; 24 hours when absent. */
+  /** Time limit for the result, in milliseconds. Default: 24 hours. Maximum: 30 days. */
   expiresInMs?: number;
 }
 
-/** A deferred operation. Give its `url` or its `handle` to whoever will have the result, then return it. */
+/** A deferred operation. Pass its `url` or `handle` to the system that will produce the result, then return it. */
 export class Deferred {
-  /** The path that takes the result, on the server that serves the API. */
+  /** The API path that accepts the result. */
   readonly path: string;
-  /** The time until which the result must arrive. */
+  /** The deadline for the result. */
   readonly expiresAt: Date;
   readonly #baseUrl: string | undefined;
 
   constructor(
-    /** The right to complete this operation, and nothing else. Treat it as a secret. */
+    /** A token that completes only this operation. Treat it as a secret. */
     readonly handle: string,
     expiresAt: number,
     baseUrl: string | undefined,
@@ -31,7 +31,7 @@ export class Deferred {
     this.#baseUrl = baseUrl;
   }
 
-  /** The address that takes the result by `POST`. Throws unless the variable `DRAMATIS_URL` has the Worker's address. */
+  /** The URL that accepts the result by `POST`. Throws unless the variable `DRAMATIS_URL` has the URL of the Worker. */
   get url(): string {
     if (this.#baseUrl !== undefined && isPlainUrl(this.#baseUrl))
       return this.#baseUrl.replace(/\/+$/, "") + this.path;
@@ -40,7 +40,7 @@ export class Deferred {
     );
   }
 
-  /** A deferred operation within a result would show its handle to the model. */
+  /** Throws, because a nested deferred operation would show its handle to the model. */
   toJSON(): never {
     throw new ToolError("Return what `defer()` gave by itself, not within another value.");
   }

@@ -1,4 +1,4 @@
-/** The pauses between attempts. Pure. */
+/** Backoff between attempts. Pure. */
 import type { RetryPolicy, ToolEffect } from "../../protocol/definition-parts.ts";
 import { MAX_TOOL_BACKOFF_MS } from "./tool-schema.ts";
 

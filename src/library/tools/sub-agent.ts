@@ -1,20 +1,19 @@
 /**
- * Sub-agents: agents that a tool calls within bounds. The tool is a template of them. Pure.
+ * Sub-agents: agents that a tool calls within bounds. The tool is their template. Pure.
  *
- * SPAWN-1  A sub-agent has only those tools of its agent that the template names, and none of any other that it is told of. It can
- *          bring nobody into a conversation.
- * SPAWN-2  It has such a tool only if its network policy allows the tool's hosts. A tool that does not say which hosts it reaches may reach any.
- *          It does not get the others, and a call of one is refused with this reason. Where a declared agent shows it, the start reports it.
- * SPAWN-3  The bounds hold for all agents that it calls, and those that they call. A template below can only narrow them.
- * SPAWN-5  A sub-agent runs no hooks of its persona: the template cannot name their code, so no bound would hold for it.
- * SPAWN-6  A sub-agent never has a tool that runs a workflow: the tasks and agents of the run would work outside the bounds.
+ * SPAWN-1  A sub-agent has only the tools of its agent that the template names. It cannot add participants to a conversation.
+ * SPAWN-2  The network policy must allow all hosts of a tool. A tool without declared hosts may reach any host. Other tools are withheld from the
+ *          model, and a call of a withheld tool fails with the reason. For a declared agent, the start-up check reports withheld tools.
+ * SPAWN-3  The bounds also apply to all direct and indirect calls of other agents. A nested template can only narrow them.
+ * SPAWN-5  A sub-agent runs no hooks of its persona, because a template cannot bound the code of hooks.
+ * SPAWN-6  A sub-agent has no tools that run workflows, because the tasks and agents of the run would work outside the bounds.
  */
 import type { ToolDefinition, VersionChain } from "../../protocol/definitions.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../../protocol/sub-agent.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { workflowTarget } from "./workflow-tool.ts";
 
-/** Returns the bounds of a call by a conversation with `outer` ones; `undefined` where it has none (SPAWN-3). */
+/** Combines the bounds `outer` of a conversation with the template of its call; `undefined` if both are absent (SPAWN-3). */
 export function boundsOf(
   outer: SubAgentBounds | undefined,
   template: SubAgentTemplate | undefined,
@@ -35,7 +34,7 @@ function narrower(outer: NetworkPolicy, inner: NetworkPolicy): NetworkPolicy {
   return outer === "none" || inner === "none" ? "none" : inner.filter((host) => outer.includes(host));
 }
 
-/** Returns the versions of an agent within bounds, without its hooks (SPAWN-5). Throws `INVALID_INPUT` where the template names a tool that the agent lacks. */
+/** Returns the version chain within bounds, without hooks (SPAWN-5). Throws `INVALID_INPUT` if the template names a tool that the agent lacks. */
 export function boundedChain(
   agentId: string,
   chain: VersionChain,
@@ -57,7 +56,7 @@ export function boundedChain(
   };
 }
 
-/** Returns the tools that the template names and its network keeps from an agent, with the reasons; `undefined` where there are none. */
+/** Returns the tools that the template names but its network policy withholds, with the reasons; `undefined` if all are allowed. */
 export function withheldTools(
   { tools: all }: Pick<VersionChain, "tools">,
   { tools, network }: Pick<SubAgentBounds, "tools" | "network">,
@@ -69,13 +68,13 @@ export function withheldTools(
   return withheld.length === 0 ? undefined : Object.fromEntries(withheld);
 }
 
-/** Describes why a network keeps a tool from a sub-agent (SPAWN-2); `null` where it does not. Agents that it calls have the same bounds. */
+/** Describes why a network policy withholds a tool (SPAWN-2); `null` if the tool is allowed. Agents that it calls have the same bounds. */
 export function networkProblem(
   { hosts, target }: Pick<ToolDefinition, "hosts" | "target">,
   network: NetworkPolicy,
 ): string | null {
   if (workflowTarget(target) !== undefined)
-    return "it runs a workflow, for whose tasks and agents no bounds hold";
+    return "it runs a workflow, and the bounds do not apply to the run";
   if (network === "any" || (target !== undefined && "agent" in target)) return null;
   const allowed = network === "none" ? [] : network;
   const outside = hosts?.find((host) => !allowed.includes(host));

@@ -1,5 +1,5 @@
 /**
- * The definition of a tool in code: the options that all tools have, and their checks.
+ * The definition of a tool in code: the common options of all tools, and their checks.
  *
  * TOOLID-1  The id of a tool in code is its name, unchanged, unless the tool has an `id`.
  */
@@ -31,19 +31,22 @@ export interface ToolOptions<Input extends z.ZodType> {
   input: Input;
   /** Effect of running the tool twice; `once` when absent. */
   effect?: ToolEffect;
-  /** The hosts that the tool's code reaches, as `host` or `host:port`; `[]` for none. Without it the code may reach every host, so that a sub-agent needs `network: "any"` to have it. */
+  /**
+   * The hosts that the tool's code reaches, as `host` or `host:port`. Without this list, the code may reach any host. A sub-agent then needs
+   * `network: "any"` to use the tool.
+   */
   hosts?: string[];
-  /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
+  /** Runs calls in the background: the model continues immediately and receives the result later in the same turn. `false` when absent. */
   async?: boolean;
   /**
-   * `always`, or a rule: a call runs after a person has approved it, with the input that the person saw. The rule names who may answer. With
-   * `always`, every participant may answer. Default: `never`.
+   * `always` or a rule requires a person's approval before a call. The call runs with the input that the person saw. A rule names the people
+   * who may answer. With `always`, every participant may answer. Default: `never`.
    * @example { by: "operator", notRequester: true }
    */
   approval?: ApprovalNeed;
   /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;
-  /** Attempts of a call that fails for a reason that may pass; one when absent. Not for `once` tools. */
+  /** Attempts of a call after temporary errors. Default: one attempt. `once` tools cannot retry. */
   retry?: ToolRetry;
   /** Returns the result for the model, any JSON. Throw `ToolError` to report a failure to the model. */
   execute(input: z.output<Input>, context: ToolContext): unknown;
@@ -64,7 +67,7 @@ export const zodSchema = z.custom(
 /** The defaults of a tool. */
 export type Usual = Partial<Pick<ToolDefinition, "inputSchema" | "timeoutMs" | "effect" | "retry">>;
 
-/** Returns the definition of a tool, checked. */
+/** Returns the checked definition of a tool. */
 export function definedTool(
   options: Omit<ToolOptions<z.ZodType>, "input" | "execute">,
   tool: string,
@@ -115,7 +118,7 @@ export function definedTool(
   return withId(checkedId("tool", id ?? name), definition);
 }
 
-/** Checks the size of a definition. Throws `INVALID_INPUT`. */
+/** Returns a definition with its id. Throws `INVALID_INPUT` if the definition is too large. */
 export function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES) {
@@ -127,7 +130,7 @@ export function withId<Definition extends object>(id: string, definition: Defini
   return { id, definition };
 }
 
-/** Throws `INVALID_INPUT` if the id, which authors without types may forget, is not valid. */
+/** Returns the id. Throws `INVALID_INPUT` if it is not valid. */
 export function checkedId(kind: string, id: unknown): string {
   const shown = typeof id === "string" ? `"${id}" ` : "";
   return validate(definitionIdSchema, id, "", `The id ${shown}of a ${kind}`);

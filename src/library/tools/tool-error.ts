@@ -1,9 +1,8 @@
-/** The error of a tool. */
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 
 /**
- * Reports a failure to the model, when a tool's `execute` throws it. The model gets the code and the message, so the message
- * should explain how to do better.
+ * Reports a failure to the model. Throw it in a tool's `execute`. The model receives the code and the message, so the message should explain
+ * the fix.
  * @example throw new ToolError("No such city. Give its English name.", { code: "NOT_FOUND" });
  */
 export class ToolError extends Error {

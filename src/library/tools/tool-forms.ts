@@ -3,9 +3,9 @@
  *
  * TOOLFORM-1  `task`, `taskId`, and `targetType: "task"` with `targetId` mean `target: {task}`. `workflowId`, and `targetType: "workflow"`
  *             with `targetId`, mean `target: {workflow}`. `agentId`, and `targetType: "agent"` with `targetId`, mean `target: {agent}`, with
- *             `invocationMode` as its mode. A tool that names more than one target is refused, and the message lists the fields.
- * TOOLFORM-2  `retry: {timeoutMs}` means `timeoutMs`. A tool that gives both is refused.
- * TOOLFORM-3  A `once` tool with more than one attempt is refused, and the message says what to change.
+ *             `invocationMode` as its mode. A tool with more than one target is rejected, and the message lists the fields.
+ * TOOLFORM-2  `retry: {timeoutMs}` means `timeoutMs`. A tool with both is rejected.
+ * TOOLFORM-3  A `once` tool with more than one attempt is rejected. The message explains the fix.
  */
 import { z } from "zod";
 import type { RetryPolicy, ToolEffect } from "../../protocol/definitions.ts";
@@ -13,11 +13,11 @@ import { defined } from "../../shared/defined.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { DEFAULT_TOOL_BACKOFF_MS } from "./tool-schema.ts";
 
-/** The attempts of a tool, as authors write them. */
+/** The `retry` of a tool, as authors write it. */
 export interface ToolRetry {
-  /** Attempts of a call, the first included: 1 to 10; 1 when absent. More than 1 need an effect that is not `once`. */
+  /** Attempts of a call, including the first: 1 to 10; 1 when absent. `once` tools have 1. */
   maxAttempts?: number;
-  /** Milliseconds before the second attempt, at most 60 000; 1 000 when absent. Doubles before each further one, up to a minute. */
+  /** Milliseconds before the second attempt, at most 60 000; 1 000 when absent. Doubles before each further attempt, up to a minute. */
   backoffMs?: number;
   /** Another form of the tool's `timeoutMs`. */
   timeoutMs?: number;
@@ -26,11 +26,11 @@ export interface ToolRetry {
 type Fields = Readonly<Record<string, unknown>>;
 type Report = (path: string[], message: string) => void;
 
-/** The kinds of targets by the fields that name one. The kind of `targetId` is in `targetType`. */
+/** The kind of target that each field names. `targetType` gives the kind for `targetId`. */
 const KINDS: Fields = { task: "task", taskId: "task", workflowId: "workflow", agentId: "agent" };
 const TARGET_FIELDS = ["target", "targetId", ...Object.keys(KINDS)];
 
-/** Returns the schema of a tool, extended to the other forms. The output is that of `schema`. */
+/** Extends the schema of a tool to the other forms. The output type stays the same. */
 export function withToolForms<Schema extends z.ZodType>(schema: Schema): z.ZodType<z.output<Schema>> {
   return z.preprocess((value, context) => {
     if (!isJsonObject(value)) return value;
@@ -53,7 +53,7 @@ export function targetFields(tool: object): string[] {
   return TARGET_FIELDS.filter((name) => fields[name] !== undefined);
 }
 
-/** Returns the timeout of a tool from either form; `undefined` if it has none. */
+/** Returns the timeout of a tool from either form; `undefined` if it is absent. */
 export function readTimeout(tool: { timeoutMs?: unknown; retry?: unknown }, report: Report): unknown {
   const { timeoutMs, retry } = tool;
   if (retry === undefined) return timeoutMs;
@@ -67,14 +67,14 @@ export function readTimeout(tool: { timeoutMs?: unknown; retry?: unknown }, repo
   return timeoutMs ?? inRetry;
 }
 
-/** Returns the attempts of a tool without the other form of its timeout; `undefined` if nothing else is there. */
+/** Returns `retry` without its `timeoutMs`; `undefined` if it has no other member. */
 export function withoutTimeout(retry: unknown): unknown {
   if (!isJsonObject(retry)) return undefined;
   const { timeoutMs: _, ...rest } = retry;
   return Object.keys(rest).length === 0 ? undefined : rest;
 }
 
-/** Returns the attempts of a tool in full; `undefined` for one attempt. Reports attempts that the effect forbids (TOOLFORM-3). */
+/** Returns `retry` with its defaults; `undefined` for one attempt. Reports attempts that the effect forbids (TOOLFORM-3). */
 export function completeRetry(
   { maxAttempts = 1, backoffMs = DEFAULT_TOOL_BACKOFF_MS }: Pick<ToolRetry, "maxAttempts" | "backoffMs">,
   effect: ToolEffect,
@@ -86,7 +86,7 @@ export function completeRetry(
 }
 
 const ONCE =
-  'A `once` tool has one attempt, because a failed one may have taken effect. Declare `effect: "idempotent"` if the tool may run twice under one `operationId`, or remove `retry`.';
+  'A `once` tool has one attempt, because a failed attempt may have taken effect. Declare `effect: "idempotent"` if the tool may run twice under one `operationId`, or remove `retry`.';
 
 function readTarget(tool: Fields, report: Report): unknown {
   const [field, ...others] = targetFields(tool);

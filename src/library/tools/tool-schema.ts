@@ -1,4 +1,4 @@
-/** Schemas of tools, and the limits of their calls. They are strict: an unknown field is an error, so a misspelt setting is never ignored. */
+/** Schemas of tools, and the limits of their calls. The schemas are strict: an unknown field is an error, so a misspelt setting is never ignored. */
 import { z } from "zod";
 import { approvalNeedSchema } from "../../protocol/approval-schema.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
@@ -11,21 +11,21 @@ import { workflowTarget } from "./workflow-tool.ts";
 /** Maximum timeout of one attempt of a call, in milliseconds. */
 export const MAX_TIMEOUT_MS = 900_000;
 
-/** Timeout of one attempt of a tool that declares none, in milliseconds. */
+/** Default timeout of one attempt of a tool, in milliseconds. */
 export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
 
-/** Maximum number of attempts of a tool's call, the first included. */
+/** Maximum number of attempts of a tool's call, including the first. */
 export const MAX_TOOL_ATTEMPTS = 10;
 
-/** The longest pause between two attempts of a tool's call, in milliseconds. */
+/** Maximum pause between two attempts of a tool's call, in milliseconds. */
 export const MAX_TOOL_BACKOFF_MS = 60_000;
 
-/** Milliseconds before the second attempt of a tool that declares attempts, but no backoff. */
+/** Default pause before the second attempt, in milliseconds. */
 export const DEFAULT_TOOL_BACKOFF_MS = 1_000;
 
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
-/** The attempts of a tool as authors write them. */
+/** The `retry` of a tool, as authors write it. */
 export const retrySchema = z.strictObject({
   maxAttempts: z.exactOptional(z.int().min(1).max(MAX_TOOL_ATTEMPTS)),
   backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
@@ -41,7 +41,7 @@ export function timeoutProblem({
   return `Must be ${MAX_TIMEOUT_MS} at most for a tool that runs code.`;
 }
 
-/** Further attempts, as conversations and runs keep them. */
+/** The `retry` of a tool or task, as conversations and runs store it. */
 export const pinnedRetrySchema = z.strictObject({
   maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
   backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
@@ -73,7 +73,7 @@ export const toolDefinitionSchema = z.strictObject({
       ],
       {
         error:
-          "Must be {agent, mode?, modes?, handoff?}, with the id of an agent, {task}, with a reference to a task or a tool in code, or {workflow}, with a reference to a workflow.",
+          "Must be {agent, mode?, modes?, handoff?}, {task} or {workflow}. `agent` is the id of an agent, `task` a reference to a task or a tool in code, `workflow` a reference to a workflow.",
       },
     ),
   ),

@@ -9,19 +9,19 @@ import type { DeferOptions, Deferred } from "./deferred.ts";
 export interface ToolContext {
   /** Stays the same in all attempts of a call. Use it as the idempotency key in requests to other services. */
   operationId: string;
-  /** Aborts when the call is cancelled or its time is over. */
+  /** Aborts when the call is cancelled or times out. */
   signal: AbortSignal;
   /** The origin of the call: a turn of a conversation, or a run of a workflow, which has no `conversationId`. */
   context: CallContext;
   /** Durable values of the conversation, or of the workflow's run. */
   state: ToolState;
-  /** The memory of the call's agent, in the scope of its persona. */
+  /** The memory of the calling agent, in the scope of its persona. */
   memory: ToolMemory;
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * Returns the handle by which the result of this call comes later: `return` it, after giving its `url` or `handle` to whoever
-   * will have the result. Not for `pure` tools.
+   * Defers the result of this call. Pass the `url` or `handle` to the system that will produce the result, then `return` the deferred
+   * operation. `pure` tools cannot defer.
    *
    * @example
    * const deferred = await defer({ expiresInMs: 3_600_000 });
@@ -29,7 +29,7 @@ export interface ToolContext {
    * return deferred;
    */
   defer(options?: DeferOptions): Promise<Deferred>;
-  /** Publishes the call's progress to readers of the conversation or the run. It is not stored, and the model does not see it. */
+  /** Publishes the call's progress to readers of the conversation or the run. Progress is not stored, and the model does not see it. */
   progress(value: Json): void;
 }
 
@@ -39,5 +39,5 @@ export interface Defined<Definition> {
   readonly definition: Definition;
 }
 
-/** Runs a function of the deployed code. Checks the input first: throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
+/** Runs a function of the deployed code. Checks the input first. Throws `ToolError` with `INVALID_INPUT` for invalid input. */
 export type Run = (input: unknown, context: ToolContext) => Promise<unknown>;

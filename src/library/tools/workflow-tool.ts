@@ -1,16 +1,16 @@
-/** Tools whose calls run a workflow: what all of them have, in code and posted. */
+/** Properties of all tools that run a workflow, both in code and posted by API. */
 import type { ToolDefinition, ToolTarget, WorkflowTarget } from "../../protocol/definitions.ts";
 
-/** Time limit of a call that runs a workflow, in milliseconds, unless the tool declares another. The wait for a person does not count. */
+/** Default time limit of a call that runs a workflow, in milliseconds. Time that the run waits for a person does not count. */
 const DEFAULT_WORKFLOW_TIMEOUT_MS = 24 * 3_600_000;
 
-/** The values of a tool over a workflow where its author gives none. */
+/** The defaults of a tool that runs a workflow. */
 export const WORKFLOW_DEFAULTS = {
   effect: "idempotent",
   timeoutMs: DEFAULT_WORKFLOW_TIMEOUT_MS,
 } as const satisfies Partial<ToolDefinition>;
 
-/** The error of a tool over a workflow that promises too much (FLOWTOOL-1). */
+/** The error of a `pure` tool that runs a workflow (FLOWTOOL-1). */
 export const NEVER_PURE =
   "Must be `idempotent` or `once` for a tool that runs a workflow. `idempotent` is the usual one: a repeated call finds its run.";
 
