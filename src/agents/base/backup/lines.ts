@@ -1,8 +1,8 @@
 /**
- * A file of an actor: lines of JSON, the first of which is a header and the last of which counts them.
+ * A file of an actor: lines of JSON. The first line is a header. The last line has the number of lines.
  *
  * BACKUP-1  A file is read and written line by line, so that memory holds one line at a time.
- * BACKUP-2  What is wrong with a file is an error that names the line, and nothing of the file is visible then. So is a file that lacks its end.
+ * BACKUP-2  An invalid or incomplete file is rejected with an error that names the line. No part of the file becomes visible.
  */
 import { z } from "zod";
 import type { ImportPart } from "../../../protocol/keeping-api.ts";
@@ -22,7 +22,7 @@ const partSchema = z.strictObject({
   isLast: z.boolean(),
 });
 
-/** Returns the bytes of lines, made as they are read. */
+/** Returns the bytes of lines. Encodes each line on demand. */
 export function linesStream(lines: Iterator<unknown> | AsyncIterator<unknown>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let count = 0;
@@ -59,7 +59,7 @@ export function checkPart(part: unknown): ImportPart {
   return validate(partSchema, part, "");
 }
 
-/** Runs what reads a line. What it throws names the line. */
+/** Runs a function that reads a line. Its errors name the line. */
 export function atLine<Value>(number: number, read: () => Value): Value {
   try {
     return read();
@@ -71,7 +71,7 @@ export function atLine<Value>(number: number, read: () => Value): Value {
 /** Returns an error with the number of the line. */
 export function inLine(number: number, error: unknown): unknown {
   if (error instanceof DramatisError && error.retriable) return error;
-  const why = error instanceof DramatisError ? error.message : "It has not the form that an export has.";
+  const why = error instanceof DramatisError ? error.message : "It does not have the form of an export.";
   const code = error instanceof DramatisError && error.code === "TOO_LARGE" ? "TOO_LARGE" : "INVALID_INPUT";
   return new DramatisError(code, `Line ${number}: ${why}`, {
     errors: [{ path: `/${number}`, message: why }],

@@ -1,13 +1,13 @@
 /**
- * Calls of one actor that run in one call of the Executor. The batch knows neither turns nor runs: it turns the Executor's
- * reports into ends of calls.
+ * Calls of one actor that run in one call of the Executor. The batch converts the Executor's reports into ends of calls. It is independent
+ * of turns and runs.
  *
- * BATCH-5  Every call of a batch is followed by itself: it ends with its result, or when it is aborted. An aborted one is
- *          cancelled in the Executor and gives no result. The success of a `once` one that comes all the same, before its
- *          cancellation has left, is refused as not stored, so that the Executor delivers it by name (BATCH-3).
- * BATCH-6  A call that the Executor gives no result for, because it is lost or silent for 30 seconds beyond the call's time
- *          limit, fails with `INTERNAL_ERROR`. The outcome of a `once` tool is then unknown.
- * BATCH-7  Calls whose Executor cannot be reached, or one of which cannot be made, fail as not run, whatever their effect.
+ * BATCH-5  Each call of a batch ends on its own: with its result, or with its abort. The Executor cancels an aborted call, and the call has
+ *          no result. A `once` call may still succeed before its cancellation is sent. Its result is rejected as not stored, so the
+ *          Executor delivers it by name (BATCH-3).
+ * BATCH-6  If the Executor is lost, or is silent for 30 seconds beyond the time limit of a call, the call fails with `INTERNAL_ERROR`. The
+ *          outcome of a `once` tool is then unknown.
+ * BATCH-7  If the Executor cannot be reached, or a call cannot be built, all calls of the batch fail as not run, whatever their effect.
  */
 
 import type { Clock } from "../../../ports/clock.ts";
@@ -25,7 +25,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { validate } from "../../../shared/validation.ts";
 
-/** The members of a call that its end needs, even where the rest of the call cannot be made. */
+/** The members of a call that its end needs, even if the rest of the call cannot be built. */
 type CallKey = Pick<ToolInvocation, "operationId" | "attempt" | "toolCallId">;
 
 /** One call of a batch. */
@@ -33,7 +33,7 @@ export interface BatchCall extends CallKey {
   /** The name of the tool or task, for messages. */
   name: string;
   effect: ToolEffect;
-  /** Makes the rest of the call when the batch runs. If it throws, no call of the batch runs (BATCH-7). */
+  /** Builds the rest of the call when the batch runs. If it throws, no call of the batch runs (BATCH-7). */
   invocation(): Omit<ToolInvocation, keyof CallKey>;
 }
 
@@ -49,8 +49,8 @@ export interface CallEnd {
 /** Receives the reports on the calls of a batch. */
 export interface BatchListener {
   /**
-   * Takes the ends that came together. Reports whether they are stored, and none must come by name. An end that is not
-   * stored may come again, as the same object.
+   * Takes the ends that arrived together. Returns true if they are stored, so the Executor need not deliver them by name. An end that is
+   * not stored may arrive again, as the same object.
    */
   onEnds(ends: [CallEnd, ...CallEnd[]]): boolean;
   onProgress(operationId: string, progress: Json): void;
@@ -82,7 +82,7 @@ export class CallBatch {
   readonly #aborted = new Map<string, BatchCall>();
   /** Aborts once no call waits: the pause before an attempt ends with the call. */
   readonly #idle = new AbortController();
-  /** Answers the Executor's question for cancelled calls. */
+  /** Answers the Executor's pending request for cancelled calls. */
   #answer: (() => void) | null = null;
 
   constructor(private readonly listener: BatchListener) {}
@@ -119,7 +119,7 @@ export class CallBatch {
     await Promise.all([...byLimit].map(([limit, group]) => this.#await(running, group, clock, limit)));
   }
 
-  /** Waits for the results of `calls` until the Executor ends or the limit is over, then fails those that have none. */
+  /** Waits for the results of `calls` until the Executor ends or the limit expires. Then fails the calls without a result. */
   async #await(
     running: Promise<void>,
     calls: readonly ToolInvocation[],
@@ -138,7 +138,7 @@ export class CallBatch {
     this.#fail(open(), lostResult);
   }
 
-  /** Fails calls for a reason that may pass. */
+  /** Fails calls with a transient error. */
   #fail(ids: readonly string[], resultOf: (call: BatchCall) => ToolResult): void {
     const ends = ids.flatMap((id) => {
       const call = this.#waiting.get(id)?.call;
@@ -174,7 +174,7 @@ export class CallBatch {
       for (const [id, end] of ends) {
         if (isStored) this.#unsaved.delete(id);
         else this.#unsaved.set(id, end);
-        // A report that comes again tells nothing new.
+        // A stored report may arrive again. Ignore it.
         if (isStored) this.#aborted.delete(id);
       }
     }
@@ -205,7 +205,7 @@ export class CallBatch {
     this.#answer?.();
   }
 
-  /** Resolves with the calls that were cancelled since the last question; with none when the batch is over. */
+  /** Resolves with the calls cancelled since the last request. Resolves with an empty list when the batch is over. */
   async #nextCancelled(): Promise<string[]> {
     if (this.#cancelled.length === 0 && this.#waiting.size > 0) {
       await new Promise<void>((resolve) => (this.#answer = resolve));

@@ -1,4 +1,4 @@
-/** Facts that tools keep in the actor that calls them, by key. */
+/** State that tools store by key in the actor that calls them. */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ToolStateEntry } from "../../../protocol/executor-api.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../../protocol/tool-state.ts";

@@ -1,8 +1,8 @@
 /**
- * The removal of a deleted actor: the steps that every kind of actor has, noted in its tombstone.
+ * The removal of a deleted actor. Its tombstone stores the remaining steps.
  *
- * REMOVE-6  A store that is not bound for a while keeps its step: the removal goes on when it is bound again. The actor looks for it once a day,
- *           for 90 days after its deletion.
+ * REMOVE-6  The step of an unbound store stays open until the store is bound again. The actor checks once a day, for 90 days after its
+ *           deletion.
  */
 import {
   dropRetainedVectors,
@@ -17,14 +17,13 @@ import { deleteValues, dropOwnTables } from "./own-tables.ts";
 import { type OwnedStore, type RemovedOwner, VECTORS } from "./owned-stores.ts";
 import { Removal, type RemovalStep } from "./removal.ts";
 
-/** The rest of a deleted actor: its id never refers to another one. Times are milliseconds since the epoch. */
+/** The record of a deleted actor. Its id is never reused. Times are milliseconds since the epoch. */
 export interface ActorTombstone extends Omit<RemovedOwner, "kind" | "vectors"> {
   deletedAt: number;
-  /** The steps of its removal that are left. */
+  /** The remaining steps of its removal. */
   left: readonly string[];
-  /** The vectors that the store of vectors may have of an agent. */
-  vectors?: PublishedVectors;
-  /** Where a step goes on that removes in pieces, by its name. */
+  /** The vectors of an agent that the vector store may have. */ vectors?: PublishedVectors;
+  /** The next piece of each step that removes in pieces, by the name of the step. */
   places?: Readonly<Record<string, number>>;
 }
 
@@ -39,22 +38,22 @@ export interface ActorRemovalPorts extends ActorStores {
   /** As `Mailbox.forget`. */
   forgetMail(): boolean;
   tombstone(): ActorTombstone | undefined;
-  /** Puts the tombstone in the place of the actor's record. */
+  /** Replaces the actor's record with the tombstone. */
   bury(tombstone: ActorTombstone): void;
-  /** The step of the kind's own, which comes first: it deletes or leaves other actors. */
+  /** The first step, specific to the kind of actor. It deletes other actors, or leaves them. */
   first: { name: string; run(tombstone: ActorTombstone): Promise<void> };
 }
 
 /**
- * Time after which what was written to a store when the deletion began is there, in milliseconds: a request is given up after 30 seconds, and may take
- * effect for a minute more.
+ * Milliseconds after which all writes that began before the deletion have taken effect. A request times out after 30 seconds, and may take
+ * effect within another minute.
  */
 const LATE_WRITE_MS = 90_000;
 const MAIL_PAUSE_MS = 60_000;
 /** Time between two pieces, in milliseconds. */
 const NEXT_PIECE_MS = 100;
 const DAY_MS = 24 * 3_600_000;
-/** Time after the deletion in which the actor looks for stores that are not bound, in milliseconds. */
+/** Milliseconds after the deletion during which the actor checks for unbound stores. */
 const MISSED_MS = 90 * DAY_MS;
 
 export class ActorRemoval {
@@ -94,18 +93,21 @@ export class ActorRemoval {
     return this.#removal.wake() ?? this.#waitForStores();
   }
 
-  /** Goes on with a removal that a crash interrupted. */
+  /** Resumes a removal that a crash interrupted. */
   resume(): void {
     if (this.#left().length > 0) void this.#removal.run();
   }
 
-  /** Returns the milliseconds until the next look for stores that are not bound; `null` where none is missing, or for too long (REMOVE-6). */
+  /**
+   * Returns the milliseconds until the next check for unbound stores. Returns `null` if no store is missing, or the period is over
+   * (REMOVE-6).
+   */
   #waitForStores(): number | null {
     const { left = [], deletedAt = 0 } = this.ports.tombstone() ?? {};
     return left.length > 0 && this.ports.clock.now() - deletedAt < MISSED_MS ? DAY_MS : null;
   }
 
-  /** The steps that are left. Those of stores that the application does not have now are left out. */
+  /** The remaining steps, without the steps of unbound stores. */
   #left(): string[] {
     const { left = [] } = this.ports.tombstone() ?? {};
     if (left.length === 0) return [];
@@ -118,7 +120,7 @@ export class ActorRemoval {
     if (tombstone === undefined) return;
     const left = tombstone.left.filter((step) => step !== name);
     this.ports.bury({ ...tombstone, left });
-    // A store that is not bound for a while still needs them.
+    // An unbound store still needs the numbers of the vectors.
     if (!left.includes("late") && !left.includes(VECTORS)) dropRetainedVectors(this.ports.database);
   }
 
@@ -158,7 +160,7 @@ export class ActorRemoval {
     return NEXT_PIECE_MS;
   }
 
-  /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
+  /** Empties the stores once more. A write that began before the deletion may have arrived after the first pass. */
   async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
     const { clock, tombstone } = this.ports;
     const wait = (tombstone()?.deletedAt ?? 0) + LATE_WRITE_MS - clock.now();

@@ -1,4 +1,4 @@
-/** Empties an actor's own database, but for what keeps the actor addressable, the SDK's tables and its mailbox, and for the numbers of vectors to delete. */
+/** Empties an actor's own database. The SDK's tables, the mailbox and the numbers of vectors to delete stay. */
 import type { ActorStores } from "../storage/schema-upgrade.ts";
 
 /** The platform's own tables begin with an underscore. */
@@ -10,10 +10,13 @@ const TABLES = `SELECT name, sql LIKE 'CREATE VIRTUAL%' AS is_virtual FROM sqlit
 const SESSION_TABLES = `SELECT name FROM sqlite_master
   WHERE type = 'table' AND name IN ('cf_agents_sessions', 'cf_agents_events', 'cf_agents_long_text')`;
 
-/** Values that one list has at most: a value may have 2 MB. */
+/** Maximum number of values in one list. A value may have 2 MB. */
 const PAGE = 16;
 
-/** Drops the tables, one after another, and empties those of sessions. Virtual tables go first: their own tables go with them. */
+/**
+ * Drops the tables one by one, and empties the session tables. Virtual tables go first, because dropping them also drops their shadow
+ * tables.
+ */
 export function dropOwnTables({ database }: ActorStores): void {
   for (let [table] = tables(database); table !== undefined; [table] = tables(database)) {
     database.run(`DROP TABLE "${table.name.replaceAll('"', '""')}"`);

@@ -1,7 +1,7 @@
 /**
- * The registry of the stores outside of actors that hold data of a conversation or of an agent, each with the way to empty it.
+ * The registry of external stores with data of conversations or agents. Each entry can empty its store.
  *
- * REMOVE-4  Every table of D1 and every prefix of objects is in this registry, or is named in it as one that holds nothing of either.
+ * REMOVE-4  This registry names every D1 table and every object prefix, including those without such data.
  */
 import type { D1OwnedRows } from "../../../d1/owned-rows.ts";
 import { deleteVectors, type RetainedVectorRows } from "../../../memory/corpus/index/owned-vectors.ts";
@@ -15,7 +15,7 @@ export interface RemovedOwner {
   id: string;
   /** Milliseconds since the epoch: a part of the keys of its rows. */
   createdAt: number;
-  /** The vectors that the store of vectors may have of an agent. */
+  /** The vectors of an agent that the vector store may have. */
   vectors?: RetainedVectorRows;
 }
 
@@ -24,8 +24,8 @@ export interface OwnedStore {
   /** Kept with deletions: never change it. */
   readonly name: string;
   /**
-   * Removes everything of the owner, or the piece of it that begins at `from`. A number that it returns is where the next piece
-   * begins. Repeating it changes nothing. Rejects if the store does not answer.
+   * Removes all data of the owner, or one piece of it from `from` on. Returns the start of the next piece, if any, as a number. Idempotent.
+   * Rejects if the store does not answer.
    */
   empty(owner: RemovedOwner, from?: number): Promise<unknown>;
 }
@@ -33,10 +33,10 @@ export interface OwnedStore {
 /** The name of the store of vectors. */
 export const VECTORS = "vectors";
 
-/** Keys that one list has at most. */
+/** Maximum number of keys in one list. */
 const PAGE = 200;
 
-/** Returns the stores of an application; those whose bindings are missing are absent. */
+/** Returns the bound stores of an application. */
 export function ownedStores({
   rows,
   objects,

@@ -1,11 +1,11 @@
 /**
- * The removal of everything that a deleted actor has stored: in its own database, in the directory, and as objects. The actor itself is
- * gone for everybody when its deletion commits. This job follows, and only a tombstone stays.
+ * Removes the data of a deleted actor from its own database, from the directory and from the object store. The actor is unreachable as soon
+ * as its deletion commits. This job runs afterwards, and leaves only a tombstone.
  *
- * REMOVE-1  The steps that are left are stored with the deletion. A crash at any time, or a store that fails or does not answer, delays its
- *           own step and those that need it, and loses none. A step that is silent for 30 seconds counts as failed.
- * REMOVE-2  A step may run twice: it empties what is there.
- * REMOVE-3  Failed steps are tried again after 15 seconds at first, and after 15 minutes at most.
+ * REMOVE-1  The deletion stores the remaining steps, so a crash loses no step. A failed store delays only its own step and the steps that
+ *           depend on it. A step times out after 30 seconds.
+ * REMOVE-2  Steps are idempotent.
+ * REMOVE-3  Failed steps are retried. The pause grows from 15 seconds to 15 minutes.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
@@ -14,9 +14,9 @@ import type { Wakeup } from "../timers/wakeups.ts";
 /** A part of the removal. */
 export interface RemovalStep {
   readonly name: string;
-  /** It begins when all steps before it are done. */
+  /** The step begins after all previous steps are done. */
   readonly isAfterAll?: true;
-  /** Removes the part. Throws to be tried again. Returns the milliseconds after which to try again, where it is too early. */
+  /** Removes the part. Returns milliseconds if it must run again after that time. If it throws, it is retried. */
   run(): Promise<number | undefined>;
 }
 
@@ -24,15 +24,15 @@ export interface RemovalPorts {
   clock: Pick<Clock, "timer">;
   /** The wake-up that calls `wake`. */
   wakeup: Wakeup;
-  /** Returns the names of the steps that are left; none where the actor is not deleted. */
+  /** Returns the names of the remaining steps. The list is empty if the actor is not deleted. */
   left(): readonly string[];
   /** Notes that a step is done. */
   done(name: string): void;
-  /** In the order in which they begin. */
+  /** In their order of execution. */
   steps(): readonly RemovalStep[];
 }
 
-/** Milliseconds of one step. What it does after that is done again. */
+/** Time limit of one step, in milliseconds. A step that takes longer is retried. */
 const STEP_MS = 30_000;
 const FIRST_PAUSE_MS = 15_000;
 const LAST_PAUSE_MS = 15 * 60_000;
@@ -48,7 +48,7 @@ export class Removal {
     return this.ports.wakeup.arm(FIRST_PAUSE_MS);
   }
 
-  /** Runs the steps that are left. Leaves those that fail to the wake-up; never rejects. */
+  /** Runs the remaining steps. The wake-up retries failed steps. Never rejects. */
   async run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
@@ -56,7 +56,7 @@ export class Removal {
     await this.#running;
   }
 
-  /** Starts what is left. Returns the milliseconds until the next call; `null` when nothing is left. */
+  /** Starts the remaining steps. Returns the milliseconds until the next call; `null` if all steps are done. */
   wake(): number | null {
     if (this.ports.left().length === 0) return null;
     void this.run();

@@ -1,35 +1,35 @@
 /**
  * The wake-ups of an actor, on the SDK's durable job queue: one job per name, which its own handler re-arms.
  *
- * WAKE-1  A job that is pushed inside a transaction commits and rolls back with it. One that cannot be written throws
- *         there, so nothing commits without its wake-up.
+ * WAKE-1  A job that is pushed inside a transaction commits and rolls back with it. If the job cannot be written, the push throws, so no
+ *         change commits without its wake-up.
  * WAKE-2  A handler starts work without awaiting it and never throws: a long job would delay the others, and the SDK drops
  *         a job that fails three times.
- * WAKE-3  A wake-up counts as armed only after this life has seen the platform's alarm set while the job was in the queue.
- *         A job alone may have lost its alarm, so arming it again sets the alarm. What is armed during the actor's start
- *         does not count: the SDK sets its alarm after the start.
- * WAKE-4  A job that is due but has not run keeps its time. A later request replaces only a job whose handler was called.
- * WAKE-5  For a wait of a few seconds, a timer calls an early handler shortly before its job is due, and moves the job. So
- *         while the actor is awake, the job does not fire: one row and one alarm are written instead of two rows and three
- *         alarms. Without the timer, after a crash, the job fires.
- * WAKE-6  A job comes no later than its handler asked for, and no later than was requested while the handler ran.
+ * WAKE-3  A wake-up counts as armed only after the platform has confirmed its alarm in this life, with the job in the queue. A stored job
+ *         may have lost its alarm, so arming it again sets the alarm. A job that is armed during the actor's start does not count, because
+ *         the SDK sets its alarm after the start.
+ * WAKE-4  A job that is due but has not run keeps its time. A later request replaces a job only after its handler was called.
+ * WAKE-5  For a wait of a few seconds, a timer calls an early handler shortly before its job is due, and moves the job. While the actor is
+ *         awake, the job therefore does not fire. This writes one row and one alarm instead of two rows and three alarms. After a crash the
+ *         timer is lost, and the job fires.
+ * WAKE-6  A job fires no later than its handler requested, and no later than any request during the handler.
  */
 
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
 import { REFUSED_RETRY_MS, StorageRefusal } from "../storage/schema-upgrade.ts";
 
-/** Does what is due. Returns the milliseconds until the next call, or `null` when nothing is left to wake for. */
+/** Runs due work. Returns the milliseconds until the next call; `null` if no wake-up is needed. */
 export type WakeupHandler = () => number | null;
 
 /** One wake-up of an actor. */
 export interface Wakeup {
   /**
-   * Makes the wake-up fire in at most `milliseconds`; an earlier one stays. Resolves when the platform's alarm is set;
-   * during the actor's start at once, because the SDK sets it afterwards. Throws if the job cannot be written.
+   * Makes the wake-up fire in at most `milliseconds`. An earlier time stays. Resolves when the platform's alarm is set. During the actor's
+   * start it resolves at once, because the SDK sets the alarm afterwards. Throws if the job cannot be written.
    */
   arm(milliseconds: number): Promise<void>;
-  /** Cancels the wake-up. If that fails, it fires and finds nothing to do. */
+  /** Cancels the wake-up. If that fails, the wake-up fires without work. */
   disarm(): void;
 }
 
@@ -42,19 +42,19 @@ export interface WakeupsOptions {
 
 const ID_PREFIX = "dramatis:";
 
-/** A job whose handler was called. Times are milliseconds since the epoch. */
+/** A job after the call of its handler. Times are milliseconds since the epoch. */
 interface HandledJob {
   readonly time: number;
-  /** The time that the handler asked for, never `time`; infinity while it runs, and where it asked for none. */
+  /** The time that the handler requested, never equal to `time`. Infinity while the handler runs, or if it requested no further call. */
   next: number;
 }
 
 export class Wakeups extends LifecycleCapability {
-  /** Jobs whose handler was called, by name: the queue may be about to delete or move them. */
+  /** Handled jobs, by name. The queue may be about to delete or move them. */
   readonly #handled = new Map<string, HandledJob>();
   /**
-   * The newest setting of the platform's alarm in this life, pending or done; `null` before the first one and after a
-   * failure. One is enough for all names: the SDK sets alarms one after another, each from all jobs in the queue.
+   * The newest alarm request of this life, pending or done. `null` before the first request and after a failure. One promise serves all
+   * names: the SDK sets alarms one after another, each from all jobs in the queue.
    *
    * An old job usually has its alarm, but the life before may have ended because the alarm could not be set. Each life
    * therefore re-arms once, when a wake-up is first requested: that writes an alarm and no row.
@@ -95,7 +95,7 @@ export class Wakeups extends LifecycleCapability {
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
     const handled = this.#handle(job.fn, job.time);
     if (handled.next === Number.POSITIVE_INFINITY) return undefined;
-    // The queue drops the answer of a handler whose job was replaced while it ran.
+    // If a job was replaced while its handler ran, the queue drops the handler's answer.
     if (this.#handled.get(job.fn) === handled) this.#startTimer(job.fn, handled.next);
     else this.#armAgain(job.fn, handled.next);
     return { rescheduleAt: handled.next };
@@ -199,7 +199,7 @@ function timeIn(milliseconds: number): number {
   return Math.floor(systemClock.now() + Math.min(milliseconds, MAX_AHEAD_MS));
 }
 
-/** Returns a time, or one millisecond later where it is `taken`: jobs of one name are told apart by their times. */
+/** Returns a time, or one millisecond later if it equals `taken`. Jobs of one name are distinguished by their times. */
 function otherThan(taken: number, time: number): number {
   return time === taken ? time + 1 : time;
 }
@@ -207,10 +207,10 @@ function otherThan(taken: number, time: number): number {
 /** Milliseconds from the call of an early handler to the time of its job. A timer that is later than this has lost. */
 const EARLY_MS = 250;
 /**
- * The longest timer, in milliseconds. A longer wait ends with the alarm: unlike a timer, it lets the actor hibernate, and it
- * counts as a request, without which the platform evicts the actor after a minute even while its effects run.
+ * The longest timer, in milliseconds. A longer wait uses the alarm. Unlike a timer, an alarm lets the actor hibernate. It also counts as a
+ * request. Without requests, the platform evicts the actor after a minute, even if its effects run.
  */
 const MAX_TIMER_MS = 5_000;
 const RETRY_MS = 5_000;
-/** The platform rejects alarms that are centuries ahead. A handler that is called too early waits on. */
+/** The platform rejects alarms that are centuries ahead. A handler that is called too early arms the wake-up again. */
 const MAX_AHEAD_MS = 30 * 24 * 3_600_000;

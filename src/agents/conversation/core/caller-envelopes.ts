@@ -4,8 +4,8 @@
  * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it. A
  *             longer answer is shortened there, beside its excerpt, and the caller reads the whole answer.
  * HELD-2  A conversation that a run or an agent called informs its caller when a wait for a person begins, and when it ends.
- * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
- *             later.
+ * DELEGATE-8  A conversation that a call opened sends its caller one result when it ends. It reports the later spending of calls below it
+ *             in later envelopes.
  */
 
 import { excerptOf } from "../../../attachments/large-result.ts";

@@ -3,10 +3,9 @@
  *
  * PAUSE-1  A paused reply goes back to its model as the last message, and the continuation is appended to it: one message,
  *          one reply, one event. Each continuation is a model call of its own, and one of the turn's moves.
- * PAUSE-2  A turn has at most `MAX_CONTINUATIONS` continuations, none beyond its moves, and none of a reply that is too long to
- *          be sent again. The reply then ends as it is.
- * PAUSE-3  What withdraws the message's text, or calls another model, withdraws the paused reply too: the message begins
- *          anew.
+ * PAUSE-2  A turn has at most `MAX_CONTINUATIONS` continuations, and they count as moves. A reply that is too long to keep or to send again
+ *          is not continued. Without a continuation, the reply ends as it is.
+ * PAUSE-3  If the text of the message is withdrawn, or the turn changes its model, the paused reply is dropped. The message restarts.
  */
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { joinReplies } from "../../../model/joined-reply.ts";

@@ -1,9 +1,9 @@
 /**
  * The wait of an active turn. The queue, the status of the conversation, leases, further cycles and client frames use it. Pure.
  *
- * WAIT-1  An active turn waits for one thing at a time. Of several missing results, the first kind in `RESULT_WAITS` counts. So a turn that
- *         runs its own tool works, even if other results are missing. A called agent or a run waits for a person while it, or work below
- *         it, asks for an approval or an answer.
+ * WAIT-1  An active turn has one wait at a time. If several results are missing, the first kind in `RESULT_WAITS` counts. A turn that runs
+ *         its own tool therefore works, even if other results are missing. The call of an agent or a run counts as a wait for a person
+ *         while the callee, or work below it, waits for a person.
  * WAIT-2  A turn announces a wait for a person, for its client or for handles once, when it begins, even if another result was missing
  *         before.
  */
@@ -25,7 +25,7 @@ const RESULT_WAITS = ["tools", "agents", "person", "client", "handle"] as const;
  */
 export type Wait = "queue" | "model" | ResultWait | "cycle" | "background";
 
-/** Returns the thing that an active turn waits for. */
+/** Returns the wait of an active turn. */
 export function waitOf(turn: Turn): Wait {
   if (turn.queued) return "queue";
   if (turn.call !== null || turn.assembly !== undefined) return "model";

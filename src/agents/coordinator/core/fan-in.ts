@@ -5,8 +5,8 @@
  *          finished (`all`). A branch has finished when all its tokens have arrived or ended. Each finished branch triggers a check of the
  *          fan-in.
  * FANIN-2  An empty fan-out fires its fan-in at once, with an empty merge.
- * FANIN-3  A fan-in that can no longer fire fails with `SYNC_UNSATISFIABLE`. More than `maxFailures` failed branches have the same effect.
- *          `all` and `any` also fail if no branch completed, except with `proceed_with_available`, which fires.
+ * FANIN-3  A fan-in that can no longer fire fails with `SYNC_UNSATISFIABLE`. It also fails if more than `maxFailures` branches fail. If all
+ *          branches have ended without success, `all` and `any` fail too. With `onTimeout: "proceed_with_available"` they fire instead.
  * FANIN-4  A failure counts for the innermost branch with a fan-in that waits for it. The other tokens of the branch are cancelled. Outside
  *          such branches the failure ends the run.
  * FANIN-5  When a fan-in fires, the work of its other branches is cancelled. A token continues behind it, in the scope around the fan-out.

@@ -5,13 +5,16 @@
  *          as possible, and have nearly equal sizes. Narrower fan-outs stay in their run. Branches have the same indexes and paths either
  *          way.
  * PARTS-2  A run waits for at most `MAX_OPEN_PARTS` parts at once. The next part begins when one of these has ended.
- * PARTS-3  A fan-out that is too large is rejected before it begins. The limits are `MAX_BRANCHES` open branches, the length of a merge for
- *          its items, and `MAX_PART_LENGTH` for the start of each part.
+ * PARTS-3  A spread fan-out that is too large is rejected before it opens. The open spread fan-outs of a run have at most `MAX_BRANCHES`
+ *          branches together. All items of a fan-out have at most the length of a merge. The start of a part has at most `MAX_PART_LENGTH`.
+ *          This limit is checked again when the part begins.
  * PARTS-4  The failure of the run of a part is the failure of each of its branches.
- * PARTS-5  A fan-in of `mOfN` with enough branches asks its running parts to end. So does a fan-in that continues after its timeout. No
- *          part begins during this wait. A part that has not answered after `CLOSE_MS` is cancelled. A fan-in of `any` waits for no part.
- * PARTS-7  After their end, the results of the parts decide `mOfN`, not their earlier reports. It merges only as many branches as it needs.
- *          If too few have completed, the other parts begin. If too few remain, the fan-in fails.
+ * PARTS-5  If an `mOfN` fan-in has enough completed branches, it asks its running parts to end. A fan-in that continues after its timeout
+ *          does the same. No part begins during this wait. A part that has not answered after `CLOSE_MS` is cancelled. A fan-in of `any`
+ *          waits for no part.
+ * PARTS-7  After these parts have ended, their results decide `mOfN`, and their earlier progress reports do not count. The fan-in merges
+ *          only as many branches as it needs. If too few branches have completed, further parts begin. If too few branches remain, the
+ *          fan-in fails.
  * PARTS-6  The merged results of all parts are together no longer than a merge may be. Beyond that the fan-in fails with `TOO_LARGE`.
  */
 import type { PartBranches, PartResult, PartStart } from "../../../protocol/run-call.ts";

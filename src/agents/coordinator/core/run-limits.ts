@@ -13,7 +13,7 @@ export const STEPS_OF_BRANCH = 10;
 /** Sub-workflows and agents that one run waits for at once. The outbox has room for their starts and their cancellations. */
 export const MAX_OPEN_CALLS = 1_000;
 /**
- * Maximum number and JSON bytes of the envelopes that start sub-workflows and agents in one commit. An outbox holds more than that.
+ * Maximum number and JSON bytes of the envelopes that start sub-workflows and agents in one commit. Both are below the limits of an outbox.
  */
 export const MAX_COMMIT_STARTS = 500;
 export const MAX_COMMIT_START_BYTES = 2 * 1024 * 1024;
@@ -23,7 +23,7 @@ export const MAX_START_BYTES = 768 * 1024;
 export const PART_START_BYTES = 2 * 1024;
 /** Bytes that a mailbox adds to an envelope, at most: its id, its sender and its time. */
 export const ADDRESSING_BYTES = 1024;
-/** Milliseconds to wait for the result of a lost attempt. The Executor may send it in this time. */
+/** Milliseconds to wait after a crash for the result of a `once` task. The Executor may still deliver it. */
 export const LOST_RESULT_MS = 30_000;
 /** Retries of one token with a `once` task or a gate. Each needs another operation, and an id has room for as many (`MAX_ITEM_INDEX`). */
 export const MAX_RETRIES = 8_191;

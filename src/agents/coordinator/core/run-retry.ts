@@ -7,9 +7,9 @@
  *             attempts are ignored. A `once` task and a gate begin as another operation. The attempts of a task's policy start from zero.
  * RUNRETRY-3  If a node may have had an effect that must not happen twice, the caller must set `repeatOnce`. These nodes are agents, `once`
  *             tasks that began (reported failures included), and sub-workflows with such tasks or agents.
- * RUNRETRY-4  A retry is rejected, without a change, if it cannot repeat work. The run has not failed. The run has advanced since the caller saw it.
- *             It has no failed work, or one of its fan-outs is spread. Its failure was already passed to the run above or to the
- *             conversation of its tool call.
+ * RUNRETRY-4  A retry is rejected, without a change, in these cases. The run has not failed. The run has advanced since the caller saw it.
+ *             Another run or a tool call started the run. The failure stopped no token, or it stopped a spread fan-out. The run failed with
+ *             `RUN_TOO_LONG`. A token has had `MAX_RETRIES` retries.
  * RUNRETRY-5  The time limits of the run and of its fan-ins restart with a retry.
  */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";

@@ -2,8 +2,8 @@
  * Guards of calls of other agents. Pure.
  *
  * SPAWN-4  A conversation has at most `quota` sub-agents of one template at a time, three unless the template says otherwise.
- * DELEGATE-2  Calls below each other, and the calls of a conversation at a time, are limited. An agent calls neither itself nor one of
- *             those above it. A call beyond this gets an error and is not sent.
+ * DELEGATE-2  The depth of calls is limited, and so are the number and total length of a conversation's open calls. An agent cannot call
+ *             itself or an agent that waits for its answer. A rejected call fails with an error and is not sent.
  */
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";

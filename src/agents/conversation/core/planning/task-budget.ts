@@ -1,10 +1,11 @@
 /**
  * Reservations of tasks and hooks that call models. Pure.
  *
- * BUDGET-8  An attempt of a task that calls models runs only if its reservation fits all budgets and the lease of its agent (LEDGER-6).
- *           Otherwise its result is `BUDGET_EXCEEDED`. This result fails the turn of a context hook, and ends an extraction, which ignores
- *           the budget of its turn. The reservation limits its models (LLM-5), so the steps stay within the budget. After a crash or a
- *           transient failure, the next attempt needs a new reservation.
+ * BUDGET-8  An attempt of a task that calls models begins only after it has reserved in all budgets and in the lease of its agent
+ *           (LEDGER-6). If the lease is too small, the attempt first waits for a larger lease. If a budget refuses, a tool's result is
+ *           `BUDGET_EXCEEDED`, the turn of a context hook fails, and an extraction ends. If no lease is available, a tool's result is
+ *           `EXECUTION_FAILED`. An extraction ignores the budget of its turn. The reservation limits its models (LLM-5), so the steps stay
+ *           within the budget. After a crash or a transient failure, the next attempt needs a new reservation.
  */
 import { type Allowance, type Amounts, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, type BudgetExcess } from "../../../../protocol/budget.ts";

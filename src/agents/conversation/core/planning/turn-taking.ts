@@ -7,9 +7,10 @@
  * TALK-2  The message of a user has at most `MAX_AGENT_TURNS` turns, or as many as the application sets. The first turn and all following
  *         turns of all agents count. A mention beyond that is recorded in an entry and in the issues of the answering turn. Crashes and
  *         other turns do not change the count.
- * TALK-3  A turn that another agent started belongs to the user message that it follows. It has that message's correlation id, and its
- *         agent counts as having answered that user. Its budget is the rest of the previous turn's budget, without the shares of open
- *         calls. A previous turn that continues keeps a part. The new turn queues and does not interrupt.
+ * TALK-3  A turn that another agent started belongs to the user message that it follows. It has the correlation id of that message, and its
+ *         agent counts as having answered that user. The turns that one answer starts share the rest of its turn's budget equally. The
+ *         shares of open calls are deducted first. If the calling turn continues, it keeps one of the equal parts. The new turn interrupts
+ *         no other turn. If turns are queued, it waits for its place.
  */
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import { joinedMarks, type Mark } from "../../../../model/mark.ts";
