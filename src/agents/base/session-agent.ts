@@ -1,6 +1,6 @@
 /**
- * `SessionAgent`: an actor with a mailbox and sessions, each an ordered log of events in the actor's own database. The base
- * of every addressable actor, and the only file that uses the SDK's `Agent` class.
+ * `SessionAgent`: an actor with a mailbox and sessions, each an ordered log of events in the actor's own database. It is the base of all
+ * addressable actors, and the only file that uses the SDK's `Agent` class.
  *
  * AGENT-1  The tables exist after the constructor, and are gone after the actor was destroyed.
  * AGENT-2  RPC input is checked before use, and RPC output is plain data.
@@ -55,7 +55,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   extends Agent<Env, State>
   implements MailboxPeer, DeadLetterApi
 {
-  /** Sends envelopes to other actors, and passes incoming ones to the handlers that a subclass registers. */
+  /** Sends envelopes to other actors, and passes incoming envelopes to the handlers of a subclass. */
   protected readonly mailbox: Mailbox;
   private readonly openSessionStore: () => SessionStore | null;
   /** The error of every entrance while the storage is of a newer release; `null` otherwise. */
@@ -136,8 +136,8 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Returns the directory that lists this actor's dead letters for their tenant: by default the D1 database bound as `DB`, and
-   * none without this binding. A subclass overrides this to use another database, or none.
+   * Returns the directory that lists this actor's dead letters for their tenant: by default the D1 database bound as `DB`, or `null`
+   * without this binding. A subclass overrides this to use another database.
    */
   protected deadLetterDirectory(): DeadLetterWriter | null {
     // SAFETY: the runtime has only one use for a binding of this name.
@@ -166,7 +166,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     return this.sessionStore.create(this.name, validate(schemas.sessionMetadata, metadata, "/metadata"));
   }
 
-  /** Returns the session's row, or `null` if there is none. */
+  /** Returns the session's row; `null` for an unknown session. */
   async getSession(sessionId: string): Promise<StoredSession | null> {
     return this.sessionStore.get(checkId(sessionId));
   }
@@ -191,9 +191,9 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Appends events in the given order, all or none. They get the session's next sequence numbers; their own `seq` and
-   * `sessionId` are ignored. An event that is there, by its id, is skipped, so send a batch again if you got no answer.
-   * Throws `NOT_FOUND` for an unknown session, `CONFLICT` for an id that is there with other content.
+   * Appends events atomically, in the given order. They get the session's next sequence numbers; their own `seq` and `sessionId` are
+   * ignored. An event with a stored id is skipped, so you can safely send a batch again. Throws `NOT_FOUND` for an unknown session,
+   * `CONFLICT` for an id that is there with other content.
    */
   async appendEvents(sessionId: string, events: SessionEvent[]): Promise<void> {
     this.sessionStore.append(checkId(sessionId), validate(schemas.events, events, "/events"));
@@ -228,9 +228,9 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Replaces a session's older turns by a summary in every context, if they exceed the budget (COMPACT-1 to COMPACT-5).
-   * Returns `null` if there was nothing to do. The events stay readable, and events appended meanwhile are kept. For use
-   * inside the actor, between or during turns.
+   * Replaces a session's older turns by a summary in every context, if they exceed the budget (COMPACT-1 to COMPACT-5). Returns `null` if
+   * the context fits. The events stay readable. Events that are appended during the call are kept. For use inside the actor, between or
+   * during turns.
    *
    * @example await this.compactSession(id, { tokenBudget: 16_000, summarise: extractiveSummariser() })
    */
@@ -243,8 +243,8 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Appends the new messages of a context to a session, all or none, and marks them as persisted. Call it at the end of the
-   * turn: until then, other requests do not see the new messages.
+   * Appends the new messages of a context to a session atomically, and marks them as persisted. Call it at the end of the turn: until then,
+   * other requests do not see the new messages.
    */
   persistWorkingContext(sessionId: string, context: WorkingContext): void {
     const store = this.sessionStore;

@@ -3,8 +3,7 @@ import { systemIds } from "../../../ports/system.ts";
 import { inJurisdiction, type Jurisdiction } from "../../../shared/location.ts";
 
 /**
- * Returns a new conversation id: `conv_` and a ULID, and the jurisdiction that the conversation is to live in. Ids of one isolate
- * ascend.
+ * Returns a new conversation id: `conv_` and a ULID, and the jurisdiction of the conversation. Ids of one isolate ascend.
  *
  * @example
  * const id = newConversationId();

@@ -53,7 +53,7 @@ export function entrypointOf(env: object, name: string): unknown {
   return found;
 }
 
-/** Returns the member; `undefined` for one that every object inherits. */
+/** Returns an own member; `undefined` for inherited members. */
 function ownMember(owner: object, name: string): unknown {
   return Object.hasOwn(owner, name) ? Reflect.get(owner, name) : undefined;
 }

@@ -1,10 +1,10 @@
 /**
  * The placement of actors: the platform's namespace is asked with the location that an actor's id names.
  *
- * PLACE-1  Every look-up of an agent, a conversation, a run or a trigger, from whichever actor, route or handle, asks for the
- *          jurisdiction that its id names, and for none otherwise. Ids of other kinds of actors name none.
- * PLACE-2  workerd outside of the platform has no jurisdictions: there the actor is in the plain namespace, with a warning. Any other
- *          refusal of the platform is an error: no actor is looked for elsewhere.
+ * PLACE-1  Every look-up of an agent, a conversation, a run or a trigger requests the jurisdiction that its id names, if any. This holds
+ *          for all actors, routes and handles. Ids of other kinds of actors have no jurisdiction.
+ * PLACE-2  workerd outside of the platform has no jurisdictions. There the actor is in the plain namespace, with a warning. Any other
+ *          refusal of the platform is an error, without a look-up elsewhere.
  * PLACE-3  An agent, a conversation, a run or a trigger is created only in the jurisdiction that its id names.
  */
 import { getAgentByName } from "agents";
@@ -34,14 +34,16 @@ export async function actorIn(
   } catch (error) {
     if (!isNotImplemented(error)) throw error;
     if (!isWarned) {
-      console.warn(`This workerd has no jurisdictions: "${id}" runs and stores its data where others do.`);
+      console.warn(
+        `This workerd has no jurisdictions: "${id}" runs and stores its data without a jurisdiction.`,
+      );
     }
     isWarned = true;
     return getAgentByName(namespace as never, name, plain);
   }
 }
 
-/** Throws `INVALID_INPUT` unless an actor is in the jurisdiction that its id names. `actual` is the one of its platform's id. */
+/** Throws `INVALID_INPUT` unless an actor is in the jurisdiction that its id names. `actual` is the jurisdiction of its platform id. */
 export function checkPlace(
   namespace: { jurisdiction(name: string): unknown },
   { kind, id }: ActorAddress,

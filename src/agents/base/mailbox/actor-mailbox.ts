@@ -19,7 +19,7 @@ export interface ActorMailboxPorts
   readonly lifecycle: { use(capability: LifecycleCapability): unknown };
   /** Resolves when an envelope may be delivered. */
   readonly whenDeliverable: (envelope: Envelope) => Promise<void>;
-  /** The declared bindings, if any, of other actors. */
+  /** Has the declared bindings, if any, of other actors. */
   readonly env: object;
 }
 
@@ -44,7 +44,7 @@ export function actorMailbox({
         const peer = await durableActor<MailboxPeer>(env, envelope.to);
         return await peer.receive(envelope, attempt);
       } catch (error) {
-        // There is no such actor, so nothing was sent.
+        // The actor does not exist, so the envelope was not sent.
         if (error instanceof DramatisError)
           return { type: "refused", error: error.toData(), recorded: false };
         throw error;

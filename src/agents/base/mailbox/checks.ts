@@ -1,4 +1,4 @@
-/** Checks of what mailboxes exchange: envelopes on both sides, attempts, answers, and the size of errors. */
+/** Checks of envelopes, attempts, answers and the size of errors between mailboxes. */
 
 import { z } from "zod";
 import {
@@ -45,14 +45,14 @@ export function checkOutgoing(
   if (age > SEND_WITHIN_MS || age < -MAX_CLOCK_AHEAD_MS) {
     throw new DramatisError(
       "INVALID_INPUT",
-      "The operation id is older than 14 days or in the future; send under a new one.",
+      "The operation id is older than 14 days or in the future. Send under a new operation id.",
     );
   }
   const text = JSON.stringify(envelope);
   return { envelope: JSON.parse(text), size: checkSize(text) };
 }
 
-/** An attempt as a receiver reads it, without unknown members, which a newer release may send. */
+/** An attempt as a receiver reads it, without the unknown members of newer releases. */
 const attemptSchema = z.object({ number: z.int().min(1), last: z.boolean() });
 
 /** Returns an incoming envelope and its attempt. Throws `INVALID_INPUT`, `NOT_FOUND` or `TOO_LARGE`. */

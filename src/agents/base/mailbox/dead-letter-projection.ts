@@ -1,10 +1,9 @@
 /**
  * The copy of an actor's dead letters in the directory. The actor owns the letters; the directory follows.
  *
- * DEAD-2  A change is noted in the transaction that makes it, and the note is deleted only when the directory has taken
- *         that change: a directory that was down catches up later.
- * DEAD-3  Without a directory there is no wake-up. A failed put is retried as PUB-3 states. A letter that the directory
- *         rejects delays no other.
+ * DEAD-2  The transaction of a change also notes it. The note is deleted only after the directory has taken the change, so a directory
+ *         catches up after an outage.
+ * DEAD-3  Without a directory there is no wake-up. A failed put is retried as PUB-3 states. A rejected letter does not delay other letters.
  */
 
 import { Projection } from "../projections/projection.ts";
@@ -14,7 +13,7 @@ import type { MailboxStore } from "./store.ts";
 
 /** Notes that are read at once. */
 const BATCH = 50;
-/** This many failures in one attempt are the directory's fault, not that of single letters. */
+/** Failures in one attempt that count as an outage of the directory. */
 const MAX_FAILURES = 10;
 
 export class DeadLetterProjection {
@@ -29,7 +28,7 @@ export class DeadLetterProjection {
       clock: ports.clock,
       put: () => this.#put(),
       mayBeBehind: () => this.#target() !== null && store.unpublished(1).length > 0,
-      // The wake-up is the mailbox's: it may be armed for more than this.
+      // The mailbox shares this wake-up, so do not disarm it.
       wakeup: { arm: (milliseconds) => ports.arm(milliseconds), disarm: () => undefined },
     });
   }
@@ -56,7 +55,7 @@ export class DeadLetterProjection {
     return directory === null || self === null ? null : { directory, tenant: self.tenant };
   }
 
-  /** Puts every noted letter, or removes it where it is no longer dead. Throws if any of them failed. */
+  /** Puts each noted letter, or removes it if it is no longer dead. Throws after a failure. */
   async #put(): Promise<void> {
     const target = this.#target();
     if (target === null) return;

@@ -1,5 +1,5 @@
 /**
- * Dead letters: envelopes that were not delivered, as their sender keeps them and as operators see them.
+ * Dead letters: undelivered envelopes, as their sender stores them and as operators see them.
  *
  * DEAD-1  The view of a letter contains no secrets: values under names of secrets and texts that look like keys are removed.
  */

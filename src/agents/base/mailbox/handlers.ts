@@ -13,35 +13,34 @@ export type AfterCommit = () => void | Promise<void>;
 export interface Delivery {
   readonly envelope: Envelope;
   /**
-   * The envelope replies to an operation of this actor whose outcome was reported as `failed` or `unknown`: its result came
-   * late.
+   * The envelope is a late reply: the outcome of its operation was already reported as `failed` or `unknown`.
    */
   readonly late: boolean;
   /**
-   * Runs an effect (frames, memory, I/O) after the handler's changes have committed, and not at all if they do not. A crash
-   * in between loses the effect, so it must also follow from the committed state. The answer to the sender waits for a
-   * promise that the effect returns, such as that of a wake-up; if it rejects, the sender gets no answer and tries again.
+   * Runs an effect (frames, memory, I/O) after the handler's changes have committed. Without a commit it does not run. A crash in between
+   * loses the effect, so the committed state must also lead to it. If the effect returns a promise, the answer to the sender waits for it.
+   * If the promise rejects, the sender gets no answer and retries.
    */
   afterCommit(effect: AfterCommit): void;
 }
 
 /**
- * Applies an envelope's changes and returns its result. Synchronous; runs in the transaction that records the receipt. A
- * throw takes back its changes. A `DramatisError` refuses the envelope, for now if it is retriable (see `NotNow`); any other
- * error counts as a defect, and delivery is retried.
+ * Applies an envelope's changes and returns its result. Synchronous; runs in the transaction that records the receipt. A throw rolls back
+ * its changes. A `DramatisError` refuses the envelope, for now if it is retriable (see `NotNow`); any other error counts as a defect, and
+ * delivery is retried.
  */
 export type ReceiveHandler<Body> = (body: Body, delivery: Delivery) => Json;
 
 /**
- * Reads what a handler needs of other actors, before its transaction. What it throws is the outcome of the attempt, as if the handler
- * had thrown it. Attempts may overlap, so it must change nothing.
+ * Reads data of other actors for a handler, before its transaction. Its error is the outcome of the attempt, as if the handler had thrown
+ * it. Attempts may overlap, so it must not have effects.
  */
 export type ReadBefore<Body, Read> = (body: Body, envelope: Envelope) => Promise<Read>;
 
-/** As `ReceiveHandler`, with what was read before. */
+/** As `ReceiveHandler`, with the result of the read. */
 export type ReadHandler<Body, Read> = (body: Body, delivery: Delivery, read: Read) => Json;
 
-/** The handler of an envelope whose body was checked. */
+/** The handler of an envelope with a valid body. */
 export interface Prepared {
   read(): Promise<unknown>;
   run(delivery: Delivery, read: unknown): Json;
@@ -51,7 +50,7 @@ export interface Prepared {
 export interface DeliveryOutcome {
   readonly envelope: Envelope;
   readonly outcome: Outcome;
-  /** An earlier outcome was reported; this one is a redelivery's. */
+  /** An earlier outcome was already reported. This outcome belongs to a redelivery. */
   readonly late: boolean;
   /** As in `Delivery`. */
   afterCommit(effect: AfterCommit): void;
@@ -73,7 +72,7 @@ export class NotNow extends DramatisError {
   }
 }
 
-/** Types without a handler that one life reports. */
+/** Maximum number of types without a handler that one life reports. */
 const MAX_REPORTED = 20;
 
 interface Receiver {
@@ -144,8 +143,8 @@ function register<Handler>(handlers: Map<string, Handler>, type: string, handler
 }
 
 /**
- * Runs effects after a commit. An effect that throws does not stop the others. Resolves when the promises that they
- * returned have resolved; rejects as the first of them that rejects.
+ * Runs effects after a commit. An effect that throws does not stop the others. Resolves when all returned promises have resolved. Rejects
+ * with the first rejection.
  */
 export async function runEffects(effects: readonly AfterCommit[]): Promise<void> {
   const promises = effects.map((effect) => {

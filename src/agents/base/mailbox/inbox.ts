@@ -1,16 +1,14 @@
 /**
  * The receiving side: accept, commit, answer.
  *
- * MAIL-14  A handler's changes and the receipt commit in one transaction, before the answer. A handler that throws changes
- *          nothing.
- * MAIL-15  An envelope is refused, without a record, if it is for another actor, of another tenant, malformed, has an
- *          invalid body, or replies in place of the actor that the operation was sent to. Of an operation that is delivered and
- *          reported nothing is kept: the handler of the reply knows whom it asked. The refusal of a last attempt is recorded,
- *          because it has to hold.
- * MAIL-21  What a handler needs of other actors is read before its transaction, by each attempt that may act. A read that throws counts
- *          as the handler's throw.
- * MAIL-18  An older release does not lose what a newer one may send: an unknown type is "not now" until the last attempt,
- *          and unknown members of envelope and attempt are dropped.
+ * MAIL-14  A handler's changes and the receipt commit in one transaction, before the answer. If the handler throws, its changes roll back.
+ * MAIL-15  An envelope is refused, without a record, if it is for another actor, of another tenant, malformed, or has an invalid body. The
+ *          same holds for a reply from an actor that the operation was not sent to. Delivered and reported operations are not stored, so
+ *          the handler of a reply must check the sender of a reply to them. The refusal of a last attempt is recorded, because it is final.
+ * MAIL-21  Each attempt that may act reads data of other actors before the handler's transaction. If the read throws, the attempt ends as
+ *          if the handler had thrown.
+ * MAIL-18  An older release keeps envelopes of a newer release deliverable. An unknown type is answered "not now" until the last attempt.
+ *          Unknown members of envelope and attempt are dropped.
  */
 
 import { type Envelope, firstOperationId, sameAddress } from "../../../protocol/envelope.ts";
@@ -28,7 +26,7 @@ import type { MailboxPorts } from "./ports.ts";
 import { decideReceipt, type Receipt } from "./receipt.ts";
 import type { MailboxStore } from "./store.ts";
 
-/** What was read before the handler. */
+/** The result of the read before the handler. */
 type Read = { found: unknown } | { thrown: unknown };
 
 type Handled = { result: Json } | { thrown: unknown; byHandler: boolean };
@@ -56,19 +54,19 @@ export class Inbox {
     const read = this.handlers.readsBefore(incoming.envelope.type)
       ? await this.#read(incoming.envelope, incoming.attempt)
       : null;
-    // Rejects if the transaction does: the next attempt finds out whether it committed.
+    // Rejects if the transaction fails. The next attempt finds out whether it committed.
     const answer = this.store.transaction(() =>
       this.#take(incoming.envelope, incoming.attempt, effects, read),
     );
     const whenRun = runEffects(effects);
     this.letters.publish();
-    // One that throws must not leave the rejection of another without a listener.
+    // If one function throws, the rejections of the others still need a listener.
     const armings = [() => this.outbox.whenArmed(), () => this.ports.whenArmed()];
     await Promise.all([whenRun, ...armings.map(async (arm) => arm())]);
     return answer;
   }
 
-  /** Reads what the handler of an envelope needs; `null` where the envelope was decided before. */
+  /** Reads the data that the handler of an envelope needs. Returns `null` for an envelope with a final answer. */
   async #read(envelope: Envelope, { number }: Attempt): Promise<Read | null> {
     const { operationId } = envelope;
     const receipt = this.store.receipt(operationId);
@@ -113,7 +111,7 @@ export class Inbox {
       this.#checkReply(envelope);
       byHandler = true;
       if (read !== null && "thrown" in read) throw read.thrown;
-      // A nested transaction takes back what a handler wrote before it threw.
+      // If the handler throws, the nested transaction rolls back its writes.
       const result = this.ports.database.transaction(() => {
         const late = this.#isLateReply(envelope);
         const afterCommit = (effect: AfterCommit) => void effects.push(effect);
@@ -126,7 +124,7 @@ export class Inbox {
     }
   }
 
-  /** Throws `FORBIDDEN` if another actor replies to an operation of this actor than the one it was sent to. */
+  /** Throws `FORBIDDEN` if the reply comes from an actor that the operation was not sent to. */
   #checkReply({ inReplyTo, from }: Envelope): void {
     if (inReplyTo === undefined) return;
     const asked =
@@ -159,7 +157,7 @@ function retryAfterOf(thrown: unknown): number | undefined {
   return wait !== undefined && Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;
 }
 
-/** Returns a copy, so that this answer and the recorded one are equal. */
+/** Returns a copy, so that this answer equals the recorded answer. */
 function checkedResult(result: Json, type: string): Json {
   const text = isJson(result) ? JSON.stringify(result) : undefined;
   if (text !== undefined && fitsUtf8(text, MAX_RESULT_BYTES)) return JSON.parse(text);
@@ -170,7 +168,7 @@ function checkedResult(result: Json, type: string): Json {
 function problemOf(result: unknown, text: string | undefined): string {
   if (result === undefined) return "returned nothing. Return `null`.";
   if (result instanceof Promise) {
-    // Nobody else waits for it.
+    // The promise has no other listener.
     result.catch((error: unknown) => console.error(error));
     return "returned a Promise. Handlers are synchronous: start other work by `afterCommit`.";
   }

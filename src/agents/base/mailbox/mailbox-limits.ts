@@ -11,13 +11,13 @@ export const MAX_RESULT_BYTES = 64 * 1024;
 /** Envelopes of one actor under way. */
 export const MAX_OUTBOX_ENVELOPES = 1_000;
 export const MAX_OUTBOX_BYTES = 8 * 1024 * 1024;
-/** Room beyond that for envelopes that an actor owes, in number and bytes. */
+/** Extra room for owed envelopes, in number and bytes. */
 export const OWED_ENVELOPES = 1_000;
 export const OWED_BYTES = 8 * 1024 * 1024;
 /** Dead letters of one actor. Beyond either limit the oldest is deleted. */
 export const MAX_DEAD_LETTERS = 1_000;
 export const MAX_DEAD_LETTER_BYTES = 64 * 1024 * 1024;
-/** A page of dead letters ends with the one that exceeds this size. */
+/** A page of dead letters ends with the letter that exceeds this size. */
 export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** The kept part of a receiver's error: UTF-16 units of its message, its issues, UTF-16 units of an issue's path or message. */
 export const MAX_ERROR_CHARACTERS = 2_000;
@@ -36,12 +36,12 @@ const FIRST_DELAY_MS = SECOND;
 const DELAY_FACTOR = 4;
 export const MAX_DELAY_MS = 15 * MINUTE;
 
-/** A commit that sends arms a wake-up this far ahead: the delay that a crash right after it causes. */
+/** Delay of the wake-up that a commit with envelopes arms. After a crash, delivery begins with this delay. */
 export const WAKE_AFTER_SEND_MS = 5 * SECOND;
 
 /**
- * Ages of an operation, counted from the time in its id. Each is longer than the one before, so a receiver never forgets an
- * operation that may still be delivered.
+ * Ages of an operation, counted from the time in its id. Each age exceeds the previous age, so a receiver never forgets an operation that
+ * may still be delivered.
  */
 export const SEND_WITHIN_MS = 14 * DAY;
 export const REDELIVER_WITHIN_MS = 30 * DAY;

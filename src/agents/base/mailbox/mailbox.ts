@@ -1,10 +1,10 @@
 /**
  * The mailbox of an actor: envelopes out, envelopes in, and their outcomes. See docs/delivery.md.
  *
- * MAIL-16  Only a dead letter is delivered again, under its own operation id and within 30 days of it. Its outcome is
- *          reported as a late one.
- * MAIL-19  While the storage of the actor or of its mailbox is of a newer release, nothing is written to it: arriving
- *          envelopes are answered "not now", those under way wait, and everything else is `UNAVAILABLE`.
+ * MAIL-16  Only a dead letter is redelivered. It keeps its operation id, and this id is at most 30 days old. Its outcome is reported as
+ *          late.
+ * MAIL-19  Storage that a newer release wrote, of the actor or of its mailbox, stays unchanged. Arriving envelopes are answered "not now",
+ *          and undelivered envelopes wait. All other calls throw `UNAVAILABLE`.
  */
 import type { z } from "zod";
 import {
@@ -37,7 +37,7 @@ import type { MailboxPorts } from "./ports.ts";
 import { Settlement } from "./settlement.ts";
 import { MailboxStore } from "./store.ts";
 
-/** The schema of a mailbox's storage. Storage without a version has the first one. */
+/** The schema of a mailbox's storage. Storage without a version has version `first`. */
 const MAILBOX_SCHEMA: ActorSchema = { of: "actor's mailbox", first: 1, steps: [] };
 const VERSION_KEY = "mailbox:version";
 
@@ -71,7 +71,7 @@ export class Mailbox {
   }
 
   /**
-   * As `receives`, for a handler that needs something of another actor: `read` gets it before the transaction.
+   * As `receives`, for a handler that needs data of another actor. `read` fetches it before the transaction.
    *
    * @example
    * mailbox.receivesAfter("order", orderSchema, ({ shop }) => pricesOf(shop), (order, { afterCommit }, prices) => {
@@ -99,10 +99,9 @@ export class Mailbox {
   }
 
   /**
-   * Sends an envelope with the current transaction; delivery begins after its commit. Sending the same envelope again while
-   * it is under way sends it once. Leaves an envelope that is a dead letter to `redeliver`. Resolves when the wake-up is
-   * armed: await that before acknowledging the decision. Throws `INVALID_INPUT`, `TOO_LARGE`, `QUEUE_OVERFLOW`,
-   * `IDEMPOTENCY_CONFLICT`, `UNAVAILABLE`.
+   * Sends an envelope with the current transaction; delivery begins after its commit. Sending an undelivered envelope again is a no-op. So
+   * is sending a dead letter; use `redeliver`. Resolves when the wake-up is armed. Await it before you acknowledge the decision. Throws
+   * `INVALID_INPUT`, `TOO_LARGE`, `QUEUE_OVERFLOW`, `IDEMPOTENCY_CONFLICT`, `UNAVAILABLE`.
    */
   send(envelope: NewEnvelope, options: SendOptions = {}): Promise<void> {
     this.#checkStorage();
@@ -110,8 +109,8 @@ export class Mailbox {
   }
 
   /**
-   * Withdraws the envelopes of a type to a receiver that are under way, with the current transaction. The receiver may have acted on
-   * them. Throws `UNAVAILABLE`.
+   * Withdraws the undelivered envelopes of a type to a receiver, with the current transaction. The receiver may have acted on them. Throws
+   * `UNAVAILABLE`.
    */
   withdraw(to: ActorAddress, type: string): void {
     this.#checkStorage();
@@ -119,8 +118,8 @@ export class Mailbox {
   }
 
   /**
-   * Withdraws the envelopes that name an operation, and deletes the dead letters that do, with the current transaction: all but those of the types
-   * in `kept`. Receivers may have acted on them. Throws `UNAVAILABLE`.
+   * Withdraws the envelopes and deletes the dead letters that name an operation, with the current transaction. The types in `kept` stay.
+   * Receivers may have acted on them. Throws `UNAVAILABLE`.
    */
   discard(operationId: string, kept: readonly string[]): void {
     this.#checkStorage();
@@ -149,7 +148,7 @@ export class Mailbox {
     return this.#inbox.receive(envelope, attempt);
   }
 
-  /** Does what is due. Returns the milliseconds until the next call; `null` when nothing is under way. */
+  /** Runs due work. Returns the milliseconds until the next call; `null` if no work is left. */
   wake(): number | null {
     if (this.#refusal() !== null) return REFUSED_RETRY_MS;
     const times = [this.#outbox.wake(), this.#letters.wake()].filter((time) => time !== null);
@@ -168,7 +167,7 @@ export class Mailbox {
   }
 
   /**
-   * Delivers a dead letter again; does nothing if that is under way. Throws `NOT_FOUND`, `CONFLICT` when the letter is too
+   * Delivers a dead letter again. A repeated call during the redelivery is a no-op. Throws `NOT_FOUND`, `CONFLICT` when the letter is too
    * old, `QUEUE_OVERFLOW`, `UNAVAILABLE`.
    */
   async redeliver(operationId: string): Promise<void> {
@@ -178,7 +177,7 @@ export class Mailbox {
       const letter = this.#store.deadLetter(operationId);
       const underWay = this.#outbox.underWay(operationId);
       if (letter === undefined && !underWay?.late) throw noSuchLetter(operationId);
-      // With a letter: its outcome has committed, and the outbox has not noticed yet.
+      // If the letter exists too, its outcome has committed, and the outbox has not noticed yet.
       if (letter === undefined || underWay !== undefined) return { armed: this.#outbox.whenArmed() };
       if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
         throw new DramatisError(
@@ -195,8 +194,8 @@ export class Mailbox {
   }
 
   /**
-   * Deletes the dead letters and the receipts of an actor that was deleted. Returns whether nothing is under way: what is reaches its
-   * receivers, or leaves dead letters, so call it again then.
+   * Deletes the dead letters and receipts of a deleted actor. Returns whether the outbox is empty. If not, call it again later, because
+   * remaining envelopes may become dead letters.
    */
   forget(): boolean {
     this.#checkStorage();
@@ -221,7 +220,7 @@ export class Mailbox {
     const { keyValue } = this.ports;
     const stored = keyValue.get<number>(VERSION_KEY) ?? MAILBOX_SCHEMA.first;
     const record = (version: number) => keyValue.put(VERSION_KEY, version);
-    // The caller's transaction may take back an upgrade, so check again after one.
+    // The caller's transaction may roll back an upgrade, so check again afterwards.
     this.#isUpToDate = !upgrade(MAILBOX_SCHEMA, this.ports, stored, record);
   }
 }

@@ -3,11 +3,9 @@
  * a crash the entry covers everything that the receiver may have seen.
  *
  * MAIL-3  An entry ends in one outcome: `delivered`, `failed` or `unknown`.
- * MAIL-4  `failed` requires an answer that proves that the receiver will not act: a refusal that it recorded, or one when
- *         every attempt before was answered. Any other outcome than `delivered` is `unknown`, also after a "not now" to
- *         the last attempt.
- * MAIL-5  Attempts are numbered, and each number is used once. An attempt that a crash may have interrupted counts as made
- *         and as unanswered.
+ * MAIL-4  `failed` requires proof that the receiver will not act: a recorded refusal, or a refusal after only answered attempts. Every
+ *         other outcome except `delivered` is `unknown`, also after a "not now" to the last attempt.
+ * MAIL-5  Attempts are numbered, and each number is used once. An attempt that a crash may have interrupted counts as unanswered.
  */
 
 import type { Envelope } from "../../../protocol/envelope.ts";
@@ -22,7 +20,7 @@ export interface OutboxEntry {
   readonly attempt: number;
   /** The number that ends this series of attempts. */
   readonly lastAttempt: number;
-  /** The time at which the next attempt is due; `null` while one is under way. */
+  /** The time at which the next attempt is due; `null` during an attempt. */
   readonly dueAt: number | null;
   /** An attempt ended without an answer: the receiver may have acted, or may act when the attempt arrives late. */
   readonly unanswered: boolean;
@@ -53,8 +51,8 @@ export type OutboxStep =
   | { type: "settle"; entry: OutboxEntry; outcome: Outcome };
 
 /**
- * Returns the entry of a new envelope, or of a dead letter that is sent again, in a new series with further numbers. Its
- * first attempt follows the commit at once.
+ * Returns the entry of a new envelope, or of a dead letter that is sent again. A dead letter gets a new series of attempts, and their
+ * numbers continue. The first attempt begins right after the commit.
  */
 export function newEntry(
   envelope: Envelope,

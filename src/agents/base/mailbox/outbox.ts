@@ -1,19 +1,19 @@
 /**
- * The sending side: entries that commit with the decision that made them, and attempts to deliver them.
+ * The sending side of a mailbox. It commits an entry with the decision that sends it, and then attempts delivery.
  *
  * MAIL-10  An envelope is sent if and only if its transaction commits. The same transaction arms the wake-up that delivers
  *          it after a crash.
- * MAIL-12  Each destination has one attempt at a time, and first attempts run in the order of sending. While none of them
- *          fails, receivers therefore act in that order. Later envelopes overtake one that has to be retried.
- * MAIL-13  An outbox is bounded in number and bytes. An envelope that does not fit is `QUEUE_OVERFLOW`, which takes back the
- *          whole decision.
- * MAIL-20  There is room beyond the bounds for envelopes that are owed, such as a result or a cancellation: a full outbox takes back no
- *          decision that ends work.
- * MAIL-22  A sender may withdraw an envelope that is under way, by a decision of its own: then no further attempt begins, and the envelope
- *          has neither an outcome nor a dead letter. The receiver may have acted on it.
- * MAIL-24  With erased content go the envelopes and the dead letters that name its operation, those in the directory too. A cancellation stays.
- * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope changes nothing, and
- *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
+ * MAIL-12  Each destination has one attempt at a time, and first attempts run in the order of sending. Without failures, receivers
+ *          therefore act in that order. Later envelopes overtake an envelope that needs a retry.
+ * MAIL-13  An outbox is bounded in number and bytes. An envelope that does not fit throws `QUEUE_OVERFLOW`, which rolls back the whole
+ *          decision.
+ * MAIL-20  The outbox reserves extra room for owed envelopes, such as a result or a cancellation. A full outbox therefore never rolls back
+ *          a decision that ends work.
+ * MAIL-22  A sender may withdraw an undelivered envelope. No further attempt begins then, and the envelope has no outcome and no dead
+ *          letter. The receiver may have acted on it.
+ * MAIL-24  An erasure deletes the envelopes and dead letters that name the erased operation, also in the directory. Cancellations stay.
+ * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope again is a no-op. A different envelope
+ *          under that id throws `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
 
 import { withDeadline } from "../../../ports/deadline.ts";
@@ -55,15 +55,15 @@ import type { MailboxStore, StoredEntry } from "./store.ts";
 /** An entry in memory. */
 interface Held extends StoredEntry {
   /**
-   * `staged`: written in a transaction that may still roll back. `found`: read from the store, its attempt may have begun or
-   * not. `waiting` for its next attempt, or `running` one.
+   * `staged`: written in a transaction that may still roll back. `found`: read from the store; its attempt may have begun. `waiting`: for
+   * its next attempt. `running`: an attempt runs.
    */
   phase: "staged" | "found" | "waiting" | "running";
-  /** A transaction has withdrawn it, which may still roll back. */
+  /** A transaction has withdrawn it. The transaction may still roll back. */
   isWithdrawn?: boolean;
 }
 
-/** Room in an outbox, beside what it may owe: envelopes, and their bytes as JSON. */
+/** Room in an outbox, without the room for owed envelopes: envelopes, and their bytes as JSON. */
 export interface OutboxRoom {
   envelopes: number;
   bytes: number;
@@ -71,7 +71,7 @@ export interface OutboxRoom {
 
 /** Options of an envelope to send. */
 export interface SendOptions {
-  /** The decision must not fail for want of room: the envelope ends work, or belongs to what a commit has decided. */
+  /** Uses the reserved room: the envelope ends work, or belongs to a committed decision. */
   owed?: boolean;
 }
 
@@ -82,7 +82,7 @@ export class Outbox {
   readonly #busy = new Set<string>();
   #isLoaded = false;
   #isFlushQueued = false;
-  /** The newest arming in this life; `null` before the first one and after a failure. */
+  /** The newest arming in this life; `null` before the first arming and after a failure. */
   #armed: Promise<void> | null = null;
 
   constructor(
@@ -104,7 +104,7 @@ export class Outbox {
     if (sameContent(known, envelope)) return this.whenArmed();
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
-      `Another envelope has the id "${operationId}"; send this one under a new operation id.`,
+      `Another envelope has the id "${operationId}". Send this envelope under a new operation id.`,
     );
   }
 
@@ -134,14 +134,14 @@ export class Outbox {
     return { envelopes: MAX_OUTBOX_ENVELOPES - present.length, bytes: MAX_OUTBOX_BYTES - bytes };
   }
 
-  /** Returns the entry of an operation that is under way. */
+  /** Returns the entry of an undelivered operation. */
   underWay(operationId: string): OutboxEntry | undefined {
     this.load();
     const held = this.#held.get(operationId);
     return held === undefined || this.#isAbsent(held) ? undefined : held.entry;
   }
 
-  /** Starts what is due. Returns the milliseconds until the next call; `null` when the outbox is empty. */
+  /** Starts due attempts. Returns the milliseconds until the next call; `null` when the outbox is empty. */
   wake(): number | null {
     this.load();
     this.#flush();
@@ -152,7 +152,7 @@ export class Outbox {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Reports whether nothing is under way. */
+  /** Reports whether the outbox has no entry. */
   get isEmpty(): boolean {
     this.load();
     return this.#held.size === 0;
@@ -176,7 +176,7 @@ export class Outbox {
     );
   }
 
-  /** Reports whether a transaction has rolled back the entry, or withdrawn it. One that is open may still roll back. */
+  /** Reports whether the entry was rolled back or withdrawn. An open transaction may still roll back. */
   #isAbsent({ phase, isWithdrawn, key }: Held): boolean {
     return (phase === "staged" || isWithdrawn === true) && !this.store.hasEntry(key);
   }
@@ -195,7 +195,7 @@ export class Outbox {
       );
     }
     const key = this.store.addEntry(entry);
-    // One that was rolled back loses its place in the order.
+    // An entry that was rolled back loses its place in the order.
     this.#held.delete(operationId);
     this.#held.set(operationId, { key, entry, size, phase: "staged" });
     this.#flushSoon();
@@ -237,7 +237,7 @@ export class Outbox {
     }
   }
 
-  /** Drops an entry that was rolled back or withdrawn, and decides about one that was found. */
+  /** Drops an entry that was rolled back or withdrawn. Decides about a `found` entry. */
   #takeUp(held: Held): void {
     const { phase, entry } = held;
     if (this.#isAbsent(held)) {
@@ -261,7 +261,7 @@ export class Outbox {
     return entry.dueAt === null || entry.dueAt <= this.ports.clock.now();
   }
 
-  /** Starts an attempt, after recording it. Sending has recorded the first one. */
+  /** Records and starts an attempt. `send` has already recorded the first attempt. */
   #start(held: Held): void {
     const { operationId, to } = held.entry.envelope;
     if (held.entry.dueAt !== null) {
@@ -304,7 +304,7 @@ export class Outbox {
     }
     held.entry = step.entry;
     try {
-      // It was withdrawn during the attempt.
+      // The entry was withdrawn during the attempt.
       if (this.#isAbsent(held)) return;
       this.store.putEntry(held.key, step.entry);
     } catch (error) {
@@ -319,7 +319,7 @@ export class Outbox {
     try {
       void this.#arm(Math.max(0, dueAt - this.ports.clock.now()));
     } catch (error) {
-      // While the outbox holds anything, a wake-up is armed. This one would only be earlier.
+      // A non-empty outbox always has an armed wake-up. This wake-up would only be earlier.
       console.error(error);
     }
   }

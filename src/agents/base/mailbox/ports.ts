@@ -10,19 +10,19 @@ export interface MailboxPorts {
   database: SqlDatabase;
   keyValue: KeyValue;
   clock: Clock;
-  /** Throws `UNAVAILABLE` while the actor's storage is of a newer release and must not be written. */
+  /** Throws `UNAVAILABLE` if a newer release wrote the actor's storage. */
   checkStorage(): void;
   /** Returns this actor's address; `null` if its name is not `{tenant}:{id}`. */
   self(): ActorAddress | null;
-  /** Calls the receiver once and returns its answer, unchecked. Rejects if there was none. */
+  /** Calls the receiver once and returns its answer, unchecked. Rejects without an answer. */
   deliver(envelope: Envelope, attempt: Attempt): Promise<unknown>;
   /**
-   * Arms the wake-up that calls `Mailbox.wake` in at most `milliseconds`, also after a crash. What it writes commits with
-   * the current transaction. Throws if it cannot write; resolves when the platform's alarm is set.
+   * Arms the wake-up that calls `Mailbox.wake` in at most `milliseconds`, also after a crash. Its writes commit with the current
+   * transaction. Throws if it cannot write. Resolves when the platform's alarm is set.
    */
   arm(milliseconds: number): Promise<void>;
   /** Resolves when the wake-ups of the work that envelopes have started are armed. */
   whenArmed(): Promise<void>;
-  /** Returns the directory that lists the tenant's dead letters; `null` where there is none. */
+  /** Returns the directory that lists the tenant's dead letters, if any. */
   directory(): DeadLetterWriter | null;
 }

@@ -1,11 +1,11 @@
 /**
  * A receiver's decision about an incoming envelope, from its receipt of the operation. Pure.
  *
- * MAIL-6  An operation is acted upon at most once. Every later attempt gets the recorded result.
- * MAIL-7  A recorded refusal holds for its own attempt and all earlier ones, however late they arrive. Only an attempt with
- *         a higher number gets a new decision.
- * MAIL-8  An operation is forgotten only at an age at which it is refused anyway: it is sent until 14 days, redelivered
- *         until 30, refused from 32 and forgotten at 35.
+ * MAIL-6  A receiver acts on an operation at most once. Each later attempt gets the recorded result.
+ * MAIL-7  A recorded refusal holds for its own attempt and all earlier attempts, even if they arrive late. Only an attempt with a higher
+ *         number gets a new decision.
+ * MAIL-8  A receiver deletes a receipt only when it would refuse the operation because of its age. Operations are sent until 14 days,
+ *         redelivered until 30, refused from 32 and forgotten at 35.
  */
 
 import { ageOf } from "../../../protocol/envelope.ts";

@@ -1,8 +1,8 @@
 /**
  * The settlement of outbox entries.
  *
- * MAIL-11  An outcome is reported in the transaction that takes the envelope out of the outbox and, unless it was
- *          delivered, makes it a dead letter. It is therefore reported once for each time the envelope was put there.
+ * MAIL-11  One transaction reports an outcome and removes the envelope from the outbox. An undelivered envelope becomes a dead letter in
+ *          the same transaction. Each stay in the outbox therefore has exactly one report.
  */
 
 import { firstOperationId } from "../../../protocol/envelope.ts";
@@ -23,8 +23,8 @@ export class Settlement {
   ) {}
 
   /**
-   * Commits the outcome of the entry under `key`. Returns the effects to run after the commit; `null` if the commit is not
-   * certain, and the receiver has to repeat its answer.
+   * Commits the outcome of the entry under `key`. Returns the effects to run after the commit. Returns `null` if the commit is uncertain.
+   * The receiver must then repeat its answer.
    */
   settle(key: string, entry: OutboxEntry, outcome: Outcome): AfterCommit[] | null {
     const effects: AfterCommit[] = [];
@@ -51,8 +51,8 @@ export class Settlement {
   }
 
   /**
-   * Calls the sender's handler. If it throws, nothing commits and the receiver has to repeat its answer. After a further
-   * series of such attempts this returns `false`, and the envelope becomes a dead letter.
+   * Calls the sender's handler. If it throws, the transaction rolls back, and the receiver must repeat its answer. After a further series
+   * of such attempts this returns `false`, and the envelope becomes a dead letter.
    */
   #report(entry: OutboxEntry, outcome: Outcome, effects: AfterCommit[]): boolean {
     const { envelope, late, attempt, lastAttempt } = entry;

@@ -1,6 +1,6 @@
 /**
- * The storage of a mailbox in its actor's database. An actor that never sends or receives pays nothing: outbox entries are
- * keys, and each table is created by its first write.
+ * The storage of a mailbox in its actor's database. An actor without envelopes has no storage cost: outbox entries are keys, and the first
+ * write creates a table.
  *
  * MAIL-9  An envelope that is delivered at the first attempt costs its sender two rows (the entry and its removal) and its
  *         receiver one (the receipt; its removal follows much later, in batches).
@@ -26,7 +26,7 @@ import type { Receipt } from "./receipt.ts";
 const OUTBOX = "mailbox:out:";
 const UNPUBLISHED = "mailbox:unpublished:";
 const KEY_DIGITS = 15;
-/** Notes that are deleted at once. */
+/** Notes in one batch of deletions. */
 const FORGET_BATCH = 500;
 
 const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?";
@@ -76,7 +76,7 @@ type ReceiptRow = { refused_attempt: number | null; answer: string };
 type LetterRow = { letter: string };
 
 export class MailboxStore {
-  /** The existence of tables, as far as this life has checked it. */
+  /** The tables that this life has checked, and whether they exist. */
   readonly #tables = new Map<Table, boolean>();
   #lastNumber = 0;
 
@@ -145,7 +145,7 @@ export class MailboxStore {
     this.database.run(PUT_RECEIPT, operationId, attempt, JSON.stringify(answer));
   }
 
-  /** Deletes a batch of receipts whose operation id is smaller than `before`. */
+  /** Deletes a batch of receipts with operation ids before `before`. */
   trimReceipts(before: string): void {
     this.database.run(TRIM_RECEIPTS, before);
   }
@@ -155,7 +155,7 @@ export class MailboxStore {
     this.database.run(PUT_LETTER, letter.envelope.operationId, JSON.stringify(letter));
   }
 
-  /** Deletes dead letters whose id is smaller than `before`, and the oldest beyond a limit. Returns their ids. */
+  /** Deletes dead letters with ids before `before`, and the oldest letters beyond a limit. Returns their ids. */
   trimDeadLetters(before: string): string[] {
     const outdated = this.database.all<{ operation_id: string }>(OUTDATED, before);
     for (const { operation_id } of outdated) this.database.run(DELETE_LETTER, operation_id);
@@ -195,7 +195,7 @@ export class MailboxStore {
     return { items };
   }
 
-  /** Notes an operation that the directory lacks. `mark` distinguishes this note from a later one. */
+  /** Notes an operation that the directory lacks. `mark` distinguishes this note from later notes. */
   markUnpublished(operationId: string, mark: string): void {
     this.keyValue.put(UNPUBLISHED + operationId, mark);
   }
@@ -207,7 +207,7 @@ export class MailboxStore {
       .map(([key, mark]) => [key.slice(UNPUBLISHED.length), mark]);
   }
 
-  /** Deletes the note of an operation, unless there is a later one. */
+  /** Deletes the note of an operation, unless a later note replaced it. */
   published(operationId: string, mark: string): void {
     const key = UNPUBLISHED + operationId;
     if (this.keyValue.get<string>(key) === mark) this.keyValue.delete(key);

@@ -1,8 +1,8 @@
 /**
  * The copy of the requests that wait for people, in the directory.
  *
- * INBOX-1  A request is answered at its actor. The directory only lists it: while the directory is down, requests wait and are answered, and the
- *          list is complete afterwards (PUB-1).
+ * INBOX-1  People answer a request at its actor. The directory only lists it. Requests work during an outage of the directory, and the list
+ *          is complete afterwards (PUB-1).
  * INBOX-2  The listed requests of an actor fit into a value of D1. A list has at least the first request. A long prompt is cut.
  */
 import type { Directory } from "../../../d1/directory.ts";

@@ -1,11 +1,11 @@
 /**
- * Copies a fact that an actor owns to the directory, until the directory has taken its newest state.
+ * Copies a fact that an actor owns to the directory. Retries until the directory has the newest state.
  *
- * PUB-1  A change is noted in the transaction that makes it, together with the wake-up that publishes it. Neither a crash
- *        nor a directory that is down for a while loses it.
+ * PUB-1  The transaction of a change also notes it and writes the wake-up that publishes it. The change survives crashes and outages of the
+ *        directory.
  * PUB-2  Puts run one at a time. A change during a put causes another put, so the directory ends with the newest state.
  * PUB-3  The pause between two attempts is the time that the directory has been behind, from 15 seconds to 15 minutes.
- * PUB-4  A put may ask to be repeated after a time. A change is put before.
+ * PUB-4  A put may request its repetition after a time. A change is put earlier.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
@@ -13,11 +13,10 @@ import type { Wakeup } from "../timers/wakeups.ts";
 export interface ProjectionPorts {
   clock: Pick<Clock, "now">;
   /**
-   * Puts the actor's present state into the directory. Repeating it changes nothing. A number that it returns is the milliseconds after which to
-   * call it again, because something can only be put then.
+   * Puts the actor's present state into the directory. Idempotent. Returns milliseconds if it must be called again after that time.
    */
   put(): Promise<unknown>;
-  /** Reports whether an earlier life may have left something to put; `true` when absent. */
+  /** Reports whether an earlier life may have left a change to put; `true` when absent. */
   mayBeBehind?(): boolean;
   /**
    * The time of the newest stored change, in milliseconds since the epoch. Without it, each life restarts its back-off and doubles
@@ -34,11 +33,11 @@ const MAX_RETRY_MS = 15 * 60_000;
 export class Projection {
   /** `null` until this life has looked. */
   #isBehind: boolean | null = null;
-  /** One minimal pause before this life found the directory behind; `null` while it is not. */
+  /** The time at which this life found the directory behind, minus the minimal pause; `null` while the directory is current. */
   #behindSince: number | null = null;
   #changes = 0;
   #wakeAt = 0;
-  /** The earliest time of the next attempt, after one that failed. */
+  /** The earliest time of the next attempt after a failure. */
   #retryAt = 0;
   #running: Promise<void> | null = null;
 
@@ -58,7 +57,7 @@ export class Projection {
     return this.ports.wakeup.arm(MIN_RETRY_MS);
   }
 
-  /** Puts what the directory lacks, unless a retry is not due yet. Leaves failures to the wake-up; never rejects. */
+  /** Puts pending changes, unless a retry is not due yet. The wake-up retries failures. Never rejects. */
   async publish(): Promise<void> {
     if (this.ports.clock.now() < this.#retryAt) return;
     this.#running ??= this.#publish().finally(() => {
@@ -67,7 +66,7 @@ export class Projection {
     await this.#running;
   }
 
-  /** Starts what is due. Returns the milliseconds until the next call; `null` when the directory is up to date. */
+  /** Starts a due put. Returns the milliseconds until the next call; `null` when the directory is up to date. */
   wake(): number | null {
     if (!this.#checkBehind()) return null;
     const now = this.ports.clock.now();

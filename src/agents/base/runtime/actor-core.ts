@@ -24,25 +24,25 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   plan(state: State, signals: readonly Signal[], now: number): Change;
   /** Writes a change in the current transaction; `null` for a change without content. */
   write(before: State, change: Change, now: number): Committed | null;
-  /** Returns the envelopes under way that a change withdraws, before it sends others; absent where none ever is. */
+  /** Returns the envelopes that a change withdraws before it sends others. Absent if the actor never withdraws envelopes. */
   withdrawals?(change: Committed): readonly Withdrawal[];
-  /** Returns the operations whose envelopes and dead letters go, because their content was erased. */
+  /** Returns the operations with erased content. Their envelopes and dead letters are deleted. */
   discards?(change: Committed): readonly string[];
   /** Returns the envelopes that a change sends. */
   envelopes(change: Committed): readonly NewEnvelope[];
   /** Returns in how many milliseconds the actor must wake; `null` if it need not. */
   dueIn(state: State, now: number): number | null;
-  /** Returns every effect that a state calls for. */
+  /** Returns all effects that a state needs. */
   effectsOf(state: State): readonly Effect[];
-  /** Returns the effects of the work that commits touched, as far as the newest state calls for them. */
+  /** Returns the effects of the work that commits touched, if the newest state needs them. */
   effectsAfter(commits: readonly Committed[], state: State): readonly Effect[];
-  /** Returns the keys of the effects that the state before the commits called for, and the newest state does not. */
+  /** Returns the keys of effects that the state before the commits needed and the newest state does not. */
   endedBy(commits: readonly Committed[], state: State): readonly string[];
-  /** Reports whether a state is that of the newest commit in the store. */
+  /** Reports whether a state equals the newest commit in the store. */
   isCurrent(state: State): boolean;
   /** Reports whether an outcome that waits for its commit belongs to the work of an effect. */
   concerns(outcome: Signal, effect: Effect): boolean;
-  /** Returns the signals that give up outcomes which can never be committed. */
+  /** Returns the signals that abandon outcomes that can never be committed. */
   abandon(outcomes: readonly Signal[], error: ErrorData): readonly Signal[];
 }
 
@@ -52,7 +52,7 @@ export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   send(envelope: NewEnvelope): Promise<void>;
   /** Withdraws envelopes with the current transaction. */
   withdraw(withdrawal: Withdrawal): void;
-  /** As `Mailbox.discard`; absent if nothing is erased. */
+  /** As `Mailbox.discard`; absent if the actor has no erasure. */
   discard?(operationId: string): void;
   /** Publishes a commit. */
   publish(commit: Committed): void;

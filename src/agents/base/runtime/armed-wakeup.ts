@@ -1,11 +1,11 @@
 /**
  * The wake-up of an actor's work: arms it, and remembers whether it is armed.
  *
- * RUN-6  Work is acknowledged only when its wake-up is armed. A wake-up that failed to arm is armed again with the next
- *        commit, or a second later, by one timer however many attempts fail meanwhile. This also happens where the work is
- *        over by then, because the same wake-up publishes to the directory.
- * RUN-8  What was armed while the actor started does not count as armed: the platform sets its alarm after the start, and
- *        may fail. It is armed again with the next commit, or a second later.
+ * RUN-6  Work is acknowledged only when its wake-up is armed. If arming fails, the next commit or a timer arms it again, the timer after a
+ *        second. Repeated failures share one timer. This also happens if the work has ended, because the same wake-up publishes to the
+ *        directory.
+ * RUN-8  A wake-up that was armed during the actor's start does not count as armed. The platform sets its alarm after the start, and may
+ *        fail. The wake-up is armed again with the next commit, or after a second.
  */
 import type { Clock } from "../../../ports/clock.ts";
 
@@ -20,11 +20,14 @@ export interface WakeupPorts {
 
 /** Milliseconds before a wake-up that failed to arm is armed again. */
 const ARM_RETRY_MS = 1_000;
-/** Tries in a row in which the time of the wake-up could not be read. An actor of a newer version must not stay awake for them. */
+/**
+ * Maximum number of consecutive failed reads of the wake-up's time. An actor with storage of a newer version must not stay awake for
+ * retries.
+ */
 const MAX_READS = 2;
 
 export class ArmedWakeup {
-  /** The last arming; `null` while nothing is known to be armed. */
+  /** The last arming; `null` if no wake-up is known to be armed. */
   #armed: Promise<void> | null = null;
   #isRetrying = false;
   #failedReads = 0;
@@ -40,7 +43,7 @@ export class ArmedWakeup {
     return this.#armed !== null;
   }
 
-  /** Resolves when the wake-up is armed. Arms it first where that is not known. */
+  /** Resolves when the wake-up is armed. Arms it first if it is not known to be armed. */
   async whenArmed(): Promise<void> {
     const due = this.dueIn();
     if (due !== null) await this.#armedFor(due);
@@ -53,7 +56,7 @@ export class ArmedWakeup {
   write(milliseconds: number): Promise<void> {
     try {
       const armed = this.ports.armWakeup(milliseconds);
-      // Handled by `adopt`; a transaction that rolls back adopts nothing.
+      // `adopt` handles the error. After a rollback, `adopt` is not called.
       armed.catch(() => undefined);
       return armed;
     } catch (error) {
@@ -62,7 +65,7 @@ export class ArmedWakeup {
     }
   }
 
-  /** Remembers an arming whose transaction has committed. */
+  /** Remembers a committed arming. */
   adopt(armed: Promise<void>): void {
     this.#armed = armed;
     armed.catch((error: unknown) => {

@@ -1,10 +1,10 @@
 /**
  * The effects of an actor that run, by key.
  *
- * EFFECT-2  An effect that runs is not started again; one that was lost may be.
+ * EFFECT-2  A running effect is not started again. A lost effect may be.
  */
 
-/** One reason for all: to make one with its stack for each commit would cost more than the rest of an abort. */
+/** All aborts share this error. An error with its own stack for each commit would cost more than the rest of the abort. */
 const NOT_CALLED_FOR = new DOMException("The effect is no longer called for.", "AbortError");
 
 export class RunningEffects {
@@ -15,8 +15,7 @@ export class RunningEffects {
   }
 
   /**
-   * Runs `work` under `key`, unless the key runs already. Resolves when the work has ended, failed or not; what it throws
-   * is logged.
+   * Runs `work` under `key`, unless the key already runs. Resolves when the work has ended, failed or not. Logs its error.
    */
   run(key: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     if (this.#running.has(key)) return Promise.resolve();

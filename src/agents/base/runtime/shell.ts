@@ -1,29 +1,29 @@
 /**
- * The shell of an actor: plans signals, commits the change, publishes it, and starts the effects that the new state calls
- * for. It runs unchanged in a Durable Object and in Node. The actor's core decides what signals mean; the shell does not.
+ * The shell of an actor: plans signals, commits the change, publishes it, and starts the effects that the new state calls for. It runs
+ * unchanged in a Durable Object and in Node. The actor's core decides the meaning of signals.
  *
  * RUN-1  Commit before publishing: frames are published, and effects start, only after the commit returned.
- * RUN-2  Memory is replaced only by what was committed; a failed commit changes nothing.
- * RUN-3  A commit starts the effects that its change calls for, and every heartbeat those of the whole state, so an effect
- *        that was lost starts again.
- * EFFECT-5  A commit aborts the effects that run and that its state no longer calls for.
- * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. An
- *        outcome that can never be planned or committed is abandoned, as the core decides. So is one whose envelopes find no room
- *        in the outbox: its work ends with that error, and not in silence. Outcomes that were reported with it are committed without it.
- * RUN-7  Signals that are due but cannot be committed are tried once a second at most.
- * STAGE-3  A release replaces memory before anything that can throw. If another change was released since the unit began,
- *          memory is read from the store again.
- * STAGE-4  A release starts what the newest state calls for: not the work that a later stage of the same unit has ended.
- * STAGE-5  A commit of its own is refused while a transaction is open, which may roll back after the effects have started.
- * STAGE-8  After a change that could not be written, the next read of memory compares it with the store first. An error of that comparison
- *          reaches the reader: it is never answered from memory that may be old.
+ * RUN-2  Memory changes only to a committed state. A failed commit leaves it unchanged.
+ * RUN-3  A commit starts the effects of its change. Each heartbeat starts the effects of the whole state, so a lost effect starts again.
+ * EFFECT-5  A commit aborts running effects that its state no longer needs.
+ * RUN-4  If the commit of an effect's outcome fails, the outcome is kept and committed later. The effect does not run again. If an outcome
+ *        can never be planned or committed, or the outbox has no room for its envelopes, the core abandons it. Its work then ends with the
+ *        error. Outcomes that were reported with it are committed alone.
+ * RUN-7  Due signals that cannot be committed are retried at most once a second.
+ * STAGE-3  A release replaces memory before any step that can throw. If another change was released since the unit began, memory is read
+ *          from the store again.
+ * STAGE-4  A release starts only effects of the newest state. It skips work that a later stage of the same unit has ended.
+ * STAGE-5  A separate commit is rejected while a transaction is open, because that transaction may roll back after the effects have
+ *          started.
+ * STAGE-8  After a failed write, the next read of memory first compares it with the store. If the comparison fails, the read throws,
+ *          because memory may be stale.
  */
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
 import { ArmedWakeup } from "./armed-wakeup.ts";
 import { UnitOfWork } from "./unit-of-work.ts";
 
-/** Milliseconds before signals whose commit failed are tried again. */
+/** Milliseconds before the retry of a failed commit. */
 const RETRY_MS = 1_000;
 
 export class ActorShell<State, Signal, Change, Committed extends Commit<State>, Effect> {
@@ -31,7 +31,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   /** Outcomes that could not be committed yet, grouped as they were reported. */
   readonly #unsaved: (readonly Signal[])[] = [];
   #state: State | null = null;
-  /** A change could not be written: the store may be ahead of memory. */
+  /** A write failed, so the store may be ahead of memory. */
   #isSuspect = false;
   /** The last signals that were due could not be committed. */
   #hasFailed = false;
@@ -88,7 +88,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   }
 
   /**
-   * Begins a unit of work, for a caller with a transaction of its own.
+   * Begins a unit of work for a caller that has its own transaction.
    *
    * @example
    * const unit = shell.begin();
@@ -126,8 +126,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   }
 
   /**
-   * Commits the outcomes of an effect. If that fails for now, `retryUnsaved` tries again; if it fails for good, gives them up.
-   * Reports whether nothing waits for another try.
+   * Commits the outcomes of an effect. `retryUnsaved` retries after a transient failure. After a permanent failure the outcomes are
+   * abandoned. Returns false if a retry is pending.
    */
   report(outcomes: readonly Signal[]): boolean {
     this.#dropUnsaved(outcomes);
@@ -197,7 +197,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   /** Forgets the memory if the store is ahead of it. */
   #forgetStale(): void {
     if (this.#state !== null && !this.#isStored(this.#state)) this.#state = null;
-    // An open transaction may roll back, or be stored although it reports a failure: memory is compared again after it.
+    // The outcome of an open transaction is unknown, so memory is compared again after it.
     this.#isSuspect = this.ports.database.isInTransaction();
   }
 
@@ -210,7 +210,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     }
   }
 
-  /** Throws if a unit's changes are not in the store, or if that cannot be read; the memory is then loaded again. */
+  /** Throws if a unit's changes are not in the store, or if the store cannot be read. Memory is then reloaded. */
   #checkStored(state: State): void {
     const known = this.#state;
     this.#state = null;
@@ -219,7 +219,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     this.#state = known;
   }
 
-  /** Throws if the store cannot be read. One without the actor has nothing to compare with: its creation was rolled back. */
+  /** Throws if the store cannot be read. Returns `false` if the actor's creation was rolled back. */
   #isNewest(state: State): boolean {
     try {
       return this.core.isCurrent(state);
@@ -253,14 +253,14 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     await this.#wakeup.whenArmed();
   }
 
-  /** Drops outcomes that are kept and reported again. */
+  /** Drops kept outcomes that are reported again. */
   #dropUnsaved(outcomes: readonly Signal[]): void {
     const isRepeated = (kept: readonly Signal[]) => kept.every((outcome) => outcomes.includes(outcome));
     const left = this.#unsaved.filter((kept) => !isRepeated(kept));
     this.#unsaved.splice(0, this.#unsaved.length, ...left);
   }
 
-  /** Commits outcomes one by one, and gives up one that cannot be committed alone. */
+  /** Commits outcomes one by one. Abandons an outcome that cannot be committed alone. */
   #reportAlone(outcomes: readonly Signal[], error: ErrorData): boolean {
     if (outcomes.length === 1) return this.#abandon(outcomes, error);
     return outcomes.map((outcome) => this.report([outcome])).every(Boolean);
@@ -277,7 +277,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     }
   }
 
-  /** Holds back the effects whose work has an outcome that is not committed yet. */
+  /** Starts effects, except those with an uncommitted outcome. */
   #start(effects: readonly Effect[]): void {
     const unsaved = this.#unsaved.flat();
     this.ports.effects.start(
@@ -286,7 +286,9 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   }
 }
 
-/** Reports whether a commit is not tried again: our own code refuses the outcome, it cannot be written as text, or its envelopes have no room. */
+/**
+ * Reports whether a failed commit is permanent: our code rejects the outcome, the outcome cannot be serialized, or the outbox has no room.
+ */
 function isFinal(error: unknown): boolean {
   if (error instanceof DramatisError) return !error.retriable || error.code === "QUEUE_OVERFLOW";
   return error instanceof RangeError || error instanceof TypeError;

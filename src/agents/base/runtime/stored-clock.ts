@@ -1,8 +1,8 @@
 /**
  * The clock of an actor that stores times.
  *
- * STOREDTIME-1  An actor's time is never before the time of what it has stored, in this life or an earlier one. A clock that is
- *          set back stands still for the actor until it has caught up; pauses and time limits go on.
+ * STOREDTIME-1  An actor's time is never before the newest time that it has stored, in any of its lives. If the clock is set back, the
+ *               actor's time stops until the clock has caught up. Pauses and time limits continue.
  */
 import type { Clock } from "../../../ports/clock.ts";
 
@@ -17,7 +17,7 @@ export class StoredClock implements Clock {
     return Math.max(this.clock.now(), this.newest());
   }
 
-  /** Reports whether the clock was set back behind what the actor has stored. */
+  /** Reports whether the clock is behind the newest stored time. */
   get isBehind(): boolean {
     return this.clock.now() < this.newest();
   }

@@ -1,11 +1,11 @@
 /**
  * The changes of one transaction: staged while it is open, released after its commit.
  *
- * STAGE-1  A staged change is on disk with its transaction, and nowhere else: memory, frames, effects and the armed wake-up
- *          follow with the release. A transaction that rolls back leaves nothing.
- * STAGE-2  Each stage of a unit builds on the one before. A stage that is refused leaves the unit as it was.
- * STAGE-6  A commit that was stored although it reported a failure goes on as committed.
- * STAGE-7  A unit whose stages were rolled back neither takes another stage nor releases anything.
+ * STAGE-1  A stage writes its change only in its transaction. Memory, frames, effects and the armed wake-up follow with the release. A
+ *          rollback undoes the whole stage.
+ * STAGE-2  Each stage of a unit builds on the previous stage. A refused stage leaves the unit unchanged.
+ * STAGE-6  If a commit reports a failure but was stored, it counts as committed.
+ * STAGE-7  After a rollback of its stages, a unit rejects further stages and its release.
  */
 import { DramatisError } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
@@ -19,7 +19,7 @@ export interface UnitHost<State, Signal, Change, Committed extends Commit<State>
   load(): State | null;
   /** Notes that a change could not be written: the store may be ahead of memory, or behind it. */
   failed(): void;
-  /** Reports whether a state is that of the newest commit; `false` where that cannot be read. */
+  /** Reports whether a state equals the newest commit. Returns `false` if the store cannot be read. */
   isStored(state: State): boolean;
   release(): Promise<void>;
 }
@@ -33,15 +33,15 @@ interface Written<Committed> {
 
 export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, Effect> {
   readonly commits: Committed[] = [];
-  /** The wake-ups of what the transaction sends. */
+  /** The wake-ups of the envelopes that the transaction sends. */
   readonly sent: Promise<void>[] = [];
-  /** The wake-up that the transaction wrote; `null` where it wrote none. */
+  /** The wake-up that the transaction wrote, if any. */
   wakeup: Promise<void> | null = null;
   /** A stage was part of a caller's transaction. */
   isNested = false;
   /** `undefined` before it is used. */
   #base: State | null | undefined;
-  /** The state after the stages so far; `null` while that is the base. */
+  /** The state after the stages so far; `null` while it equals the base. */
   #state: State | null = null;
   #released: Promise<void> | null = null;
 
@@ -85,7 +85,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
    */
   stage(signals: readonly Signal[]): void {
     const { core, ports } = this.unit;
-    if (this.#released !== null) throw new Error("The unit of work is released: begin another one.");
+    if (this.#released !== null) throw new Error("The unit of work is released. Begin another unit.");
     const isNested = ports.database.isInTransaction();
     if (this.#state !== null && !core.isCurrent(this.#state)) {
       throw new Error("An earlier stage was rolled back: begin another unit of work.");
@@ -115,16 +115,15 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   }
 
   /**
-   * Takes the changes into memory, publishes them, and starts their effects. Call it after the commit, and not at all after
-   * a rollback. Resolves when the wake-ups are armed: await it before acknowledging the changes. A second call changes
-   * nothing.
+   * Applies the changes to memory, publishes them, and starts their effects. Call it only after the commit. Resolves when the wake-ups are
+   * armed. Await it before you acknowledge the changes. Idempotent.
    */
   release(): Promise<void> {
     this.#released ??= this.unit.release();
     return this.#released;
   }
 
-  /** Reports whether a commit was stored although it reported a failure. */
+  /** Reports whether a commit that reported a failure was stored. */
   #isStored(written: Written<Committed> | null): boolean {
     return (
       written !== null &&
@@ -140,7 +139,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
     this.wakeup = wakeup;
   }
 
-  /** Writes the wake-up if the actor is due earlier than before, or if none is known to be armed. */
+  /** Writes the wake-up if the actor is due earlier than before, or if it has no wake-up that is known to be armed. */
   #writeWakeup(before: State, state: State, now: number): Promise<void> | null {
     const { core, wakeup } = this.unit;
     const due = core.dueIn(state, now);

@@ -1,4 +1,4 @@
-/** A WebSocket of an actor, and what outlives a hibernation with it. */
+/** A WebSocket of an actor, and its state that survives hibernation. */
 import type { Connection } from "agents";
 import { UNAUTHORIZED_CLOSE } from "../../../protocol/frames.ts";
 import type { Principal } from "../../../shared/principal.ts";
@@ -8,7 +8,7 @@ import type { Flow } from "./socket-reader.ts";
 export interface ConnectionMemory {
   principal: Principal;
   flow: Flow;
-  /** Ids of the calls that the connection has claimed; absent where there are none. */
+  /** Ids of the calls that the connection has claimed, if any. */
   claims?: readonly string[];
 }
 

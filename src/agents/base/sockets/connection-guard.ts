@@ -2,19 +2,19 @@
  * Handles WebSocket messages before the SDK does.
  *
  * GUARD-1  The plain door does not support the SDK's protocol, in or out: the SDK's frames are unknown types there.
- * GUARD-2  On both doors a message counts against its connection's allowance before anything reads it.
- * GUARD-3  On both doors a message is measured before anything parses it (JSON-1). The SDK gets none that is refused.
+ * GUARD-2  On both doors a message counts against its connection's allowance before it is read.
+ * GUARD-3  On both doors a message is measured before it is parsed (JSON-1). The SDK does not receive refused messages.
  */
 import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";
 import type { Client } from "./client.ts";
 
 export interface ConnectionGuardPorts {
-  /** Returns the connection of a socket; `undefined` for one that is closed or not the SDK's. */
+  /** Returns the connection of a socket. Returns `undefined` if it is closed or not a socket of the SDK. */
   connectionOf(socket: WebSocket): Client | undefined;
   /** Reports whether a connection gets our frames only. */
   isPlain(client: Client): boolean;
-  /** Reports whether a message is small enough to be parsed. Absent where every connection is plain. */
+  /** Reports whether a message is small enough to be parsed. Absent if every connection is plain. */
   isReadable?(message: WSMessage): boolean;
   /** Reports whether a message may be read: it closes a connection that has expired or exceeds its allowance. */
   admit(client: Client, message: WSMessage): boolean;

@@ -23,8 +23,8 @@ export interface Allowance {
 const FULL: Allowance = { frames: tokenBucket(FLOOD.frames), length: tokenBucket(FLOOD.length) };
 
 /**
- * Returns the allowance after a frame of this length; `null` if the connection has not enough left. `undefined` stands for
- * a full allowance. A frame longer than the burst takes all of it; the parser refuses the frame.
+ * Returns the allowance after a frame of this length; `null` if the rest is too small. `undefined` is a full allowance. A frame longer than
+ * the burst takes all of it; the parser refuses the frame.
  */
 export function spend(before: Allowance | undefined, length: number, now: number): Allowance | null {
   const left = before ?? FULL;

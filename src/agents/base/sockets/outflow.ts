@@ -3,26 +3,26 @@
  * units.
  *
  * OUTFLOW-1  A reader holds at most its window, or a single longer frame.
- * OUTFLOW-2  All readers together hold at most `total`, and beside it the first `GUARANTEED` of each: the small traffic of a
- *        reader never waits for others. Half of the total is for readers that hold no more than that, so a few that hold
- *        much do not keep the others from their first long frame.
- * OUTFLOW-3  A reader that has gone without a word leaves its length for a while, and nothing else: neither its socket nor its actor.
- *            The end of a connection frees what it was charged, also what an earlier life of its actor sent.
+ * OUTFLOW-2  All readers together hold at most `total`. The first `GUARANTEED` of each reader does not count, so its small traffic never
+ *            waits for other readers. Half of the total is reserved for readers that hold at most `GUARANTEED`. A few readers with long
+ *            frames therefore cannot block the first long frame of another reader.
+ * OUTFLOW-3  A reader that disappears without a close is charged for a while, but its socket and its actor can be collected. The end of a
+ *            connection frees its charges, including the charges of earlier lives of its actor.
  */
 import { defined } from "../../../shared/defined.ts";
 
 interface Limits {
   /** Length that one reader may hold; at most half of the total. */
   window: number;
-  /** Length that all readers together may hold beside what each is guaranteed. */
+  /** Length that all readers together may hold, without the guaranteed length of each. */
   total: number;
-  /** Milliseconds for which a length counts after it was noted. */
+  /** Returns the milliseconds for which a length counts. */
   countedMs?: (length: number) => number;
 }
 
-/** Length that a reader may hold however much the others hold. */
+/** Length that a reader may always hold. */
 export const GUARANTEED = 16 * 1024;
-/** Milliseconds after its last change for which a reader counts: the actor of a reader may be gone without a word. */
+/** Milliseconds for which a reader counts after its last change, because its actor may disappear without a close. */
 const COUNTED_MS = 60_000;
 
 export class Outflow {
@@ -46,17 +46,17 @@ export class Outflow {
     return this.#hasRoom(reader, held, length);
   }
 
-  /** Reports whether a reader that holds `held` may never get a frame of this length, unless it holds less. */
+  /** Reports whether a reader must first hold less than `held` before it may get a frame of this length. */
   exceedsWindow(held: number, length: number): boolean {
     return held > 0 && held + length > this.limits.window;
   }
 
-  /** Returns the length that a reader that holds `held` may get at most, but for one longer frame when it holds nothing. */
+  /** Returns the length that a reader with `held` may still get. A reader that holds 0 may get one longer frame. */
   room(held: number): number {
     return this.limits.window - held;
   }
 
-  /** Records what a reader holds since a time. `connection` names the connection of all lives of the reader. */
+  /** Records the length that a reader holds since a time. `connection` names the connection of all lives of the reader. */
   note(reader: object, length: number, since: number, connection?: string): void {
     this.#discharge(reader);
     const charge = chargeOf(length);
@@ -70,7 +70,7 @@ export class Outflow {
     this.#total += charge;
   }
 
-  /** Frees what a reader was charged, in all lives of its connection. */
+  /** Frees the charges of a reader, in all lives of its connection. */
   free(reader: object, connection?: string): void {
     this.#discharge(reader);
     if (connection === undefined) return;
@@ -101,9 +101,9 @@ function chargeOf(length: number): number {
 
 /** The limits of one isolate, by the kind of reader. */
 export interface Outflows {
-  /** Streams, and WebSockets whose clients acknowledge what they read. */
+  /** Streams, and WebSockets with acknowledgements. */
   confirmed: Outflow;
-  /** WebSockets whose clients do not: the window is all that such a connection ever gets. */
+  /** WebSockets without acknowledgements. The window is the total length that such a connection gets. */
   unconfirmed: Outflow;
 }
 
@@ -114,17 +114,17 @@ export function createOutflows(): Outflows {
   };
 }
 
-/** Milliseconds without progress after which a reader that holds `length` is cut off. */
+/** Milliseconds without progress until a reader with this length is cut off. */
 export function stallMs(length: number): number {
   return 5_000 + length / 64;
 }
 
-/** Milliseconds between two looks at a reader that waits. */
+/** Milliseconds between two checks of a waiting reader. */
 export const CHECK_MS = 250;
 
 /**
- * Milliseconds for which a length counts after it was sent to a client without acknowledgements: as long as it may take to
- * read it, and until the look at a reader that waited all the time.
+ * Milliseconds for which a length counts after it was sent to a client without acknowledgements: the maximum time to read it, and one
+ * interval between checks.
  */
 export function countedMs(length: number): number {
   return stallMs(length) + CHECK_MS;

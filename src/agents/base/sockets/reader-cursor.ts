@@ -1,4 +1,4 @@
-/** The place of one reader in what an actor publishes, as the reader's socket uses it. */
+/** The place of one reader in the published entries of an actor. */
 
 /** Takes a text, or refuses it for now. */
 export type Take = (text: { readonly text: string }) => boolean;
@@ -7,7 +7,7 @@ export type Take = (text: { readonly text: string }) => boolean;
 export interface ReaderPlace {
   /** The number of the entry. */
   from: number;
-  /** The reader has everything up to `from`, also what is no entry. */
+  /** The reader has everything up to `from`, including text in progress. */
   has?: "texts";
 }
 
@@ -18,11 +18,11 @@ export interface ReaderCursor<Published> {
   readonly isBehind: boolean;
   /** The reader has everything that can come. */
   readonly isOver: boolean;
-  /** Passes on what was published, to a reader that is not behind. It is behind if it refuses something. */
+  /** Passes published frames to a reader that is not behind. A reader that refuses a frame is behind. */
   offer(published: readonly Published[], take: Take): void;
   /**
-   * Passes on what the reader has missed, until it refuses a text or nothing is missing. `room` returns the length that the reader may take
-   * at that moment: little more is read.
+   * Passes missed texts to the reader, until it refuses a text or is up to date. `room` returns the length that the reader may take now,
+   * and bounds the reads.
    */
   catchUp(take: Take, room: () => number): void;
 }

@@ -1,19 +1,17 @@
 /**
- * One WebSocket as a reader of frames. The platform does not report what a socket has sent, so clients acknowledge: behind
- * each `MARK_LENGTH` of frames the server sends a `mark`, which the client returns. A mark is random, so only a client that
- * has read it can return it.
+ * One WebSocket as a reader of frames. The platform does not report what a socket has sent, so clients acknowledge. After each
+ * `MARK_LENGTH` of frames the server sends a `mark`, which the client returns. Marks are random, so a client can return a mark only after
+ * reading it.
  *
- * READER-1  A client that promised acknowledgements has at most the window of `confirmed` under way, or one longer frame.
- *           The rest waits in the journal until it acknowledges. A client that acknowledges nothing while frames wait is
- *           closed with 1013.
- * READER-2  A client that promised none gets the window of `unconfirmed` over one connection, and is then closed with 1013.
- *           It connects again and continues after its last `seq`. Only what it got a moment ago counts against other
- *           readers, and `GUARANTEED` of small frames never wait for them. A client that takes more at once than there is
- *           room for is closed when it has waited for as long as a reader may take for what it got.
- * READER-3  An eviction of the actor loses neither the place of a reader nor its marks.
- * READER-4  What the server answers to a client's own frames counts as frames do. Beside a full window a client gets
- *           `MAX_ANSWERS` of it, and is then closed with 1013.
- * READER-5  Behind the last frame that can come a connection is closed with 1000.
+ * READER-1  A client with acknowledgements has at most the window of `confirmed` in flight, or one longer frame. Further frames wait in the
+ *           journal. A client that stops acknowledging while frames wait is closed with 1013.
+ * READER-2  A client without acknowledgements gets the window of `unconfirmed` over one connection, and is then closed with 1013. It
+ *           reconnects and continues after its last `seq`. Only its latest frames count against other readers, and `GUARANTEED` of small
+ *           frames never wait for other readers. If a client waits for room longer than it may need to read its frames, it is closed.
+ * READER-3  The place of a reader and its marks survive an eviction of the actor.
+ * READER-4  Answers to a client's own frames count as frames. With a full window, a client gets further `MAX_ANSWERS` of answers, and is
+ *           then closed with 1013.
+ * READER-5  After the last possible frame a connection is closed with 1000.
  */
 
 import { CONTINUE_LATER_CLOSE, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
@@ -26,7 +24,7 @@ import { Stall, type StallPorts } from "./stall.ts";
 
 /** Length of frames between two marks, in UTF-16 units. */
 const MARK_LENGTH = 32 * 1024;
-/** Length that an unconfirmed reader is charged for each wake of the actor, whose memory of the last frames is lost. */
+/** Length that an unconfirmed reader is charged for each wake of the actor, which does not remember its last frames. */
 const WAKE_LENGTH = 4 * 1024;
 /** Length of answers that a client with acknowledgements may have under way beside a full window. */
 const MAX_ANSWERS = 32 * 1024;
@@ -35,14 +33,14 @@ const MARK_BYTES = 9;
 /** The close code behind the last frame. */
 const OVER_CLOSE = 1000;
 
-/** The facts of a reader that outlive the actor's memory. */
+/** The facts of a reader that survive hibernation. */
 export interface Flow {
   /** Stands for the connection in the outflow; absent before the first frame. */
   id?: string;
   acks: boolean;
   /** The marks that are not acknowledged, the oldest first. */
   marks: readonly string[];
-  /** Length that a client without acknowledgements has got, but for the last of it. */
+  /** Length that a client without acknowledgements has got, without the latest frames. */
   spent: number;
   /** Number of the last entry that was sent, while the reader is behind. */
   seq?: number;
@@ -61,7 +59,7 @@ export interface ReaderPorts extends StallPorts {
 
 export const NEW_FLOW = { marks: [], spent: 0 } as const;
 
-/** Lengths of all that was sent over a stretch of the connection, and of the answers in it. */
+/** Lengths of all frames in a stretch of the connection, and of the answers among them. */
 interface Stretch {
   length: number;
   answers: number;
@@ -80,7 +78,7 @@ export class SocketReader<Published> {
   readonly #stall: Stall;
   #isClosed = false;
 
-  /** `flow` is that of an earlier life of the actor if `isRestored`, otherwise a new one. */
+  /** If `isRestored`, `flow` comes from an earlier life of the actor. */
   constructor(
     private readonly socket: Socket,
     private readonly cursor: ReaderCursor<Published>,
@@ -137,7 +135,7 @@ export class SocketReader<Published> {
     return true;
   }
 
-  /** Sends what the reader has missed, as far as it may have it now. */
+  /** Sends missed frames, as far as there is room. */
   advance(): void {
     const { cursor } = this;
     if (this.#isClosed) return;
@@ -153,7 +151,7 @@ export class SocketReader<Published> {
     if (this.#flow.seq !== this.#waitingSeq) this.#keep();
   }
 
-  /** Forgets the socket. What it holds still counts for a while, unless it is `closed`. */
+  /** Forgets the socket. Unless it is closed, its length still counts for a while. */
   leave(isClosed: boolean): void {
     this.#isClosed = true;
     this.#stall.end(isClosed);
@@ -189,7 +187,7 @@ export class SocketReader<Published> {
     };
   }
 
-  /** Reports whether a frame for a client without acknowledgements is part of what each is guaranteed. */
+  /** Reports whether a frame for a client without acknowledgements is within `GUARANTEED`. */
   #isSmall(length: number): boolean {
     return !this.#flow.acks && this.#recent.small + length <= GUARANTEED;
   }
@@ -208,7 +206,7 @@ export class SocketReader<Published> {
     this.socket.close(CONTINUE_LATER_CLOSE, `${reason} Connect again with the last seq.`);
   }
 
-  /** Ends the connection of a reader that has everything. */
+  /** Ends the connection of a complete reader. */
   #end(): void {
     this.leave(true);
     this.socket.close(OVER_CLOSE, "Nothing follows.");
@@ -241,12 +239,14 @@ export class SocketReader<Published> {
     return this.#marked.reduce((sum, marked) => sum + marked.length, this.#flow.spent + length);
   }
 
-  /** Length that may be under way to the client. */
+  /** Length that may be in flight to the client. */
   get #underWay(): number {
     return this.#flow.acks ? this.#used : this.#recent.length;
   }
 
-  /** The frames to a client without acknowledgements that may still be under way: all of them, the small ones, their beginning. */
+  /**
+   * Frames to a client without acknowledgements that may be in flight: their length, the length of the small frames, and the start time.
+   */
   get #recent(): { length: number; small: number; since: number } {
     const { length, since } = this.#lately;
     const now = this.ports.clock.now();
@@ -257,7 +257,7 @@ export class SocketReader<Published> {
     return this.ports.outflow.room(this.#used);
   }
 
-  /** Length of the answers under way. */
+  /** Length of the answers in flight. */
   get #answers(): number {
     return this.#marked.reduce((sum, { answers }) => sum + answers, this.#unmarked.answers);
   }

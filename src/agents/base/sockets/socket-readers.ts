@@ -1,4 +1,4 @@
-/** The WebSockets of an actor as readers of what it publishes. */
+/** The WebSockets of an actor as readers of its published frames. */
 import type { Clock } from "../../../ports/clock.ts";
 import { CONTINUE_LATER_CLOSE } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
@@ -13,7 +13,7 @@ export interface SocketReadersPorts<Published> {
   cursor(place: ReaderPlace): ReaderCursor<Published>;
   outflows: Outflows;
   clock: Pick<Clock, "now" | "timer">;
-  /** Closes the connection of a principal that has expired or may not read any more. */
+  /** Closes the connection of a principal that has expired or lost its access. */
   refuse(client: Client): void;
 }
 
@@ -22,7 +22,7 @@ export class SocketReaders<Published> {
 
   constructor(private readonly ports: SocketReadersPorts<Published>) {}
 
-  /** The next expiry of a connection; `Infinity` if none expires. */
+  /** The next expiry of a connection; `Infinity` without an expiry. */
   get nextExpiry(): number {
     return Math.min(...[...this.ports.clients()].map(({ state }) => state?.principal.expiresAt ?? Infinity));
   }
@@ -33,8 +33,7 @@ export class SocketReaders<Published> {
   }
 
   /**
-   * Continues with the connections that an earlier life of the actor left. Call it before anything is published; `seq` is
-   * the number of the last entry.
+   * Resumes the connections of an earlier life of the actor. Call it before the first `publish`. `seq` is the number of the last entry.
    */
   restore(seq: number): void {
     for (const client of this.ports.clients()) {
@@ -64,7 +63,7 @@ export class SocketReaders<Published> {
     return others;
   }
 
-  /** Closes the connections whose principals may not read any more. */
+  /** Closes the connections of principals without read access. */
   expel(mayRead: (principal: Principal) => boolean): void {
     for (const client of this.ports.clients()) {
       // SAFETY: `#add` wrote this state; the SDK's type only makes it readonly.
@@ -108,7 +107,7 @@ export class SocketReaders<Published> {
     return reader;
   }
 
-  /** A reader whose frames cannot be read for now delays no other. Its client connects again. */
+  /** If the frames of a reader cannot be read now, its connection is closed, and its client reconnects. Other readers continue. */
   #attempt(client: Client, act: (reader: SocketReader<Published>) => void): void {
     const reader = this.#readers.get(client);
     if (reader === undefined) return;

@@ -1,6 +1,5 @@
 /**
- * One reader in the outflow of its isolate: what it may get now, and the end of a reader that takes nothing while frames wait
- * for it.
+ * One reader in the outflow of its isolate. Decides which frames it may get now, and cuts off a reader that makes no progress.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { CHECK_MS, type Outflow, stallMs } from "./outflow.ts";
@@ -11,17 +10,17 @@ export interface StallPorts {
 }
 
 interface Reader {
-  /** Returns the length that the reader has got and may not have taken. */
+  /** Returns the length that was sent and may be unread. */
   held(): number;
-  /** Returns the time since which the reader holds this; by default now. */
+  /** Returns the start of the current hold; now by default. */
   since?(): number;
   /** The id of a connection that outlives the actor's memory. */
   connection?: string;
-  /** Length that the reader may hold for any time. */
+  /** Length that the reader may hold forever. */
   spared?: number;
-  /** Gives the reader what it may have now. */
+  /** Sends the frames that fit now. */
   advance(): void;
-  /** Ends a reader that has taken nothing for too long. */
+  /** Ends a reader that made no progress for too long. */
   cut(): void;
 }
 
@@ -69,7 +68,7 @@ export class Stall {
     this.#progressAt = this.ports.clock.now();
   }
 
-  /** Looks after the reader now and then while frames wait for it. */
+  /** Checks the reader periodically while frames wait for it. */
   watch(isWaiting: boolean): void {
     if (!isWaiting) this.#stop();
     else if (this.#stopTimer === undefined) {
@@ -78,7 +77,7 @@ export class Stall {
     }
   }
 
-  /** Ends the look after the reader. What it holds counts on for a while unless it `isGone`. */
+  /** Ends the checks. Unless `isGone`, the reader's length still counts for a while. */
   end(isGone: boolean): void {
     this.#stop();
     if (isGone) this.ports.outflow.free(this.#key, this.reader.connection);

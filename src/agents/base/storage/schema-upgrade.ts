@@ -4,7 +4,7 @@
  *
  * UPGRADE-1  Steps run in order, each in one transaction with the version it leads to. A crash inside a step takes back the
  *            whole step; after a crash between two steps the next wake continues with the second.
- * UPGRADE-2  Storage that is up to date costs no statement beyond reading the value that contains its version.
+ * UPGRADE-2  For current storage, the only cost is the read of the value that contains its version.
  * UPGRADE-3  Storage of a newer version than the code's is refused with `UNAVAILABLE`, and nothing is written to it.
  * UPGRADE-4  An actor keeps a refusal of its storage for its life. Every other error of its start ends that start only.
  */
@@ -41,7 +41,7 @@ export interface SchemaStep {
 export interface ActorSchema {
   /** The owner of the storage, for error messages. */
   readonly of: string;
-  /** The version of storage that contains none. */
+  /** The version of storage without a stored version. */
   readonly first: number;
   /** Ascending without gaps, from the version after `first`. */
   readonly steps: readonly SchemaStep[];
@@ -53,8 +53,8 @@ export function newestVersion({ first, steps }: ActorSchema): number {
 }
 
 /**
- * Brings storage from version `stored` to the newest. `record` writes each version that is reached. Returns whether there
- * was anything to do. Throws `UNAVAILABLE` for a version beyond the newest.
+ * Upgrades storage from version `stored` to the newest. `record` writes each version that is reached. Returns true if it ran a step. Throws
+ * `UNAVAILABLE` for a version beyond the newest.
  */
 export function upgrade(
   schema: ActorSchema,
@@ -65,7 +65,7 @@ export function upgrade(
   const newest = newestVersion(schema);
   if (stored > newest) {
     throw new StorageRefusal(
-      `The storage of this ${schema.of} has schema version ${stored} of a newer release; this code supports up to ${newest}. Deploy that release again, or a later one.`,
+      `The storage of this ${schema.of} has schema version ${stored} of a newer release; this code supports up to ${newest}. Deploy that release again, or a later release.`,
       { retriable: true },
     );
   }

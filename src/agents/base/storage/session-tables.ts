@@ -1,4 +1,4 @@
-/** The tables of an actor's sessions, and their version. Tables without a version are of another origin. */
+/** The tables of an actor's sessions, and their version. Tables without a version were created by other software. */
 
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
@@ -13,13 +13,13 @@ const VERSION_KEY = "dramatis:sessions";
 const EXISTS = `SELECT 1 AS found FROM sqlite_master
   WHERE type IN ('table', 'view') AND name IN ('cf_agents_sessions', 'cf_agents_events')`;
 
-/** Creates the tables or brings them up to date. Throws `UNAVAILABLE` for newer ones, and for tables of another origin. */
+/** Creates or upgrades the tables. Throws `UNAVAILABLE` for tables of a newer release, and for tables that cannot be converted. */
 export function openSessionTables(stores: ActorStores): Pick<SessionStorage, "db" | "sessions" | "events"> {
   const { database, keyValue } = stores;
   const sessions = new SqlSessionTable(database);
   const events = new EventStore(database, new LongText(database));
   const record = (version: number) => keyValue.put(VERSION_KEY, version);
-  /** Creates the tables, or takes those of another origin. Returns their version. */
+  /** Creates the tables, or converts tables of other software. Returns their version. */
   const adopt = () =>
     database.transaction(() => {
       if (database.all(EXISTS).length > 0) alignSessionTables(database);

@@ -4,8 +4,8 @@
  *
  * DESIGN-1  Sessions and events of the design's tables keep their ids, numbers, times and content, and the next number of a
  *         session follows its newest event.
- * DESIGN-2  Tables with other columns, and events that share a number, are refused with `UNAVAILABLE`, and nothing is changed.
- *         The message has the remedy.
+ * DESIGN-2  Tables with other columns, and events that share a number, are rejected with `UNAVAILABLE`, without a change. The message has
+ *           the remedy.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { StorageRefusal } from "./schema-upgrade.ts";
@@ -87,7 +87,7 @@ function alignSessions(database: SqlDatabase): void {
   database.run(DROP_SESSIONS);
 }
 
-/** Returns the names of a table's columns and of those in its primary key; none of a table that is not there. */
+/** Returns the names of a table's columns and of its primary key. Both are empty for a missing table. */
 function shapeOf(database: SqlDatabase, table: Table): { columns: string[]; key: string } {
   const columns = database.all<{ name: string; pk: number }>(COLUMNS, table);
   return {
