@@ -22,8 +22,8 @@ export interface RunActor extends CoordinatorApi {
 export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 
 /**
- * Finds actors. Every name finds one, even if nothing was created under it. A hint is for the first contact with the actor; later
- * ones change nothing.
+ * Finds actors by name. Any name resolves to an actor, even before it was created. Only the first contact with an
+ * actor uses the hint.
  */
 export interface ActorLookup {
   agent(tenant: string, id: string, hint?: LocationHint): Promise<AgentApi>;

@@ -10,7 +10,6 @@ import type { Persona, PersonaSource, VersionChain } from "./definitions.ts";
 import type { AgentKeepingApi } from "./keeping-api.ts";
 import type { MemoryApi } from "./memory.ts";
 
-/** The type of the envelope by which a new conversation joins the index of its agent. */
 export const CONVERSATION_OPENED = "conversation.opened";
 
 export interface CreateAgent {
@@ -18,7 +17,7 @@ export interface CreateAgent {
   persona: PersonaSource;
   /** `["default"]` when absent. */
   projectIds?: string[];
-  /** The limits of all of its conversations together; absent = none. */
+  /** Limits for the sum of all its conversations. Absent: no limits. */
   budget?: AgentBudget;
   /** Free facts about the agent, at most 16 KiB of JSON. */
   metadata?: Facts;
@@ -33,9 +32,9 @@ export interface AgentIdentity {
   persona: Persona | { library: string; id: string; version?: number };
   projectIds: string[];
   budget?: AgentBudget;
-  /** Free facts about the agent; absent where it has none. */
+  /** Free facts about the agent. */
   metadata?: Facts;
-  /** The jurisdiction that its id names; absent where it names none. */
+  /** The jurisdiction that the agent's id names. */
   jurisdiction?: Jurisdiction;
   /** The region that it was asked to begin in. Lists leave it out. */
   locationHint?: LocationHint;
@@ -44,11 +43,11 @@ export interface AgentIdentity {
   updatedAt: string;
 }
 
-/** An agent with what its persona offers to people, and the state of its budget once a conversation has asked for a part. */
+/** An agent with its persona's public description. The budget's state is present after a conversation's first lease. */
 export interface AgentView extends AgentIdentity {
-  /** The description of a persona of a library; absent where it has none, or does not resolve any more. */
+  /** The description of a library persona. Absent if it has no description or no longer resolves. */
   description?: string;
-  /** The example messages of the persona; absent where it has none, or does not resolve any more. */
+  /** The example messages of the persona. Absent if it has no examples or no longer resolves. */
   examples?: string[];
   /** Used up by its conversations, as they last reported. */
   spent?: Required<AgentBudget>;
@@ -66,8 +65,9 @@ export interface AgentChange {
 
 export interface AgentApi extends AgentKeepingApi, MemoryApi {
   /**
-   * `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. With `isDeclaration` an agent that
-   * exists becomes what `input` says if this declaration differs from the one before.
+   * Creates the agent. Fails with `CONFLICT` if it exists, and with `INVALID_INPUT` if the persona does not resolve.
+   * With `isDeclaration`, an existing agent is updated to `input` if this declaration differs from the previous
+   * declaration.
    */
   create(
     principal: Principal,
@@ -76,7 +76,10 @@ export interface AgentApi extends AgentKeepingApi, MemoryApi {
   ): Promise<Result<AgentIdentity>>;
   /** `NOT_FOUND` if the agent was never created. */
   identity(): Promise<Result<AgentView>>;
-  /** Changes persona, projects, budget or metadata; `null` removes the budget or the metadata. Existing conversations keep what they pinned. */
+  /**
+   * Changes persona, projects, budget or metadata. `null` removes the budget or the metadata. Existing conversations
+   * keep their pinned versions.
+   */
   update(principal: Principal, change: AgentChange): Promise<Result<AgentView>>;
   /**
    * Returns the resolved chain that a new conversation pins, of the given version of the persona or of its own. `leased`: the

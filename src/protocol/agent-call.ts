@@ -1,9 +1,9 @@
 /**
- * Calls of agents by agents: the envelopes between the conversation of the caller and the one that a call opens, with the schemas
- * for both sides.
+ * Agent-to-agent calls: the envelopes between the caller's conversation and the called conversation, with schemas for
+ * both sides.
  *
- * AGENTCALL-1  The id of the conversation that a call opens derives from the operation and its attempt. Only the conversation with
- *              the operation can open it, however often the call arrives.
+ * AGENTCALL-1  The id of the called conversation derives from the operation and its attempt. Only the conversation
+ *              with the operation can open it, even if the call arrives several times.
  */
 import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
@@ -25,13 +25,16 @@ export const AGENT_RESULT = "agent.result";
 /** Stops the call. */
 export const AGENT_CANCEL = "agent.cancel";
 
-/** Tells who may read the conversation that the call opened, where that changes. */
+/** Updates who may read the called conversation. */
 export const AGENT_READERS = "agent.readers";
 
 /** Tells the caller that the agent, or one below it, asks a person to approve a call, and the answer. */
 export const AGENT_ASK = "agent.ask";
 
-/** Requests for approval that an open call shows at a time. Further ones are shown in the agent's conversation only. */
+/**
+ * Maximum number of requests for approval that an open call shows at a time. Further requests appear only in the
+ * agent's conversation.
+ */
 export const MAX_ASKS = 32;
 
 /** Requests for approval that all open calls of a conversation show at a time, as `MAX_ASKS`. */
@@ -80,9 +83,9 @@ export const agentCallSchema = callAddressSchema.extend({
   caller: agentCallerSchema,
   /** The message: all that the agent gets. */
   content: z.string().min(1).max(MAX_CALL_LENGTH),
-  /** The projects in which both may work, the caller's own first. */
+  /** Projects that both agents share. The caller's own project is first. */
   projectIds: z.array(definitionIdSchema).min(1).max(100),
-  /** The agents that called each other, the first one first, the caller last. Of a run: those that wait for it. */
+  /** The chain of calling agents, from the first agent to the caller. For a run: the agents that wait for it. */
   path: z.array(agentIdSchema).max(100),
   /** Users who may read the conversation that the call opens. */
   readers,
@@ -135,7 +138,7 @@ const callAskSchema = z.object({
   conversationId: label,
   agentId: agentIdSchema,
   name: label,
-  /** The input with which the call runs. Absent if it is too large: the agent's conversation shows it. */
+  /** The exact input of the call. Absent if it is too large. The agent's conversation shows it. */
   input: exactInput.exactOptional(),
   /** The model's own input. Absent if the tool does not map it, and if it is too large. */
   modelInput: exactInput.exactOptional(),
@@ -204,7 +207,10 @@ export function shownInput(input: JsonObject): JsonObject | undefined {
 
 /** The door of a `Conversation` for ends of calls that do not come by envelope. Only Workers with a binding reach it. */
 export interface AgentResultApi {
-  /** Takes the answer if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown operation. */
+  /**
+   * Accepts the answer if the operation still waits for this attempt, and ignores it otherwise. `NOT_FOUND` for an
+   * unknown operation.
+   */
   handleAgentResult(result: AgentResult): Promise<Result<null>>;
   /** As `handleAgentResult`, for a failure. */
   handleAgentError(error: AgentError): Promise<Result<null>>;

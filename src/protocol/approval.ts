@@ -20,8 +20,8 @@ export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
 export type ApprovalNeed = z.infer<typeof approvalNeedSchema>;
 
 /**
- * `approved` and `denied`: by a person. `expired`: nobody answered in time. `superseded`: a newer message came first, where
- * messages interrupt. Only `approved` lets the call run.
+ * `approved` and `denied`: a person answered. `expired`: the time limit passed. `superseded`: a newer message interrupted
+ * the turn. Only `approved` lets the call run.
  */
 export type ApprovalOutcome = (typeof APPROVAL_OUTCOMES)[number];
 

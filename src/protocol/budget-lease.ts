@@ -1,11 +1,11 @@
 /**
- * Leases of an agent's budget: what a conversation asks its agent for, and the answer. All amounts are sums since the
- * conversation began, so a message that is repeated or late changes nothing.
+ * Budget leases: a conversation's request to its agent, and the answer. All amounts are sums since the conversation
+ * began, so repeated and late messages are no-ops.
  */
 import { z } from "zod";
 import { amountsSchema } from "./budget.ts";
 
-/** The type of the envelope by which a conversation asks for a part of its agent's budget, or returns one. */
+/** The envelope type for leasing a part of the agent's budget and for returning it. */
 export const BUDGET_LEASE = "budget.lease";
 
 const amounts = z.strictObject(amountsSchema.shape);

@@ -1,4 +1,4 @@
-/** Budgets: limits of what the model calls and tool calls of a turn or a conversation may use up. */
+/** Budgets: limits on the model calls and tool calls of a turn or a conversation. */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
 import type { spending } from "./usage-schemas.ts";
@@ -45,7 +45,7 @@ export interface BudgetExcess {
   used: number;
   /** The reservation that does not fit. */
   needed: number;
-  /** The part of `used` that other conversations of the agent hold and have not used up; absent where there is none. */
+  /** The part of `used` that other conversations of the agent hold and have not spent. */
   leased?: number;
 }
 

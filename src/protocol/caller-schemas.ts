@@ -1,4 +1,4 @@
-/** The parts of a turn's view that concern who started it, and what did not stop it. */
+/** Fields of a turn's view: its caller, and failures that did not stop the turn. */
 import { z } from "zod";
 
 const agent = z.strictObject({ type: z.literal("agent"), agentId: z.string(), turnId: z.string() });

@@ -19,7 +19,7 @@ export async function completeOperationAt(
   }
 }
 
-/** The error of a handle that no conversation gave out. Says nothing of the handle. */
+/** The error for a handle that this conversation did not issue. The error does not reveal the handle. */
 export function unknownHandle(): DramatisError {
   return new DramatisError("NOT_FOUND", "There is no deferred operation with this handle.");
 }

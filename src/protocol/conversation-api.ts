@@ -31,7 +31,7 @@ export interface CreateConversation {
   title?: string;
   /** The agent's first project when absent. */
   projectId?: string;
-  /** Users besides the creator. */
+  /** Further users. The creator is always a user. */
   users?: string[];
   /**
    * Messages from before this conversation: the model sees them, the transcript does not show them. At most 1 000 messages
@@ -59,8 +59,9 @@ export interface StartTurn {
   content: Content;
   replyToMessageId?: string;
   /**
-   * The agent that the message is for, one of the participants. When absent: the agent that the text mentions as `@id`, else the
-   * author of the message that it replies to, else the agent of this user's newest turn that has been answered, else the conversation's first agent.
+   * The participating agent that receives the message. Default: the agent that the text mentions as `@id`. Otherwise
+   * the author of the message that it replies to, then the agent of this user's newest answered turn, then the
+   * conversation's first agent.
    */
   to?: string;
   /** Becomes the signal's id: the same key and body return the same turn. */
@@ -83,7 +84,7 @@ export interface StartTurn {
   singleCalls?: true;
   /** Runs `async` tools as others: the sender gets one answer, with all results. */
   foreground?: true;
-  /** Limits of this turn, beside those of the conversation and its agent. */
+  /** Limits of this turn. The limits of the conversation and the agent also apply. */
   budget?: Budget;
   /** The content has text from elsewhere, such as a mail or a page: a memory that comes from it is tainted (RECALL-8). */
   untrusted?: true;
@@ -123,7 +124,7 @@ export interface SubscribeOptions {
 
 export interface UpdateConversation {
   turns?: TurnOrder;
-  /** As at creation. Turns that have begun go on. */
+  /** As at creation. Active turns keep their setting. */
   orchestration?: boolean;
   /** Replaces the conversation's limits; `null` removes them. */
   budget?: Budget | null;
@@ -138,17 +139,17 @@ export interface ConversationApi extends ConversationKeepingApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
   /**
-   * Changes how turns that overlap go on, and the budget, from now on. A turn that waits begins at once unless the order is
-   * `queued`; a turn whose model call no longer fits the budget fails at once.
+   * Changes the turn order and the budget. If the order is no longer `queued`, waiting turns begin at once. A turn
+   * fails at once if its model call no longer fits the budget.
    */
   update(principal: Principal, input: UpdateConversation): Promise<Result<ConversationView>>;
   /** Fails unless this principal may write to the conversation now: `CONVERSATION_CLOSED` after its end. */
   checkSpeaker(principal: Principal): Promise<Result<null>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
   /**
-   * As `startTurn`, but resolves when the turn is over, with the turn as `turn` returns it; a failed turn too. For Workers
-   * and programs that want the answer only; actors use the mailbox. `UNAVAILABLE`, with the turn's id, if the turn is not
-   * over after 15 minutes: it goes on, and the same key waits for it again.
+   * Starts a turn like `startTurn` and resolves with the turn when it is over, even if it failed. Use it in Workers
+   * and programs that need only the answer. Actors use the mailbox. Fails with `UNAVAILABLE` and the turn's id if the
+   * turn is not over after 15 minutes. The turn continues, and the same key waits for it again.
    */
   runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>>;
   /** As `startTurn`, with a stream of the turn's frames that ends with the turn, or as `SubscribeOptions` say. */
@@ -159,26 +160,26 @@ export interface ConversationApi extends ConversationKeepingApi {
     untilWaiting?: boolean,
   ): Promise<Result<StartedTurn & { frames: ReadableStream<Uint8Array> }>>;
   /**
-   * Accepts signals from outside, one or several, each as `SignalEnvelope`. Returns the result of each, in their order:
-   * a refused signal stops no other. A message that cannot begin its turn yet waits, and is `queued`. Fails as a whole, and accepts
-   * none, only if this principal may not write, or for more than 10 000 signals.
+   * Accepts external signals, each as `SignalEnvelope`. Returns the result of each signal in the same order. A
+   * refused signal does not stop the others. The result is `queued` if the message cannot begin its turn yet. The
+   * whole request fails if the principal may not write, or for more than 10 000 signals.
    */
   ingest(principal: Principal, signals: unknown): Promise<Result<SignalResult[]>>;
   /**
-   * Accepts results of client tools, all or none. Repeating a result changes nothing. `CONFLICT` for a different or late
-   * result, or one of a tool that the client does not run; `NOT_FOUND` for an unknown operation.
+   * Accepts results of client tools atomically. Repeated results are no-ops. `CONFLICT` for a different or late
+   * result, or if the client does not run the tool. `NOT_FOUND` for an unknown operation.
    */
   submitToolResults(principal: Principal, results: ToolSubmission[]): Promise<Result<SubmittedResult[]>>;
   /**
-   * Completes a deferred operation. The handle stands for the right to do so: there is no principal. Repeating a result changes
-   * nothing. `CONFLICT` for a different or late result, `NOT_FOUND` for a handle that this conversation did not give out.
+   * Completes a deferred operation. The handle is the authorization, so there is no principal. Repeated results are
+   * no-ops. `CONFLICT` for a different or late result. `NOT_FOUND` for a handle that this conversation did not issue.
    */
   completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>>;
   /**
-   * Answers the request for approval of a tool's call: an approved one runs with the input that was shown, and the model is told of a
-   * denied one. Whoever may read the conversation may answer. The same answer again changes nothing. `CONFLICT` for another one,
-   * and for an operation that waits for no approval; `NOT_FOUND` for an unknown one. Returns the recorded answer when
-   * it is durable.
+   * Answers the approval request of a tool call. An approved call runs with the shown input. If the call is denied,
+   * the model receives an error. Every reader of the conversation may answer. Repeating the same answer is a no-op.
+   * `CONFLICT` for a different answer, or if the operation waits for no approval. `NOT_FOUND` for an unknown
+   * operation. Resolves with the recorded answer when it is durable.
    */
   resolveApproval(
     principal: Principal,
@@ -186,35 +187,37 @@ export interface ConversationApi extends ConversationKeepingApi {
     answer: ApprovalAnswer,
   ): Promise<Result<ResolvedApproval>>;
   /**
-   * Stops a turn: it fails with `CANCELLED`, its model call is aborted, and its tools are cancelled. What was shown stays.
-   * Stopping it again returns it unchanged. `CONFLICT` if the turn ended by itself, `NOT_FOUND` for an unknown one. Returns
-   * the turn when its end is durable. Whoever may read the conversation may stop it.
+   * Stops a turn. The turn fails with `CANCELLED`, its model call is aborted, and its tools are cancelled. Shown text
+   * remains. Stopping it again returns the unchanged turn. `CONFLICT` if the turn ended without a stop. `NOT_FOUND`
+   * for an unknown turn. Resolves with the turn when its end is durable. Every reader of the conversation may stop
+   * it.
    */
   cancelTurn(principal: Principal, turnId: string, options?: StopOptions): Promise<Result<TurnView>>;
   /**
-   * Stops the conversation with all its active turns. From then on a message is recorded in a turn that has failed with
-   * `CANCELLED`, until `resume`. Stopping it again changes nothing.
+   * Stops the conversation and all its active turns. Until `resume`, each new message is recorded in a turn that
+   * fails with `CANCELLED`. Repeating it is a no-op.
    */
   cancel(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
   /**
-   * Lets a stopped conversation go on with its next message. `NOT_CANCELLED` if it is not stopped, `FORBIDDEN` for those who may
-   * not speak in it.
+   * Resumes a stopped conversation with its next message. `NOT_CANCELLED` if it is not stopped. `FORBIDDEN` if the
+   * principal may not write.
    */
   resume(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
   /**
-   * Adds a user or an agent of the conversation's project. An agent pins its versions, and gets a session of its own. Adding one
-   * who takes part changes nothing. `FORBIDDEN` for those who may not speak, and for an agent of other projects; `NOT_FOUND`
-   * for an unknown agent; `CONFLICT` if there are too many.
+   * Adds a user, or an agent of the conversation's project. An agent pins its versions and gets its own session.
+   * Adding a current participant is a no-op. `FORBIDDEN` if the principal may not write, or for an agent of other
+   * projects. `NOT_FOUND` for an unknown agent. `CONFLICT` if there are too many participants.
    */
   addParticipant(principal: Principal, participant: NewParticipant): Promise<Result<ConversationView>>;
   /**
-   * Removes a user or an agent, whose active turns end. Removing one who does not take part changes nothing. `CONFLICT` for the
-   * agent that the conversation began with.
+   * Removes a user or an agent, and ends an agent's active turns. It is a no-op if the participant is absent.
+   * `CONFLICT` for the conversation's first agent.
    */
   removeParticipant(principal: Principal, participant: Participant): Promise<Result<null>>;
   /**
-   * Ends the conversation for good: its active turns fail with `CANCELLED`, and it takes no further input
-   * (`CONVERSATION_CLOSED`). It can still be read. Ending it again changes nothing. `FORBIDDEN` for those who may not speak in it.
+   * Closes the conversation permanently. Its active turns fail with `CANCELLED`. Further input fails with
+   * `CONVERSATION_CLOSED`. Reading stays possible. Repeating it is a no-op. `FORBIDDEN` if the principal may not
+   * write.
    */
   complete(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;

@@ -35,7 +35,7 @@ export const attachment = z
 
 const budget = budgetSchema.meta({
   id: "Budget",
-  description: "Limits of what model calls and tool calls may use up. An absent one does not limit.",
+  description: "Limits on model calls and tool calls. An absent member sets no limit.",
 });
 
 const summary = {
@@ -43,7 +43,7 @@ const summary = {
   title: z.string().nullable(),
   agentId: ids.agent,
   projectId: definitionIdSchema,
-  /** The jurisdiction that its id names. Absent if it names none. */
+  /** The jurisdiction that the conversation's id names. */
   jurisdiction: locationFields.jurisdiction,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
   calledBy: z.exactOptional(
@@ -54,7 +54,7 @@ const summary = {
       ])
       .meta({
         description:
-          "The agent or the run whose call opened the conversation, and where it waits for the answer.",
+          "The agent or the run that opened the conversation, and the place that waits for the answer.",
       }),
   ),
   createdAt: time,
@@ -74,7 +74,7 @@ export const conversation = z
     }),
     turns: turnOrderSchema.meta({
       description:
-        "How turns that overlap go on: at the same time, one after another, or a new message stops the active turns.",
+        "The order of overlapping turns: at the same time, one after another, or a new message stops the active turns.",
     }),
     gate: z
       .enum(["idle", "running", "cancelled"])
@@ -85,7 +85,7 @@ export const conversation = z
     spent: z.exactOptional(spending),
     /** The smallest limits of the conversation and of its agent. Absent without limits. */
     budget: budget.exactOptional(),
-    budgetLeft: budget.exactOptional().meta({ description: "What is left of `budget`." }),
+    budgetLeft: budget.exactOptional().meta({ description: "The remaining part of `budget`." }),
   })
   .meta({ id: "Conversation" });
 
@@ -101,7 +101,7 @@ export const message = z
     runId: z.exactOptional(runId.meta({ description: "The run that sent the message." })),
     stopped: z.exactOptional(
       z.literal(true).meta({
-        description: "The turn ended while the message streamed; `content` is what was shown.",
+        description: "The turn ended while the message streamed. `content` is the shown part.",
       }),
     ),
     notice: z.exactOptional(
@@ -122,7 +122,7 @@ const turnFields = {
   phase: z.exactOptional(
     z.enum(["queued", "waiting"]).meta({
       description:
-        "`queued`: the turn waits for those before it. `waiting`: it waits for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself; or it waits for a person to approve a call.",
+        "`queued`: the turn waits for earlier turns. `waiting`: the turn waits only for a person's approval, for deferred results, or for background results after the agent's answer. It resumes automatically.",
     }),
   ),
   error: z.exactOptional(wireError),
@@ -269,7 +269,6 @@ export const deadLetter = z
     body: anyValue,
     sentAt: time,
     diedAt: time,
-    /** The time at which a late result arrived. */
     repliedAt: z.exactOptional(time),
   })
   .meta({ id: "DeadLetter", description: "An undelivered envelope between actors." });

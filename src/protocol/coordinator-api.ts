@@ -1,4 +1,4 @@
-/** The RPC interface of `Coordinator`, the actor of a run, and what it shows. */
+/** The RPC interface and the views of `Coordinator`, the actor of a run. */
 import { z } from "zod";
 import { type CallTrail, trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
@@ -24,19 +24,22 @@ import type { TracePart } from "./trace.ts";
 
 /** The request that starts a run. */
 export interface StartRun extends CallTrail {
-  /** The id of the run, by which everybody finds its actor. */
+  /** The id of the run. It locates the run's actor. */
   id: string;
   workflow: DefinitionReference;
   input?: JsonObject;
   /** `default` when absent. */
   projectId?: string;
-  /** Repeating a request with this key and the same content starts nothing. */
+  /** Repeating a request with this key and the same content returns the same run. */
   idempotencyKey?: string;
-  /** The agents that wait for the run, the first one first; none when absent. Its nodes ask none of them. No request over HTTP has it. */
+  /** The agents that wait for the run, from the first. The run's nodes must not ask them. Not settable over HTTP. */
   path?: string[];
   /** The call of a tool that starts the run; absent where a principal or a trigger does. No request over HTTP has it (INVITE-1). */
   origin?: RunOrigin;
-  /** The workflow with all that it runs, where the caller has pinned it before; resolved from `workflow` when absent. No request over HTTP has it. */
+  /**
+   * The workflow with all its dependencies, if the caller pinned it. Otherwise `workflow` is resolved. Not settable
+   * over HTTP.
+   */
   pinned?: PinnedWorkflow;
 }
 
@@ -58,9 +61,11 @@ export const startFields = {
   correlationId: trailFields.correlationId,
 };
 
-/** The request that lets a failed run go on. */
 export interface RetryRun {
-  /** The `seq` of the failed run as the caller has seen it: a run that has gone on since is not retried. Not checked when absent. */
+  /**
+   * The `seq` of the failed run that the caller saw. If the run has continued since, the retry is refused. Absent:
+   * not checked.
+   */
   seq?: number;
   /** Repeats nodes although their effects may have happened already: those in `retry.repeatsOnce` of the run. */
   repeatOnce?: boolean;
@@ -110,17 +115,18 @@ export interface CoordinatorApi {
    */
   start(principal: Principal, input: StartRun): Promise<Result<RunView>>;
   status(principal: Principal): Promise<Result<RunView>>;
-  /** Cancels the run. `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
+  /** Cancels the run. `CONFLICT` if the run ended otherwise. Repeating it is a no-op. */
   cancel(principal: Principal, options?: { reason?: string }): Promise<Result<RunView>>;
   /**
-   * Lets a failed run go on: the tokens that failed or were cancelled by a failure begin again, and what completed is not repeated. `CONFLICT`
-   * for a run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already. `OUTCOME_UNKNOWN`
-   * where an effect may happen twice, and `repeatOnce` is not `true`.
+   * Retries a failed run: restarts tokens that failed or that a failure cancelled. Completed tokens are not repeated.
+   * `CONFLICT` if the run has not failed, has no token to restart, or has reported its failure to another run or a
+   * conversation. `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`.
    */
   retryRun(principal: Principal, options?: RetryRun): Promise<Result<RunView>>;
   /**
-   * Answers a gate. Repeating the answer has no effect. Errors: `NOT_FOUND` for an unknown operation; `PERMISSION_DENIED` for a reader whom the rule
-   * excludes; `CONFLICT` for another answer, or for a gate that no longer waits; `INVALID_INPUT` for an answer that does not fit.
+   * Answers a gate. Repeating the answer is a no-op. Errors: `NOT_FOUND` for an unknown operation.
+   * `PERMISSION_DENIED` if the rule excludes the reader. `CONFLICT` for another answer, or if the gate no longer
+   * waits. `INVALID_INPUT` if the answer does not fit.
    */
   submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;
   /** Returns a page of the journal, in order. */
@@ -130,8 +136,9 @@ export interface CoordinatorApi {
   /** Returns the workflow that the run works by. */
   workflow(principal: Principal): Promise<Result<RunWorkflow>>;
   /**
-   * Returns the entries of the journal after `from`, and new ones as they come, as server-sent events of `RunEvent`; `null` where none
-   * will come, because the run is over. Throws `RATE_LIMITED` if too many readers follow the run.
+   * Streams the journal entries after `from`, and new entries as they arrive, as server-sent events of `RunEvent`.
+   * Returns `null` if the run is over and has no further entries. Throws `RATE_LIMITED` if too many readers follow
+   * the run.
    */
   follow(principal: Principal, options?: FollowRun): Promise<Result<ReadableStream<Uint8Array> | null>>;
   /** Waits until the run is over, at most `timeoutMs` milliseconds, and returns it as it is then. */

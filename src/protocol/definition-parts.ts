@@ -9,7 +9,7 @@ export interface RetryPolicy {
   maxAttempts: number;
   /** Milliseconds before the second attempt. The pause doubles before each further one, up to a minute. */
   backoffMs: number;
-  /** The pauses of a task: `none` and `linear` in the place of doubling. */
+  /** The pauses between a task's attempts. Default: exponential. */
   backoff?: "none" | "linear" | "exponential";
   /** The longest pause of a task, in milliseconds; a minute when absent. */
   maxDelayMs?: number;

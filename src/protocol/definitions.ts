@@ -40,21 +40,24 @@ export interface Persona {
     contextAssembly?: HookTarget;
     /** The task or the workflow that gets each completed turn. */
     memoryExtraction?: HookTarget;
-    /** Whose memories a conversation sees. The agent has memory where this is set; JSON with other settings of memory means `agent`. */
+    /**
+     * The owner of the memories that a conversation sees. Setting it gives the agent memory. In JSON, any other
+     * memory setting implies `agent`.
+     */
     scope?: MemoryScope;
-    /** The memories that a turn is told of; `false`: none, only the tools find them. */
+    /** Memories recalled for each turn. `false`: only the memory tools find memories. */
     recall?: false | RecallSettings;
-    /** The tools `remember`, `recall`, `forget` and `history`; `false`: none. */
+    /** The tools `remember`, `recall`, `forget` and `history`. `false` removes them. */
     memoryTools?: false;
     /** Learns from each completed turn by a model, or by rules where the model is `offline`. `false` when absent. */
     extract?: boolean | { profileId: DefinitionReference };
     /** The IANA zone of the users, such as `Asia/Tokyo`: what is learned of "yesterday" is a day there. UTC when absent. */
     timeZone?: string;
-    /** Weights of ranking. Those that are absent have their defaults. */
+    /** Ranking weights. An absent weight has its default. */
     ranking?: Partial<RankingWeights>;
-    /** By type of memory: what becomes of those that nothing has changed for so long. Without it nothing is removed. */
+    /** By type of memory: the action for memories that did not change for so many days. Default: keep all memories. */
     retention?: Record<string, { days: number; then: "archive" | "delete" }>;
-    /** Joins old memories of these types to fewer ones, by a task, a workflow, or the platform. */
+    /** Consolidates old memories of these types, by a task, a workflow, or the platform. */
     consolidation?: Consolidation;
   };
   tools?: {
@@ -66,7 +69,7 @@ export interface Persona {
   };
   /** Limits of each conversation of the agent, over all its turns. */
   budget?: Budget;
-  /** Messages that show what the agent can do, for pages to offer. The model does not see them. */
+  /** Example messages that pages offer to users. They are not sent to the model. */
   examples?: string[];
 }
 
@@ -81,7 +84,7 @@ export interface LibraryIdReference {
 /** A persona as callers give it: inline or by reference. */
 export type PersonaSource = Persona | DefinitionReference | LibraryIdReference;
 
-/** The memories that a turn is told of. */
+/** Memories recalled for each turn. */
 export interface RecallSettings {
   /** Tokens of all of them; 1 500 when absent. */
   tokens?: number;
@@ -113,9 +116,12 @@ export interface ToolDefinition {
   timeoutMs: number;
   /** Attempts of a call; one when absent. Only `pure` and `idempotent` tools have it. */
   retry?: RetryPolicy;
-  /** The hosts that the tool's code reaches, as `host` or `host:port`: none for `[]`, unknown when absent. Sub-agents need it (SPAWN-2). */
+  /**
+   * Hosts that the tool's code calls, as `host` or `host:port`. `[]`: no hosts. Absent: unknown. Sub-agents need it
+   * (SPAWN-2).
+   */
   hosts?: string[];
-  /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
+  /** Runs calls in the background: the model continues and gets the result later. Default: `false`. */
   async?: boolean;
   /** `always`, or a rule that names who may answer: a call runs after a person has approved it. Default: `never`. */
   approval?: ApprovalNeed;
@@ -132,7 +138,7 @@ export interface TaskTarget {
   task: DefinitionReference;
 }
 
-/** A workflow, of which each call starts a run. A conversation pins its version. */
+/** A workflow. Each call starts a run. A conversation pins its version. */
 export interface WorkflowTarget {
   workflow: DefinitionReference;
 }
@@ -141,13 +147,13 @@ export interface WorkflowTarget {
 export interface AgentTarget {
   /** The agent's id. */
   agent: string;
-  /** The way of calls for which the model chooses none; the first of `modes` when absent. */
+  /** The mode of a call if the model chooses no mode. Default: the first of `modes`. */
   mode?: AgentMode;
   /** The modes among which the model may choose; `["delegate", "loop_in"]` when absent. With one mode it has no choice. */
   modes?: AgentMode[];
   /**
-   * The past that the agent is told of where it joins: `recent` when absent. `custom`: the model that calls writes it, in the member
-   * `handoff`.
+   * The history that the agent receives when it joins. Default: `recent`. `custom`: the calling model writes it in
+   * the member `handoff`.
    */
   handoff?: (typeof HANDOFFS)[number] | "custom";
   /** The agent works as a sub-agent: within these bounds, and always as a `delegate`. */
@@ -157,7 +163,9 @@ export interface AgentTarget {
 /** The hooks of a persona. */
 export type HookName = "contextAssembly" | "memoryExtraction";
 
-/** The target of a hook: a task or the code of a deployed tool, or a workflow, of which each attempt starts a run. */
+/**
+ * The target of a hook: a task, the code of a deployed tool, or a workflow. Each attempt of a workflow starts a run.
+ */
 export type HookTarget = TaskTarget | WorkflowTarget;
 
 /** A hook as a conversation pins it. Code is not versioned. */
@@ -187,7 +195,7 @@ export interface VersionChain {
   modelProfile: Pin & { definition: ModelProfile };
   /** The models that answer when the first cannot, in order. */
   fallbacks?: (Pin & { definition: ModelProfile })[];
-  /** The model that summarises the history; the first one when absent. */
+  /** The model that summarises the history. Default: the first model. */
   compactionProfile?: Pin & { definition: ModelProfile };
   contextAssembly?: PinnedHook;
   memoryExtraction?: PinnedHook;

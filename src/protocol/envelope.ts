@@ -1,8 +1,8 @@
 /**
  * Envelopes between actors, with the schemas for both sides.
  *
- * MAIL-1  An operation id is `op_` and a ULID. It identifies one envelope for ever and contains the time from which its age
- *         counts, so the age is known without another record.
+ * MAIL-1  An operation id is `op_` and a ULID. It identifies one envelope permanently. Its time is the start of the
+ *         envelope's age, so no other record is needed.
  * MAIL-2  Sender and receiver have the same tenant.
  */
 import { decodeTime, encodeTime } from "ulid";

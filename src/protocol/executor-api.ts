@@ -24,7 +24,7 @@ export interface ToolInvocation {
   toolCallId: string;
   /** Version 0 means the deployed one. */
   tool: { library: string; id: string; version: number };
-  /** The steps of a task, which run in the place of the tool's code. */
+  /** The steps of a task. They replace the tool's code. */
   task?: PinnedTask;
   input: JsonObject;
   /** The most that the models of the task may use up (LLM-5); absent where no budget limits them. */
@@ -132,13 +132,14 @@ export type ExecutorReport = z.infer<typeof reportsSchema>[number];
 /** The caller's side of a batch. */
 export interface BatchCaller {
   /**
-   * Takes reports, in order. Resolves with the operations whose results could not be stored, to be reported again: with
-   * none when all results are the caller's. A rejected report was not taken. A report may come twice.
+   * Accepts reports in order. Resolves with the operations that must be reported again because their results were not
+   * stored. The list is empty if all results are stored. If it rejects, the report was not accepted. A report may
+   * arrive twice.
    */
   report(reports: ExecutorReport[]): Promise<string[]>;
   /**
-   * Resolves with operations that were cancelled, when there are some: their signals must abort. Resolves with none when
-   * the batch is over.
+   * Resolves with cancelled operations as soon as there are some. Their signals must abort. Resolves with an empty
+   * list when the batch is over.
    */
   cancelled(): Promise<string[]>;
 }
@@ -146,12 +147,12 @@ export interface BatchCaller {
 /** Runs tool calls: the RPC interface of the `Executor` entrypoint. */
 export interface TaskExecutor {
   /**
-   * Runs a batch of calls at once and reports on each as it proceeds, so a slow tool delays no other. An invalid call gets an
-   * error result. Resolves when every result was taken. Rejects with `INVALID_INPUT` if `calls` is not a batch of calls; any
-   * other rejection means that the executor is lost, and the outcome of calls without a result unknown. Throws, instead of
-   * rejecting, where the executor cannot be reached: then no call runs.
+   * Runs a batch of calls concurrently and reports progress of each call, so a slow tool does not delay the others.
+   * An invalid call gets an error result. Resolves when every result was accepted. Rejects with `INVALID_INPUT` if
+   * `calls` is not a batch of calls. Any other rejection means that the executor is lost: the outcome of calls
+   * without a result is unknown. Throws synchronously if the executor is unreachable: then no call runs.
    *
-   * If the caller is lost, the calls go on. Their results go to the caller's actor by `TaskResultApi`.
+   * If the caller is lost, the calls continue. Their results reach the caller's actor through `TaskResultApi`.
    */
   run(calls: ToolInvocation[], caller: BatchCaller): Promise<void>;
 }
@@ -172,8 +173,8 @@ export type TaskError = z.infer<typeof taskErrorSchema>;
 /** The door of a caller's actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {
   /**
-   * Takes the result if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown
-   * operation. Resolves when the result is durable.
+   * Accepts the result if the operation still waits for this attempt, and ignores it otherwise. `NOT_FOUND` for an
+   * unknown operation. Resolves when the result is durable.
    */
   handleTaskResult(result: TaskResult): Promise<Result<null>>;
 }
@@ -185,14 +186,14 @@ export interface TaskErrorApi {
 }
 
 /**
- * Small facts that the tools of a conversation, or the tasks of a workflow's run, keep in its actor: they survive restarts and end
- * with the conversation or the run. Keys have at most 200 characters, values at most 64 KiB of JSON; `INVALID_INPUT` otherwise. Repeating a `put` changes nothing, so a
- * tool may run twice under one operation id.
+ * Small facts that the tools of a conversation or the tasks of a run store in its actor. They survive restarts and
+ * end with the conversation or the run. Keys have at most 200 characters, values at most 64 KiB of JSON. Larger
+ * entries fail with `INVALID_INPUT`. Repeating a `put` is a no-op, so a tool may run twice under one operation id.
  */
 export interface ToolState {
   get(key: string): Promise<Json>;
   put(key: string, value: Json): Promise<void>;
-  /** Returns the entries whose key starts with `prefix`, ascending by key; the first 1 000. */
+  /** Returns the first 1 000 entries with a key that starts with `prefix`, ascending by key. */
   list(prefix: string): Promise<ToolStateEntry[]>;
 }
 

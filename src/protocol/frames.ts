@@ -1,10 +1,10 @@
 /**
- * The frames of the wire protocol, which WebSocket, server-sent events and RPC readers get. Servers and clients share
- * this file.
+ * The frames of the wire protocol for WebSocket, server-sent events and RPC readers. Servers and clients share this
+ * file.
  *
  * WIRE-1  `seq` is the number of a journal entry. Frames with a `seq` ascend strictly and may skip numbers.
  * WIRE-2  Text deltas carry no `seq`; `offset` counts UTF-16 units from the beginning of the message.
- * WIRE-3  Ids stand at the frame's top level, never in `data`.
+ * WIRE-3  Ids are at the frame's top level, never in `data`.
  */
 
 import type { Content } from "../shared/content.ts";
@@ -34,9 +34,9 @@ export const BEARER_PREFIX = "bearer.";
 /** The header that names the turn of a UI message stream. */
 export const TURN_HEADER = "x-dramatis-turn";
 
-/** The close code after which a client connects again and continues after its last `seq`. */
+/** The close code that tells a client to reconnect and to continue after its last `seq`. */
 export const CONTINUE_LATER_CLOSE = 1013;
-/** The close code for a principal without access, or whose access has ended. */
+/** The close code for a principal without access, or with revoked access. */
 export const UNAUTHORIZED_CLOSE = 4401;
 /** The close code for a conversation that does not exist for this principal. */
 export const NOT_FOUND_CLOSE = 4404;
@@ -52,7 +52,7 @@ interface FrameData {
     turns?: TurnOrder;
     /** `false`: messages are recorded, and no model answers them. */
     orchestration?: boolean;
-    /** The smallest limits of the conversation and of its agent; `null` where there are none. */
+    /** The smallest limits of the conversation and of its agent. `null` if there are no limits. */
     budget?: Budget | null;
     budgetLeft?: Budget;
   };
@@ -60,14 +60,14 @@ interface FrameData {
   "participant.left": { participant: Participant };
   /** `caller` is the agent or the run that started the turn; absent where a user did. */
   "turn.started": { clientId?: string; agentId: string; caller?: Caller };
-  /** The turn waits for those before it. `position` is 1 for the next one to begin. */
+  /** The turn waits for earlier turns. `position` is 1 for the next turn. */
   "turn.queued": { position: number };
   /**
-   * The turn waits for nothing but a person's approval, or for results: of tools that a client runs, or of operations that are
-   * deferred or in the background.
+   * The turn waits only for a person's approval, or for results of client tools, deferred operations or background
+   * operations.
    */
   "turn.waiting": { reason: "approval" | "client-tools" | "operations" };
-  /** `spent` is what the turn has used up. `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
+  /** `spent` is the turn's usage. `budgetLeft` is the remaining budget of the conversation, if it has a budget. */
   "turn.completed": {
     issues?: TurnIssues;
     silent?: true;
@@ -102,7 +102,10 @@ interface FrameData {
   "tool.progress": { progress: unknown };
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
   "tool.claimed": { granted: boolean };
-  /** The call waits for a person, until `expiresAt` (ISO 8601 UTC). Nothing runs before, and what runs then is `target`, or else the tool, with this input. */
+  /**
+   * The call waits for a person until `expiresAt` (ISO 8601 UTC). After approval, `target` runs with this input.
+   * Without `target`, the tool runs.
+   */
   "approval.requested": AnsweredBy & {
     name: string;
     input: unknown;
@@ -128,7 +131,7 @@ interface FrameData {
   "tool.completed": { result: unknown; agent?: AgentCallView; runId?: string; task?: TaskView };
   "tool.failed": { error: WireError; agent?: AgentCallView; runId?: string; task?: TaskView };
   "tool.cancelled": { error: WireError };
-  /** The content of the message or the operation was erased. What was shown of it goes. */
+  /** The content of the message or the operation was erased. Clients remove it. */
   "entry.erased": Record<string, never>;
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;

@@ -1,11 +1,11 @@
 /**
- * Ids of turns, messages, operations and calls. Behind the prefix stand the turn's stem and a code: the stem is 19
- * characters of the ULID that was drawn for the turn (its time and its last nine characters); the code is seven
- * characters that encode the turn's number and the index of the item in the turn.
+ * Ids of turns, messages, operations and calls. After the prefix follow the turn's stem and a code. The stem is 19
+ * characters of the turn's ULID: its time and its last nine characters. The code is seven characters that encode the
+ * turn's number and the index of the item in the turn.
  *
- * ID-1  An id resolves to its turn without an index, and is genuine only if its stem equals the stored one.
- * ID-2  Turns that begin within one millisecond have different stems, in two conversations too: two different calls never
- *       share an operation id, which tools use as their idempotency key.
+ * ID-1  An id resolves to its turn without an index, and is genuine only if its stem equals the stored stem.
+ * ID-2  Turns that begin within one millisecond have different stems, even in different conversations. Two calls
+ *       never share an operation id, because tools use it as their idempotency key.
  */
 import { inJurisdiction, type Jurisdiction } from "../shared/location.ts";
 

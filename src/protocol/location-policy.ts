@@ -1,11 +1,12 @@
 /**
- * Where the agents and conversations of a tenant may live, as the application decides it. Pure.
+ * The locations that an application allows for the agents and conversations of a tenant. Pure.
  *
- * LOCATION-2  A conversation lives in the jurisdiction that its request names, else in its agent's, else in the tenant's. The
- *             conversation that a call opens lives in its caller's.
- * LOCATION-3  Where the application is strict, nothing new begins outside of the tenant's jurisdiction, and a conversation has only
- *             agents of its own jurisdiction. What is there stays.
- * LOCATION-4  An agent has the id that its request gives. An id that does not name the jurisdiction of the request is refused.
+ * LOCATION-2  A conversation lives in the jurisdiction of its request. The defaults are the agent's jurisdiction,
+ *             then the tenant's. A called conversation lives in its caller's jurisdiction.
+ * LOCATION-3  If the application is strict, new agents and conversations must be in the tenant's jurisdiction. A
+ *             conversation has only agents of its own jurisdiction. Existing actors stay.
+ * LOCATION-4  An agent has the id that its request gives. An id that does not name the jurisdiction of the request is
+ *             refused.
  */
 import { z } from "zod";
 import { DramatisError } from "../shared/errors.ts";
@@ -19,15 +20,15 @@ import {
 } from "../shared/location.ts";
 import { invalidAt } from "../shared/validation.ts";
 
-/** Where the new agents and conversations of a tenant live. */
+/** Location of a tenant's new agents and conversations. */
 export interface LocationPolicy {
-  /** The jurisdiction of those whose request names none; absent = none. */
+  /** Jurisdiction for requests that do not name a jurisdiction. Absent: no jurisdiction. */
   jurisdiction?: Jurisdiction;
-  /** The region to begin in of those whose request names none; absent = near the first request. */
+  /** First region for requests that do not name a region. Absent: near the first request. */
   locationHint?: LocationHint;
   /**
-   * Refuses new agents and conversations outside of `jurisdiction`, where it is given, and in a conversation agents of another
-   * jurisdiction than its own; `false` when absent.
+   * Refuses new agents and conversations outside of `jurisdiction`, if it is set. In a conversation, refuses agents
+   * of another jurisdiction. Default: `false`.
    */
   strict?: boolean;
 }
@@ -48,7 +49,7 @@ export const locationFields = {
 
 const policySchema = z.strictObject({ ...locationFields, strict: z.boolean().exactOptional() });
 
-/** Returns the policy of an application for a tenant. Throws `UNAVAILABLE` for one that cannot be followed. */
+/** Returns the policy of an application for a tenant. Throws `UNAVAILABLE` for an invalid policy. */
 export function checkedPolicy(policy: LocationPolicy | undefined): LocationPolicy {
   const checked = policySchema.safeParse(policy ?? {});
   if (checked.success) return checked.data;
@@ -61,7 +62,10 @@ export function checkedPolicy(policy: LocationPolicy | undefined): LocationPolic
   );
 }
 
-/** Returns the id of a new agent. `random` makes one where the request has none. Throws `INVALID_INPUT` (LOCATION-4). */
+/**
+ * Returns the id of a new agent. Without an id in the request, `random` creates it. Throws `INVALID_INPUT`
+ * (LOCATION-4).
+ */
 export function newAgentId(
   { id, jurisdiction }: { id?: string; jurisdiction?: Jurisdiction },
   policy: LocationPolicy,

@@ -31,7 +31,10 @@ export interface MailboxPeer {
 export interface DeadLetterApi {
   /** `NOT_FOUND` for another tenant, `FORBIDDEN` without the role of an operator. */
   deadLetters(principal: Principal, options?: PageOptions): Promise<Result<Page<DeadLetterView>>>;
-  /** As `deadLetters`; also `NOT_FOUND` for an unknown dead letter, `CONFLICT` for one that is too old. */
+  /**
+   * Redelivers a dead letter. Errors as for `deadLetters`, and `NOT_FOUND` for an unknown dead letter, `CONFLICT` if
+   * it is too old.
+   */
   redeliver(principal: Principal, operationId: string): Promise<Result<null>>;
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-/** Schemas of memories, and of what is known about them. */
+/** Schemas of memories, their provenance and their ranking. */
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
 
 const metadata = z.record(z.string(), anyJson);
@@ -28,7 +28,7 @@ const memoryMembers = {
   speaker: z.exactOptional(z.string()),
   session: z.exactOptional(z.string()),
   sequence: z.exactOptional(z.int()),
-  time: z.exactOptional(time.meta({ description: "When it happened or was said." })),
+  time: z.exactOptional(time.meta({ description: "The time of the event, not of the write." })),
   metadata,
   subject,
   state: z.enum(["current", "ended", "archived"]).meta({
@@ -39,7 +39,7 @@ const memoryMembers = {
   validTo: z.exactOptional(time),
   tainted: z.exactOptional(
     z.literal(true).meta({
-      description: "It comes from content that nobody vouches for, such as a document.",
+      description: "The content comes from an untrusted source, such as a document.",
     }),
   ),
   version: z.int().min(1).meta({ description: "Counts the changes, from 1." }),
@@ -56,14 +56,14 @@ export const score = z
   .strictObject({
     total: z.number().meta({ description: "The rank's value: results descend by it." }),
     relevance: fraction.meta({
-      description: "Comparable between queries: how well the memory answers the query by itself.",
+      description: "How well the memory alone answers the query. Comparable between queries.",
     }),
     parts: z
       .strictObject({
         ...{ lexical: part, semantic: part, neighbours: part, speaker: part },
         ...{ session: part, time: part, significance: part, recency: part },
       })
-      .meta({ description: "What each step of ranking contributed." }),
+      .meta({ description: "Contribution of each ranking step." }),
     terms: z.array(z.string()).meta({ description: "The words of the query that were found in it." }),
   })
   .meta({ id: "MemoryScore", description: "Why a result has its place." });
@@ -74,7 +74,7 @@ const resultMembers = {
   matches: z.array(match).meta({ description: "The best first." }),
   semantic: z.enum(["all", "some", "none"]).meta({
     description:
-      "The memories whose vectors the search compared: `none` where the embedder did not answer. Words are always compared.",
+      "The memories with a compared vector: `none` if the embedder did not answer. Words are always compared.",
   }),
 };
 
@@ -136,7 +136,7 @@ export const memoryWhy = z
     derivedFrom: z.array(z.string()).meta({ description: "Memories that a consolidation made it of." }),
     log: z.array(logEntry).meta({ description: "The newest 100 entries, the newest first." }),
   })
-  .meta({ id: "MemoryWhy", description: "Where a memory comes from, and what changed it." });
+  .meta({ id: "MemoryWhy", description: "The sources of a memory and its changes." });
 
 export const memoryStatus = z
   .strictObject({
@@ -162,7 +162,7 @@ export const memoryStatus = z
       .nullable()
       .meta({
         description:
-          "The embedder of searches, before the first memory the one that they will use. `null`: searches go by words alone.",
+          "The embedder of searches. Before the first memory: the embedder of the next search. `null`: searches compare only words.",
       }),
   })
   .meta({ id: "MemoryStatus" });

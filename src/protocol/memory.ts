@@ -23,14 +23,17 @@ import type {
 } from "./memory-schemas.ts";
 
 /**
- * Whose memories a conversation of the agent sees: those of the agent, of its user, or its own. Memories without a subject are seen in
- * every scope.
+ * The owner of the memories that a conversation sees: the agent, its user, or the conversation. Memories without a
+ * subject are visible in every scope.
  */
 export const MEMORY_SCOPES = ["agent", "user", "conversation"] as const;
 
 export type MemoryScope = (typeof MEMORY_SCOPES)[number];
 
-/** The user and the conversation that a memory is about or comes from. What the API writes has those that it names, or none. */
+/**
+ * The user and the conversation that a memory is about or comes from. A write over the API sets only the named
+ * members.
+ */
 export type MemorySubject = z.infer<typeof subject>;
 
 /** The source of a memory: a turn, or entries of it. */
@@ -55,7 +58,7 @@ export interface MemoryFields {
   session?: string;
   /** Its place in the session. Ascending. */
   sequence?: number;
-  /** The time at which it happened or was said, not that of its writing. */
+  /** The time of the event, not of the write. */
   time?: string;
   /** At most 16 KiB of JSON. */
   metadata?: JsonObject;
@@ -72,7 +75,7 @@ export interface MemoryInput extends MemoryFields {
   /** Names the memory: a second write under the same key and subject updates it. */
   key?: string;
   subject?: MemorySubject;
-  /** A repeated write with the same key of idempotency returns what the first one wrote. */
+  /** A repeated write with the same idempotency key returns the result of the first write. */
   idempotencyKey?: string;
 }
 
@@ -100,7 +103,7 @@ export interface MemoryFilter {
   type?: string | string[];
   speaker?: string;
   session?: string;
-  /** Event times from and before these. Memories without one have that of their writing. */
+  /** Range of event times. A memory without an event time uses its write time. */
   from?: string;
   before?: string;
   /** Members of the metadata that must be equal. At most ten. */
@@ -115,27 +118,27 @@ export interface MemoryQuery extends Omit<MemoryFilter, "state"> {
   query: string;
   /** Results at most, from 1 to 100; 10 when absent. */
   limit?: number;
-  /** The time of the question; that of the clock when absent. Relative times of the query refer to it. */
+  /** The time of the question. Default: the clock. Relative times of the query refer to it. */
   now?: string;
   /** Leaves out results of less relevance, from 0 to 1. 0 when absent. */
   minRelevance?: number;
-  /** Weights in the place of those of the persona. */
+  /** Weights that replace the persona's weights. */
   weights?: Partial<RankingWeights>;
 }
 
-/** The weights of ranking. Those that are absent have their defaults. */
+/** The weights of ranking. An absent weight has its default. */
 export interface RankingWeights {
-  /** Of the semantic score beside the lexical one. */
+  /** The share of the semantic score. The rest is the lexical score. */
   semantic: number;
   /** Of neighbours in the same session. */
   neighbours: number;
   /** Factor for memories of the speaker whom the query names. */
   speaker: number;
-  /** Of the best memories of the same session. */
+  /** The weight of the best memories of the same session. */
   session: number;
   /** Factor for memories of the time that the query names. */
   time: number;
-  /** Of the significance, beside relevance. */
+  /** The weight of the significance, relative to relevance. */
   significance: number;
   /** Of recency, beside relevance; 0 by default. */
   recency: number;
@@ -144,7 +147,7 @@ export interface RankingWeights {
 /** Relevance below which the recall of a conversation leaves a memory out. */
 export const MIN_RELEVANCE = 0.4;
 
-/** Why a result has its place. Each part is what the step contributed to the score. */
+/** Explains the rank of a result. Each member is the contribution of one step. */
 export type MemoryScore = z.infer<typeof score>;
 
 export type MemoryMatch = z.infer<typeof match>;
@@ -203,30 +206,30 @@ export type MemoryReader =
   | { principal: Principal }
   | { scope: MemoryScope; userId?: string; conversationId?: string };
 
-/** The writer on behalf of a conversation or a run: the reader's rights, and what the memory comes from. */
+/** A writer for a conversation or a run: the reader's rights, and the source of the memory. */
 export interface MemoryWriter {
   reader: MemoryReader;
   author: MemoryAuthor;
-  /** The subject of what is written; that of each input when absent. */
+  /** The subject of the written memories. Default: the subject of each input. */
   subject?: MemorySubject;
   sources?: MemorySource[];
-  /** The written text comes from content that nobody vouches for. */
+  /** The written text comes from an untrusted source. */
   tainted?: boolean;
 }
 
-/** The type of the envelope by which a conversation hands the operations of an extraction to its agent. */
+/** The envelope type that sends extracted operations from a conversation to its agent. */
 export const MEMORY_EXTRACTED = "memory.extracted";
 
 /** The body of `MEMORY_EXTRACTED`. The answer is `{outcomes: MemoryOutcome[]}`. */
 export interface ExtractedMemories {
-  /** The operation of the hook's run: that of `offerMemories`. */
+  /** The operation of the hook's run, as in `offerMemories`. */
   operationId: string;
   scope: MemoryScope;
   subject: MemorySubject;
   source: MemorySource;
   /** The event time of the turn. */
   time: string;
-  /** The memories that the turn was told of. Where one of them was erased since, nothing is extracted from the turn. */
+  /** The memories recalled for the turn. If one of these memories was erased since, the extraction is dropped. */
   used: string[];
   tainted?: true;
   operations: MemoryOperation[];
@@ -246,7 +249,7 @@ export type MemoryStatus = z.infer<typeof memoryStatus>;
 
 /** The memory's part of the RPC interface of an agent. `NOT_FOUND` for an agent or a memory that is not there or not the reader's to see. */
 export interface MemoryApi {
-  /** Writes up to 100 memories in one commit, all or none. They are durable, and found by searches, when it resolves. */
+  /** Writes up to 100 memories in one atomic commit. They are durable and searchable when it resolves. */
   writeMemories(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Result<Memory[]>>;
   readMemory(reader: MemoryReader, id: string): Promise<Result<Memory>>;
   searchMemories(reader: MemoryReader, query: MemoryQuery): Promise<Result<MemorySearchResult>>;
@@ -259,8 +262,8 @@ export interface MemoryApi {
   whyMemory(reader: MemoryReader, id: string): Promise<Result<MemoryWhy>>;
   memoryStatus(): Promise<Result<MemoryStatus>>;
   /**
-   * Returns the memories that are relevant to a turn, and keeps which ones under the operation, so that the extraction changes no others.
-   * Repeating it changes nothing.
+   * Returns the memories that are relevant to a turn. Stores their ids under the operation, so the extraction changes
+   * only these memories. Idempotent.
    */
   offerMemories(
     reader: MemoryReader,
@@ -268,7 +271,7 @@ export interface MemoryApi {
   ): Promise<Result<OfferedMemory[]>>;
 }
 
-/** A file of an agent or of a conversation, as `export` writes it: lines of JSON, the first of which is this header. */
+/** The header of an exported agent or conversation. An export is lines of JSON, and the header is its first line. */
 export interface ExportHeader {
   dramatis: "agent" | "conversation";
   version: 1;

@@ -41,14 +41,13 @@ export const approval = z
 const runs = {
   modelInput: z.exactOptional(
     anyValue.meta({
-      description:
-        "Of a call that needs an approval: the model's own input, where the tool maps it to `input`.",
+      description: "For calls that need approval: the model's own input, if the tool maps it to `input`.",
     }),
   ),
   target: z.exactOptional(
     z.string().meta({
       description:
-        "Of a call that needs an approval: the task or the workflow that runs, where the tool names one.",
+        "For calls that need approval: the task or the workflow of the tool, if the tool has a target.",
     }),
   ),
 };
@@ -83,13 +82,13 @@ export const calledAgent = z
     ),
   })
   .meta({
-    description: "The agent that answers the call, and the conversation in which it works.",
+    description: "The agent that answers the call, and its conversation.",
   });
 
 const task = taskViewSchema.meta({
   id: "TaskRun",
   description:
-    "What the last attempt of a task of steps did: its steps, their times and failures, and its use of models.",
+    "The last attempt of a task of steps: its steps, their times and failures, and its use of models.",
 });
 
 export const move = z
@@ -138,9 +137,9 @@ export const move = z
   });
 
 export const usedMemories = z.array(z.strictObject({ id: z.string(), version: z.int().min(1) })).meta({
-  description: "The memories that its model was told of or has recalled, with the versions that it saw.",
+  description: "The memories that the model was shown or recalled, with the seen versions.",
 });
 
 export const memoryError = z.string().meta({
-  description: "The memory of its agent did not answer, and the turn went on without: a code of errors.",
+  description: "The error code if the agent's memory did not answer. The turn continued without memories.",
 });

@@ -6,10 +6,10 @@ import { toBase64 } from "../shared/base64.ts";
 import type { Result } from "../shared/errors.ts";
 import { CONVERSATION_ID } from "../shared/identifiers.ts";
 
-/** Milliseconds for which a handle is valid, where its tool asks for no other time. */
+/** Default validity of a handle, in milliseconds. */
 export const DEFAULT_DEFER_MS = 24 * 60 * 60 * 1_000;
 
-/** The longest time for which a handle is valid, in milliseconds. */
+/** Maximum validity of a handle, in milliseconds. */
 export const MAX_DEFER_MS = 30 * 24 * 60 * 60 * 1_000;
 
 const SHAPE = /^[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{43}$/;
@@ -17,7 +17,7 @@ const SHAPE = /^[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{43}$/;
 const TENANT = /^[^:]{1,200}$/;
 const OPERATION = /^op_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-/** What a handle stands for. */
+/** The content of a handle. */
 export interface HandleClaim {
   tenant: string;
   conversationId: string;

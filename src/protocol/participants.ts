@@ -7,7 +7,7 @@ import { z } from "zod";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject } from "../shared/json.ts";
 
-/** The parts of the past that an agent which joins can be told of. */
+/** The parts of the history that a joining agent can receive. */
 export const HANDOFFS = ["none", "latest-turn", "recent", "full"] as const;
 
 /** Length of a custom handoff, in UTF-16 units. */
@@ -20,7 +20,7 @@ const handoffSchema = z.union(
   },
 );
 
-/** The past that an agent which joins is told of: a part of the conversation, or a text. */
+/** The history that a joining agent receives: a part of the conversation, or a text. */
 export type Handoff = z.infer<typeof handoffSchema>;
 
 const agent = z.strictObject({ type: z.literal("agent"), id: agentIdSchema });

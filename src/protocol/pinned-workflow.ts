@@ -9,7 +9,7 @@ export interface PinnedWorkflow extends Pin {
   definition: WorkflowDefinition;
   /** The tasks of the nodes, by the `ref` of the node. Read it with `Object.hasOwn`: a node may be named `toString`. */
   tasks: Readonly<Record<string, PinnedNodeTask>>;
-  /** The sub-workflows of the nodes, by the `ref` of the node, likewise. Nodes with the same sub-workflow share one object. */
+  /** The sub-workflows of the nodes, by the `ref` of the node. Nodes with the same sub-workflow share one object. */
   workflows: Readonly<Record<string, PinnedWorkflow>>;
 }
 

@@ -83,7 +83,7 @@ const outcomeFields = {
   error: toolErrorSchema.exactOptional(),
 };
 
-/** Says what to send for an error of another form; `undefined` for issues within it. */
+/** Returns advice for an error in the form of the request. Returns `undefined` for other issues. */
 function errorForm({ code }: { code: string }): string | undefined {
   if (code !== "invalid_type") return undefined;
   return 'Must be an object with a message, as in `{"error": {"message": "Out of stock."}}`.';
@@ -116,7 +116,7 @@ export const submissionsSchema = z.array(submissionSchema).min(1).max(MAX_SUBMIS
 
 const version = z.literal(PROTOCOL_VERSION).optional();
 
-/** The members of a request for a turn besides its content and its key. */
+/** The members of a request for a turn, without its content and its key. */
 export const turnFields = {
   replyToMessageId: identifier.exactOptional(),
   to: agentIdSchema.exactOptional(),

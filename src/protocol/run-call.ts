@@ -26,7 +26,7 @@ export const RUN_CANCEL = "run.cancel";
 export const RUN_WAITS = "run.waits";
 /** Brings the end of a run that has a part of a fan-out. Its result is read from that run. */
 export const PART_ENDED = "part.ended";
-/** Brings what the branches of a part have done so far, where the fan-in depends on it. */
+/** Sends the progress of a part's branches, if the fan-in depends on it. */
 export const PART_PROGRESS = "part.progress";
 /** Asks for the end of a part: what its branches have completed counts. */
 export const PART_CLOSE = "part.close";
@@ -40,7 +40,7 @@ export const MAX_TREE_RUNS = 10_000;
 /** The body of `run.start` and of `part.close`. The coordinator reads the run's data from the caller. */
 export const runStartSchema = callAddressSchema;
 
-/** The amounts that the run has used, with all below it. Absent for nothing. */
+/** The usage of the run and all its descendants. Absent: no usage. */
 const spent = amountsSchema.exactOptional();
 /** A task of the run, or below it, has read untrusted content of a memory. */
 const tainted = z.literal(true).exactOptional();
@@ -98,7 +98,7 @@ export const runWaitsSchema = callAddressSchema.extend(waitSchema.shape);
 /** The body of `run.waits`. */
 export type RunWaitsBody = z.infer<typeof runWaitsSchema>;
 
-/** Branches of a part that one transition starts, in their order: one for each item, or so many. */
+/** Branches of a part that one transition starts, in order: one branch per item, or `count` branches. */
 export type PartBranches = { transition: string } & ({ items: Json[] } | { count: number });
 
 /** The place of a part in its fan-out. */
@@ -116,7 +116,7 @@ export interface RunPart {
   total: number;
 }
 
-/** The state in which a part begins. */
+/** The initial state of a part. */
 export interface PartStart extends RunPart {
   branches: PartBranches[];
   /** The members of `state` and of the `output` around that its nodes read. */
@@ -126,12 +126,12 @@ export interface PartStart extends RunPart {
 
 /** The branches of a part that completed or failed. */
 export interface PartResult {
-  /** The indexes of those that completed, ascending. */
+  /** The indexes of the completed branches, ascending. */
   completed: number[];
-  /** The value of each of them that the fan-in merges; empty where it merges nothing. */
+  /** The values that the fan-in merges, one per completed branch. Empty if it merges no values. */
   outputs: Json[];
   failed: [index: number, error: RunError][];
-  /** Milliseconds since the epoch; absent where none has arrived. */
+  /** Milliseconds since the epoch. Absent before the first arrival. */
   firstArrivalAt?: number;
 }
 
@@ -164,9 +164,9 @@ export interface ChildRun extends CallTrail {
   startedBy: string;
   /** The first run above. */
   rootRunId: string;
-  /** The agents that wait for the first run; absent where none does. */
+  /** The agents that wait for the first run, if any. */
   path?: string[];
-  /** The call of a tool that started the first run; absent where none did. */
+  /** The tool call that started the first run, if a tool call started it. */
   origin?: RunOrigin;
   workflow: PinnedWorkflow;
   input: JsonObject;
@@ -174,7 +174,7 @@ export interface ChildRun extends CallTrail {
   width?: number;
   /** Its room in the tree; `TREE_ROOM` if absent. */
   room?: TreeRoom;
-  /** The part of a fan-out with which it begins; absent where it begins with the first node. */
+  /** The part of a fan-out to start with. Absent: start with the first node. */
   part?: PartStart;
 }
 

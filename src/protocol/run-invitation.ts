@@ -25,7 +25,7 @@ export const agentInviteSchema = callAddressSchema.extend({
   rootRunId: label,
   /** The operation that started it. */
   origin: callAddressSchema,
-  /** The agents that wait for the run, the first one first. */
+  /** The agents that wait for the run, from the first. */
   path: z.array(agentIdSchema).max(100),
   ...trailFields,
 });

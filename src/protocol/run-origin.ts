@@ -1,8 +1,8 @@
 /**
- * The origin of a run: the call of a tool that started it.
+ * The origin of a run: the tool call that started it.
  *
- * INVITE-1  Only a conversation says that it has started a run: no request over HTTP and no trigger has an origin, and the id of the run must
- *           derive from the operation that the origin names. What a run starts has the origin of the run above.
+ * INVITE-1  Only a conversation can set the origin of a run. Requests over HTTP and triggers have no origin. The id
+ *           of the run must derive from the operation that the origin names. A run's descendants inherit its origin.
  */
 import { z } from "zod";
 import { agentIdSchema } from "../shared/id-schemas.ts";

@@ -35,7 +35,7 @@ export const activeToken = z.strictObject({
   attempt: z.exactOptional(z.int().min(1)),
   /** The run exists a moment after its id: until then a request for it is `NOT_FOUND`. */
   runId: z.exactOptional(runId.meta({ description: "The run of its sub-workflow, or of its part." })),
-  /** The conversation in which its agent works: its own, or with `loop_in` the conversation that started the run. */
+  /** The conversation of the agent: its own, or with `loop_in` the conversation that started the run. */
   conversationId: z.exactOptional(ids.conversation),
 });
 
@@ -46,7 +46,7 @@ export const gate = z.strictObject({
   node: z.exactOptional(nodeRef.meta({ description: "Absent where the run itself asks for more time." })),
   kind: z.enum(HUMAN_KINDS),
   prompt: z.string(),
-  input: area.meta({ description: "What the question is about." }),
+  input: area.meta({ description: "The subject of the question." }),
   schema: area.meta({ description: "JSON Schema of the answer." }),
   /** Absent if the gate waits without a limit. */
   expiresAt: z.exactOptional(time),
@@ -92,9 +92,9 @@ export const run = z
       z
         .strictObject({
           tokens: count.meta({ description: "The tokens that begin again." }),
-          repeatsOnce: z
-            .array(nodeRef)
-            .meta({ description: "Nodes whose effects may happen twice: a retry must say `repeatOnce`." }),
+          repeatsOnce: z.array(nodeRef).meta({
+            description: "Nodes with effects that may happen twice. A retry must set `repeatOnce`.",
+          }),
         })
         .meta({ description: "Present where the run has failed and can be retried." }),
     ),
@@ -102,7 +102,7 @@ export const run = z
     tokens: count.meta({ description: "Tokens that were made." }),
     usage: spending.meta({
       description:
-        "What its tasks, sub-workflows and agents have used so far. `toolCalls` are those of its agents.",
+        "The usage of its tasks, sub-workflows and agents so far. `toolCalls` counts the calls of its agents.",
     }),
     gates: z.array(gate).meta({ description: "Questions that wait for a person; the first 100." }),
     active: z.array(activeToken).meta({ description: "Tokens that have not ended; the first 1 000." }),

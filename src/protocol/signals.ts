@@ -10,7 +10,7 @@ export const EXTERNAL_TYPES = [
 
 export type ExternalType = (typeof EXTERNAL_TYPES)[number];
 
-/** The types that a conversation gives itself. Nobody may send them. */
+/** Types that only a conversation creates. External signals of these types are refused. */
 export const INTERNAL_TYPES = [
   "conversation.assistant.delta",
   "conversation.assistant.message",
@@ -29,7 +29,7 @@ export const INTERNAL_TYPES = [
   "conversation.queue.overflow",
 ] as const;
 
-/** The commands between the parts of a conversation. Nobody may send them. */
+/** Commands between the parts of a conversation. External signals of these types are refused. */
 export const RESERVED_TYPES = [
   "conversation.cmd.ingest",
   "conversation.cmd.drain",
@@ -62,13 +62,13 @@ export interface SignalEnvelope {
   /** ISO 8601. Accepted and not kept: the journal has the time of the receipt. */
   time?: string;
   /**
-   * Of a message: the members of a request for a turn. Of a stop: `{turnId?, reason?}`, without `turnId` the whole conversation.
-   * Of a resume: `{reason?}`.
+   * For a message: the members of a request for a turn. For a stop: `{turnId?, reason?}`. Without `turnId` the whole
+   * conversation stops. For a resume: `{reason?}`.
    */
   data?: Record<string, unknown>;
   /** Overrides the members of `extensions`. */
   meta?: Record<string, unknown> | null;
-  /** `correlation_id` is kept with all that follows from the signal; a new one is given where it is missing or blank. */
+  /** `correlation_id` is stored with all consequences of the signal. If it is missing or blank, a new id is created. */
   extensions?: Record<string, unknown> | null;
   specversion?: string;
 }
@@ -79,7 +79,7 @@ export interface StartedTurn {
   messageId: string;
   /** Number of the journal entry before the turn's first. Subscribe from it to get the whole turn. */
   from: number;
-  /** The key had started this turn before; nothing was started now. */
+  /** An earlier request with this key started the turn. */
   repeated: boolean;
   /** The turn failed in the commit that recorded its message: the conversation is stopped, or its budget is used up. */
   status?: "failed";
@@ -89,7 +89,7 @@ export interface StartedTurn {
 export type AcceptedSignal =
   /** The message started a turn, now or before; `failed` as in `StartedTurn`. */
   | ({ status: "started" | "failed"; correlationId: string } & Omit<StartedTurn, "status">)
-  /** The message is stored, and starts its turn when the ones before it have. */
+  /** The message is stored. It starts its turn after the earlier messages. */
   | { status: "queued"; correlationId?: string }
   /** The stop or the resume is done, now or before. */
   | { status: "applied"; correlationId: string };

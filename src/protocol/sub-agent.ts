@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 
-/** Sub-agents of one template that a conversation has at a time, where the template does not say. */
+/** Default for the number of concurrent sub-agents of one template in a conversation. */
 export const SUB_AGENT_QUOTA = 3;
 
 /** Tools, and hosts, that a template names. */
@@ -32,7 +32,7 @@ const tools = z.array(z.string().min(1).max(64)).max(MAX_NAMES);
 
 export const subAgentTemplateSchema = z.strictObject({
   name: definitionIdSchema,
-  /** The names of the tools that it may use, of those that its agent has. */
+  /** A subset of the agent's tools, by name. */
   tools,
   /** The hosts that its tools may reach: `none` when absent. */
   network: z.exactOptional(network),

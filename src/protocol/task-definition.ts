@@ -57,7 +57,7 @@ export interface HttpRequestAction {
 /** Calls a model once. The step's input gives the values of the texts; the result is `{response}`. */
 export interface LlmAction<Prompt = DefinitionReference, Profile = DefinitionReference> {
   kind: "llm";
-  /** The model; that of the agent when absent. */
+  /** The model. Default: the agent's model. */
   profile?: Profile;
   /** A prompt of a library. Without one, `template` is the message. */
   prompt?: Prompt;
@@ -69,7 +69,7 @@ export interface LlmAction<Prompt = DefinitionReference, Profile = DefinitionRef
   outputSchema?: JsonObject;
   /** Tokens of the texts, as the platform estimates them; an estimate from their source and the task's input when absent. */
   maxInputTokens?: number;
-  /** Tokens of the answer: those of the profile when absent, or 4 096. */
+  /** Tokens of the answer. Default: the profile's limit, or 4 096. */
   maxOutputTokens?: number;
   /** Milliseconds of one attempt: 120 000 when absent. */
   timeoutMs?: number;
@@ -122,8 +122,9 @@ export const MEMORY_KINDS = [
 ] as const;
 
 /**
- * Reads or changes the memory of the agent that the task works for: that of the turn, or of the turn whose call started the run. The step's
- * input is what the method of the same name takes; an agent that it names is ignored.
+ * Reads or changes the memory of the agent that the task works for. This is the agent of the turn, or of the turn
+ * that started the run. The step's input equals the input of the method with the same name. An agent in the input is
+ * ignored.
  */
 export interface MemoryAction {
   kind: (typeof MEMORY_KINDS)[number];
@@ -150,7 +151,7 @@ export const HUMAN_KINDS = ["human.input", "human.approve", "human.review"] as c
  * beside the question.
  */
 export interface HumanAction {
-  /** The answer of `approve` is `{approved, comment?}`, that of `review` `{approved, comment?, changes?}`. */
+  /** The answer of `approve` is `{approved, comment?}`. The answer of `review` is `{approved, comment?, changes?}`. */
   kind: (typeof HUMAN_KINDS)[number];
   /** Liquid. The question; the step's input gives the values. */
   prompt: string;
@@ -195,7 +196,7 @@ export interface StepSettings {
   outputMapping?: Mapping;
   /** Attempts of the action while its error may pass; one when absent. Not for `once` actions. */
   retry?: RetryPolicy;
-  /** An expression: the idempotency key of the action in the place of its operation id. */
+  /** An expression for the idempotency key of the action. Default: its operation id. */
   idempotencyKey?: string;
   /** `abort` when absent. `continue` adds the error to `state._errors`. */
   onFailure?: "abort" | "retry" | "continue";
@@ -235,7 +236,7 @@ export interface TaskDefinition {
   effect?: ToolEffect;
 }
 
-/** An action with what it refers to. The code of a function is that of the deployment. */
+/** An action with its pinned references. The code of a function comes from the deployment. */
 export type PinnedAction =
   | PlainAction
   | LlmAction<PromptDefinition, ModelProfile>

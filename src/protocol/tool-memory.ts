@@ -22,7 +22,7 @@ export const calledMemorySchema = z.object({
   userId: id.exactOptional(),
   /** The turn has read untrusted content, so memories that the call writes are marked. */
   tainted: z.literal(true).exactOptional(),
-  /** The turn whose call started the run that makes this call. Absent if a turn makes the call. */
+  /** The turn that started the run of this call. Absent if a turn makes the call. */
   turn: z.object({ agentId: id, conversationId: id, turnId: id }).exactOptional(),
 });
 
@@ -30,11 +30,15 @@ export const calledMemorySchema = z.object({
 export type CalledMemory = z.infer<typeof calledMemorySchema>;
 
 /**
- * The memory of the call's agent, as far as the scope of its persona reaches. What is written is about the call's user and conversation,
- * whatever subject an input names. Rejects with `ToolError`, `FORBIDDEN` for an agent without memory.
+ * The memory of the call's agent, within the scope of its persona. Written memories have the call's user and
+ * conversation as subject. A subject in the input is ignored. Rejects with `ToolError`, `FORBIDDEN` for an agent
+ * without memory.
  */
 export interface ToolMemory {
-  /** Writes up to 100 memories, all or none. A repeated write with the same `idempotencyKey` returns what the first one wrote. */
+  /**
+   * Writes up to 100 memories atomically. A repeated write with the same `idempotencyKey` returns the result of the
+   * first write.
+   */
   write(inputs: MemoryInput[]): Promise<Memory[]>;
   search(query: MemoryQuery): Promise<MemorySearchResult>;
   read(id: string): Promise<Memory>;
@@ -48,7 +52,7 @@ export interface ToolMemory {
 }
 
 export interface PastTurnsOptions {
-  /** Only turns before this one: `next` of the page before. */
+  /** Returns only turns before this turn. Pass `next` of the previous page. */
   before?: string;
   /** Estimated tokens of the page, from 100 to 8 000; 2 000 when absent. */
   tokens?: number;
@@ -57,7 +61,7 @@ export interface PastTurnsOptions {
 /** A page of past turns. */
 export interface PastTurns {
   turns: PastTurn[];
-  /** The turn before which the next page begins; absent where there are no older ones. */
+  /** The cursor of the next page. Absent on the last page. */
   next?: string;
 }
 
@@ -68,7 +72,7 @@ export type PastTurn = {
   at: string;
   /** The message that began the turn. */
   message: string;
-  /** The answer; absent where there was none. */
+  /** The answer, if the turn has an answer. */
   answer?: string;
   /** The names of the tools that were called, in order. */
   tools?: string[];
@@ -88,6 +92,6 @@ export interface PastTurnsRequest extends PastTurnsOptions {
 
 /** The door of a conversation's actor for reads of its past. Only Workers with a binding reach it. */
 export interface PastTurnsApi {
-  /** Returns the turns of an agent before the one that asks. `NOT_FOUND` for unknown turns. */
+  /** Returns earlier turns of the agent that asks. `NOT_FOUND` for unknown turns. */
   pastTurns(request: PastTurnsRequest): Promise<Result<PastTurns>>;
 }

@@ -29,7 +29,7 @@ const spanSchema = z
         description:
           "Attributes of OpenTelemetry's GenAI conventions. They contain no text of people or models.",
       }),
-    error: z.exactOptional(z.string().meta({ description: "The code of the error with which it ended." })),
+    error: z.exactOptional(z.string().meta({ description: "The code of the final error." })),
   })
   .meta({
     id: "Span",

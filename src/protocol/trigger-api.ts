@@ -1,4 +1,4 @@
-/** The RPC interface of `Trigger`, the actor of a trigger, and what it shows. */
+/** The RPC interface and the views of `Trigger`, the actor of a trigger. */
 import { z } from "zod";
 import { contentSchema } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
@@ -129,7 +129,7 @@ const fields = {
   due: z.exactOptional(
     z
       .strictObject({ scheduledAt: time, attempts: count })
-      .meta({ description: "A time that has come and whose start has not succeeded yet." }),
+      .meta({ description: "A due time without a successful start yet." }),
   ),
   lastFiredAt: z.exactOptional(time),
   lastStarted: z.exactOptional(started),
@@ -138,7 +138,7 @@ const fields = {
       .strictObject({ code: z.string(), message: z.string(), at: time })
       .meta({ description: "The last failure; absent after a start that succeeded." }),
   ),
-  hook: z.exactOptional(z.string().meta({ description: "The path to which deliveries are posted." })),
+  hook: z.exactOptional(z.string().meta({ description: "The path for deliveries." })),
 };
 
 export const trigger = z
@@ -172,7 +172,7 @@ export const triggerWithSecret = z
   .strictObject({
     ...fields,
     secret: z.exactOptional(
-      z.string().meta({ description: "Of a webhook: the key of its signatures. It is shown only here." }),
+      z.string().meta({ description: "For a webhook: the key of its signatures. It is shown only once." }),
     ),
   })
   .meta({ id: "TriggerWithSecret" });
@@ -182,16 +182,20 @@ export type TriggerWithSecret = z.infer<typeof triggerWithSecret>;
 
 export interface TriggerApi {
   /**
-   * Creates the trigger. Throws `INVALID_INPUT` for a time or a start that cannot be, `NOT_FOUND` for a workflow or a conversation that does
-   * not exist for the principal, `CONFLICT` if the trigger exists, `FORBIDDEN` without the role of an author.
+   * Creates the trigger. Throws `INVALID_INPUT` for an impossible time or start, `NOT_FOUND` for a workflow or a
+   * conversation that does not exist for the principal, `CONFLICT` if the trigger exists, `FORBIDDEN` without the
+   * role of an author.
    */
   create(principal: Principal, input: CreateTrigger): Promise<Result<TriggerWithSecret>>;
   view(principal: Principal): Promise<Result<TriggerView>>;
   /** Changes the trigger, which acts as this principal from then on, unless the change only disables it. Throws as `create`. */
   update(principal: Principal, change: ChangeTrigger): Promise<Result<TriggerView>>;
-  /** Replaces the secret of the webhook; the old one ends at once. The trigger acts as this principal from then on. */
+  /**
+   * Replaces the secret of the webhook. The old secret becomes invalid at once. The trigger then acts as this
+   * principal.
+   */
   rotate(principal: Principal): Promise<Result<TriggerWithSecret>>;
-  /** Deletes the trigger and its actor's storage. What it has started goes on. Call it by `removeTrigger`. */
+  /** Deletes the trigger and its actor's storage. Started runs and turns continue. Call it by `removeTrigger`. */
   remove(principal: Principal): Promise<Result<null>>;
   /**
    * Takes a delivery and starts what the trigger starts. Repeating the delivery answers the same. `NOT_FOUND` for an unknown trigger and

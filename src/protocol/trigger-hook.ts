@@ -44,7 +44,7 @@ export function signedBytes({
   return bytes;
 }
 
-/** Returns the path to which the deliveries of a trigger are posted. */
+/** Returns the path for deliveries of a trigger. */
 export function hookPath(tenant: string, id: string): string {
   return `/api/hooks/${encodeURIComponent(tenant)}/${id}`;
 }
@@ -74,7 +74,7 @@ export async function removeTrigger(
   }
 }
 
-/** The error for every delivery that no trigger accepts. Names neither what is wrong nor what exists. */
+/** The same error for every rejected delivery. It does not reveal whether the trigger exists. */
 export function unknownHook(): DramatisError {
   return new DramatisError(
     "NOT_FOUND",

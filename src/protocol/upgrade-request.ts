@@ -1,4 +1,4 @@
-/** The internal request with which the Worker passes a WebSocket upgrade to an actor. */
+/** The internal request that passes a WebSocket upgrade from the Worker to an actor. */
 import type { Principal } from "../shared/principal.ts";
 
 /** `plain` connections get our frames only; `sdk` connections may get the SDK's own messages first. */
@@ -10,7 +10,10 @@ const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-we
 
 /** The options of a WebSocket, as its client sets them. */
 export interface SocketOptions {
-  /** Number of the last entry whose frames the client has. Absent: a conversation begins with a snapshot, a run with its first entry. */
+  /**
+   * Number of the client's last complete entry. Absent: a conversation begins with a snapshot, a run with its first
+   * entry.
+   */
   from?: number;
   /** The client answers each `mark` with an `ack`. */
   acks: boolean;

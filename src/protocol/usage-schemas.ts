@@ -43,7 +43,7 @@ export const spending = z
     modelCalls: count.meta({ description: "Requests to models, retries included." }),
     estimated: z.exactOptional(z.literal(true).meta({ description: "Some tokens are estimates." })),
   })
-  .meta({ id: "Spending", description: "What model calls and tool calls have used up." });
+  .meta({ id: "Spending", description: "Usage of model calls and tool calls." });
 
 export const agentUsage = z
   .strictObject({ agentId: ids.agent, conversations: count, ...counts })

@@ -44,7 +44,7 @@ export type MessageView = z.infer<typeof message>;
 /** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. */
 export type Caller = z.infer<typeof turnCaller>;
 
-/** A turn in a list or a snapshot. Lists have neither `output` nor `spent`. `caller` is absent if a user started the turn. */
+/** A turn in a list or a snapshot. Lists omit `output` and `spent`. `caller` is absent if a user started the turn. */
 export type TurnSummary = Omit<z.infer<typeof turnSummary>, "caller"> &
   Partial<Pick<TurnView, "caller" | "output" | "spent">>;
 
@@ -72,7 +72,7 @@ export interface OperationView {
   input: unknown;
   /** The model's own input of such a call; absent where the tool does not map it. */
   modelInput?: unknown;
-  /** The task or the workflow that such a call runs, as `library/id`; absent where the tool names none. */
+  /** The task or the workflow that such a call runs, as `library/id`. Absent if the tool has no target. */
   target?: string;
   /** A client runs the tool: the turn waits for its result. */
   client?: true;
@@ -80,7 +80,7 @@ export interface OperationView {
   agent?: AgentCallView;
   /** The run of a workflow that the call has started, in its present or last attempt. Its starter, and operators, may read it. */
   runId?: string;
-  /** The operation runs in the background: the agent goes on meanwhile. */
+  /** The operation runs in the background while the agent continues. */
   async?: true;
   /** The result comes later, by a handle: until this time, ISO 8601 UTC. Absent unless the call is deferred now. */
   deferredUntil?: string;
@@ -104,7 +104,7 @@ export interface Snapshot {
   conversation: ConversationView;
   /** The turns of `messages`, and every active one. */
   turns: TurnSummary[];
-  /** The last page. HTTP serves older ones. */
+  /** The last page. HTTP serves earlier pages. */
   messages: MessageView[];
   partials: { messageId: string; turnId: string; text: string }[];
   operations: OperationView[];

@@ -11,7 +11,7 @@ export interface WorkflowDefinition {
   inputSchema: JsonObject;
   /** JSON Schema of the run's output; any JSON when absent. */
   outputSchema?: JsonObject;
-  /** JSON Schema of `state`. Without it nothing may write `state`. */
+  /** JSON Schema of `state`. Required for writes to `state`. */
   contextSchema?: JsonObject;
   /** The members of the run's output; `{}` when absent. */
   outputMapping?: Mapping;
@@ -28,7 +28,7 @@ export interface WorkflowDefinition {
 /** The reaction of a run to the end of its time. */
 export type WorkflowTimeout = "human_gate" | "fail" | "cancel_all";
 
-/** A node. It runs one task, one workflow or one agent, or nothing: then a token passes through it. */
+/** A node. It runs one task, one workflow or one agent. An empty node only passes the token on. */
 export interface WorkflowNode {
   /** Names the node in its workflow. */
   ref: string;
@@ -43,11 +43,11 @@ export interface WorkflowNode {
   mode?: AgentMode;
   /** Time limit of the agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
   timeoutMs?: number;
-  /** The members of the input of what runs; the run's input when absent. */
+  /** The members of the target's input. Default: the run's input. */
   inputMapping?: Mapping;
   /**
-   * Writes of the node, by path: expressions that may use `result`, too. When absent, the result is the output of the node's branch, and
-   * outside branches nothing is written.
+   * Writes of the node, by path: expressions that may also use `result`. Default: in a branch, the result is the
+   * output of the branch. Outside branches the result is not written.
    */
   outputMapping?: Mapping;
   /** Resources that the node uses, by name. */
@@ -90,7 +90,7 @@ export interface WorkflowSynchronization {
   strategy: SynchronizationStrategy;
   /** Time after the first arrival, in milliseconds; no limit when absent. */
   timeoutMs?: number;
-  /** With `proceed_with_available` a fan-in goes on with the branches that completed, even with none. */
+  /** With `proceed_with_available`, a fan-in continues with the completed branches, even if no branch completed. */
   onTimeout: "fail" | "proceed_with_available";
   /** Failed branches that the fan-in accepts; any number when absent. */
   maxFailures?: number;

@@ -1,7 +1,7 @@
 /** Runs of workflows, as callers see them. */
 import type { Json } from "../shared/json.ts";
 
-/** The life of a run. It waits while it needs a person, a timer or other actors, and nothing of its own works. */
+/** The state of a run. A run is `waiting` if all its work waits for a person, a timer or other actors. */
 export const RUN_STATUSES = ["running", "waiting", "completed", "failed", "timed_out", "cancelled"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
