@@ -129,7 +129,7 @@ describe("the file of a conversation", () => {
     const wrong: [string[], string][] = [
       [lines.slice(0, -1), "not whole"],
       [lines.slice(0, 3), "not whole"],
-      [lines.filter((_, index) => index !== 3), "Line 4: The journal goes on with entry"],
+      [lines.filter((_, index) => index !== 3), "Line 4: The next entry of the journal is"],
       [at(3, "{"), "Line 3: "],
       [at(3, '{"journal":{"seq":"one"}}'), "Line 3: "],
       [at(2, '{"record":{}}'), "Line 2: "],

@@ -1,11 +1,11 @@
 /**
  * Rules of access to a conversation.
  *
- * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, stop them, and answer their
- *           requests for approval. Nobody but the calling agent speaks there or changes anything, not even an admin.
- * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`. The
- *           rule may admit people who may not read the conversation. They read the request only, and answer it.
- * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
+ * ACCESS-2  Readers of a conversation may also read the conversations that its calls open, stop them, and answer their requests for
+ *           approval. Only the calling agent may speak there or change these conversations. This rule also applies to admins.
+ * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`.
+ *           The rule may admit people who may not read the conversation. They may read and answer only the request.
+ * ACCESS-1  An RPC call without a principal throws `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";
 import { isPlainObject } from "../../../shared/json.ts";
@@ -48,14 +48,14 @@ export class ConversationAccess {
 }
 
 /**
- * Throws `NOT_FOUND`, as for an unknown conversation, unless the principal may read this one. Throws `INVALID_INPUT` for a
- * value that is no principal (ACCESS-1).
+ * Throws `NOT_FOUND`, as for an unknown conversation, unless the principal may read this conversation. Throws `INVALID_INPUT` for an
+ * invalid principal (ACCESS-1).
  */
 function checkReader(record: ConversationIdentity, principal: Principal): void {
   if (!mayRead(record, principal)) throw noConversation(record.id);
 }
 
-/** Reports whether the principal may read the conversation. Throws `INVALID_INPUT` for a value that is no principal (ACCESS-1). */
+/** Reports whether the principal may read the conversation. Throws `INVALID_INPUT` for an invalid principal (ACCESS-1). */
 export function mayRead(record: ConversationIdentity, principal: Principal): boolean {
   checkPrincipal(principal);
   const { tenant, subject } = principal;
@@ -63,12 +63,12 @@ export function mayRead(record: ConversationIdentity, principal: Principal): boo
   return record.tenant === tenant && (isReader || mayReadAll(principal));
 }
 
-/** The refusal for a conversation that does not exist, and for one that the caller may not read. */
+/** The error for a missing conversation, and for a conversation that the caller may not read. */
 export function noConversation(id: string): DramatisError {
   return new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
 }
 
-/** The refusal of an actor without a conversation, by its name: one without a tenant cannot have a conversation. */
+/** The error of an actor without a conversation. An actor's name needs a tenant to have a conversation. */
 export function noConversationAt(name: string): DramatisError {
   const split = name.lastIndexOf(":");
   if (split > 0) return noConversation(name.slice(split + 1));
@@ -99,7 +99,7 @@ export function checkKeeper(record: ConversationIdentity, principal: Principal):
   if (!mayReadAll(principal)) checkSpeaker(record, principal);
 }
 
-/** Throws `INVALID_INPUT` for a value that is no principal: types end at the RPC boundary (ACCESS-1). */
+/** Throws `INVALID_INPUT` for an invalid principal, because RPC input has no static types (ACCESS-1). */
 function checkPrincipal(value: unknown): void {
   const { subject, tenant, roles } = isPlainObject(value) ? value : {};
   if (typeof subject === "string" && typeof tenant === "string" && Array.isArray(roles)) return;

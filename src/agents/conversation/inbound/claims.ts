@@ -3,7 +3,7 @@
  *
  * CLAIM-1  A call is claimed by one connection at a time, while that connection is open, also over a hibernation. Its holder may
  *          claim it again.
- * CLAIM-2  Nothing is stored of a claim, and a result needs none: the first valid one counts, whoever sends it.
+ * CLAIM-2  Claims are not stored. A result needs no claim: the first valid result counts, from any sender.
  */
 import type { Principal } from "../../../shared/principal.ts";
 import type { Client } from "../../base/sockets/client.ts";
@@ -13,7 +13,7 @@ import { MAX_CLAIMS } from "./socket-limits.ts";
 
 interface ClaimsContext extends Pick<ActorContext, "clients"> {
   access: Pick<ConversationAccess, "checkSpeaker">;
-  /** `checkClientCall` throws `NOT_FOUND` for an unknown call, `CONFLICT` for a call that waits for no result of a client. */
+  /** `checkClientCall` throws `NOT_FOUND` for an unknown call, `CONFLICT` for a call that does not wait for a client's result. */
   runtime: { readonly results: { checkClientCall(operationId: string): void } };
 }
 

@@ -3,7 +3,7 @@
  *
  * CFRAME-1  A frame of another version or an unknown type is refused by name, with the versions and types that are
  *           supported.
- * CFRAME-2  Check a frame's shape before it is parsed (JSON-1), and its text before anything else walks it.
+ * CFRAME-2  Check a frame's shape before it is parsed (JSON-1), and its text before any other code walks it.
  */
 import type { WSMessage } from "agents";
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
@@ -35,25 +35,25 @@ export function isReadable(message: WSMessage): boolean {
   );
 }
 
-/** Returns the UTF-16 units of a text, the bytes of anything else. */
+/** Returns the UTF-16 units of a text, or the bytes of binary data. */
 export function messageLength(message: WSMessage): number {
   return typeof message === "string" ? message.length : message.byteLength;
 }
 
-/** A frame's id, or that of its operation or turn, where it follows at most its version and its type. */
+/** The id of a frame, its operation or its turn. Only the version and the type may precede it. */
 const HEAD =
   /^\s*\{(?:\s*"(?:v|type)"\s*:\s*(?:"[^"\\]*"|\d+)\s*,)*\s*"(?:id|operationId|turnId)"\s*:\s*"([^"\\]*)"/;
-/** Characters in which the id is searched. */
+/** Length of the searched beginning of a frame. */
 const HEAD_LENGTH = 1_000;
 
-/** Returns the id for the error of a frame that is too large to be parsed; `undefined` where it is not at the beginning. */
+/** Returns the id for the error of a frame that is too large to parse; `undefined` if the id is not at the beginning. */
 export function refInHead(message: WSMessage): string | undefined {
   if (typeof message !== "string") return undefined;
   const [, id] = HEAD.exec(message.slice(0, HEAD_LENGTH)) ?? [];
   return refOf({ id });
 }
 
-/** Returns the id of a frame, or of its operation or turn, for the error to name; `undefined` where it is not a valid id. */
+/** Returns the id of a frame, or of its operation or turn, for the error to name; `undefined` if it is not valid. */
 export function refOf(value: unknown): string | undefined {
   if (!isJsonObject(value)) return undefined;
   const id = value.id ?? value.operationId ?? value.turnId;

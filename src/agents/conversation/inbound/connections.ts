@@ -1,16 +1,15 @@
 /**
- * WebSocket clients of a conversation. Connections hibernate, so each keeps what it needs after a wake in its own state.
+ * WebSocket clients of a conversation. Connections hibernate, so each connection stores the data for a wake in its own state.
  *
- * CONN-1  A connection first gets a snapshot, or, with `from`, the frames it missed; then every frame once, in order. A
- *         client that does not read is closed with 1013, and resumes from its last `seq`.
- * CONN-2  Frames from clients are validated; a bad frame is answered with `error` and changes nothing. What is answered
- *         counts as what is sent (READER-4).
- * CONN-3  When its principal expires a connection is closed with 4401, idle or not; nothing is sent to it and nothing is
- *         accepted from it after that moment.
- * CONN-4  A connection that exceeds its allowance gets an error and is closed with 4429; what it sent meanwhile is
- *         dropped.
- * CONN-5  A connection that cannot be opened for now is closed with 1013, so that its client connects again; one that can
- *         never be opened is closed with 4404.
+ * CONN-1  A connection first gets a snapshot or, with `from`, the frames it missed. Then it gets each frame once, in order. A client that
+ *         does not read is closed with 1013, and resumes from its last `seq`.
+ * CONN-2  Frames from clients are validated. A bad frame is answered with `error` and has no effect. Answers count as sent frames
+ *         (READER-4).
+ * CONN-3  When its principal expires, a connection is closed with 4401, even if it is idle. After that moment, it sends and accepts no
+ *         frames.
+ * CONN-4  A connection that exceeds its allowance gets an error and is closed with 4429. Its further frames are dropped.
+ * CONN-5  If a connection cannot be opened now, it is closed with 1013, and its client reconnects. If it can never be opened, it is closed
+ *         with 4404.
  */
 
 import type { WSMessage } from "agents";
@@ -37,7 +36,7 @@ import type { Stops } from "./stops.ts";
 import { tooManyReaders } from "./stream-readers.ts";
 
 export interface ConnectionContext {
-  /** Returns the place at which a reader begins. Throws `NOT_FOUND` for a principal that may not read. */
+  /** Returns a cursor at the start of a reader. Throws `NOT_FOUND` for a principal without read access. */
   cursor(principal: Principal, start: CursorStart): FrameCursor;
   readers: Pick<SocketReaders<Frame>, "open" | "answer" | "acknowledge" | "closed">;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
@@ -47,7 +46,7 @@ export interface ConnectionContext {
   approve(principal: Principal, frame: Extract<ClientFrame, { type: "approval.resolve" }>): Promise<void>;
   claims: Pick<Claims, "claim">;
   stops: Pick<Stops, "cancelTurn" | "cancel" | "resume">;
-  /** Returns the number of open connections, a new one included. */
+  /** Returns the number of open connections, including a new connection. */
   connections(): number;
   clock: Pick<Clock, "now">;
 }
@@ -101,7 +100,7 @@ export function admit(ports: ConnectionContext, client: Client, message: WSMessa
   return false;
 }
 
-/** Gives the allowance of one frame back: the server has asked for it, or the first claim of a call that waits. */
+/** Refunds one frame: an acknowledgement that was due, or the first claim of a waiting call. */
 function giveBack(client: Client): void {
   const left = allowances.get(client);
   if (left !== undefined) allowances.set(client, { ...left, frames: returnToken(left.frames) });

@@ -51,13 +51,13 @@ const createConversationSchema = z.strictObject({
 /** The request, checked. */
 export type CheckedConversation = z.output<typeof createConversationSchema>;
 
-/** Length of a version chain as JSON: the chain is in one value of the actor's storage, whose limit is 2 MB. */
+/** Maximum length of a version chain as JSON. The chain is one value of the actor's storage, and a value has at most 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
 
-/** The part of a new conversation that its agent gives. */
+/** The part of a new conversation that comes from its agent. */
 type AgentPart = Awaited<ReturnType<AgentApi["persona"]>>;
 
-/** Milliseconds in which an agent must answer. Its own reads of the registry take less. */
+/** Time limit of an agent's answer, in milliseconds. Its own reads of the registry have a shorter limit. */
 export const AGENT_TIMEOUT_MS = 15_000;
 
 /** Returns the agent's part of a new conversation. Throws `UNAVAILABLE` if the agent does not answer in time. */
@@ -75,7 +75,7 @@ export function parseCreate(input: CreateConversation): CheckedConversation {
   return validate(createConversationSchema, input);
 }
 
-/** Throws `INVALID_INPUT` unless the actor has the name by which everyone else looks for this conversation. */
+/** Throws `INVALID_INPUT` unless the actor's name is the address of this conversation. */
 export function checkActorName(actual: string, { tenant }: Principal, { id }: CheckedConversation): void {
   const name = `${tenant}:${id}`;
   if (actual === name) return;
@@ -121,7 +121,7 @@ export function conversationRecord(
   };
 }
 
-/** Returns an agent's projects where it has more than the conversation's. */
+/** Returns an agent's projects, if it has more than the conversation's project. */
 export function severalOf(projectIds: readonly string[]): readonly string[] | undefined {
   return projectIds.length > 1 ? projectIds : undefined;
 }

@@ -2,9 +2,9 @@
  * Byte streams of a conversation's frames.
  *
  * SUB-1  A stream begins with the frames that were missed and continues live, without gap or repetition.
- * SUB-2  A stream holds at most `HIGH_WATER_MARK` of what its reader has not taken; the reader gets more as it takes them.
- *        A reader that takes nothing while frames wait is cut off, and resumes from its last `seq`.
- * SUB-3  The stream of a principal ends when that expires, with an `error` that says so.
+ * SUB-2  A stream holds at most `HIGH_WATER_MARK` unread bytes. It continues as the reader reads. A reader that stalls while frames wait is
+ *        cut off, and resumes from its last `seq`.
+ * SUB-3  When its principal expires, a stream ends with an `error`.
  * SUB-4  After `SILENCE_MS` without bytes a stream of server-sent events gets a comment, between two events.
  */
 
@@ -29,7 +29,7 @@ export interface StreamOptions extends StallPorts {
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
-/** Bytes in a stream that its reader has not taken. */
+/** Maximum number of unread bytes in a stream. */
 const HIGH_WATER_MARK = 32 * 1024;
 /** Bytes of a piece of a long frame. */
 const PIECE = 16 * 1024;
@@ -111,7 +111,7 @@ class FrameSource implements StreamedReader {
     });
   }
 
-  /** Fills the stream, and closes it behind its last frame. */
+  /** Fills the stream, and closes it after its last frame. */
   #advance(): void {
     const { cursor } = this.options;
     this.#writeRest();
@@ -173,7 +173,7 @@ class FrameSource implements StreamedReader {
     const { clock, encoding } = this.options;
     const error = { code, message, retriable: false };
     const frame = new FrameText(JSON.stringify(ephemeralFrame("error", error, {}, clock.now())), undefined);
-    // A frame of which only a part is sent cannot be followed by another.
+    // Another frame cannot follow a partly sent frame.
     if (this.#rest === undefined) this.#sink.write(frame.bytes(encoding));
     this.#sink.end();
   }

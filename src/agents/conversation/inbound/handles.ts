@@ -1,10 +1,9 @@
 /**
  * Signs and checks the handles of deferred operations.
  *
- * HANDLE-1  Only a handle that this conversation gave out is accepted, in exactly the form in which it was given. Any other
- *           gets `NOT_FOUND`, whatever is wrong with it.
- * HANDLE-2  The key belongs to one conversation and stays in its storage. No entry, frame, prompt or log contains a key or a
- *           handle, except for what a tool itself publishes.
+ * HANDLE-1  A conversation accepts only the exact text of its own handles. Any other value gets `NOT_FOUND`.
+ * HANDLE-2  The key belongs to one conversation and stays in its storage. Entries, frames, prompts and logs contain no key and no handle,
+ *           unless a tool publishes it.
  * HANDLE-3  A handle of a conversation that does not exist leaves no storage behind.
  */
 
@@ -26,7 +25,7 @@ const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
 export class Handles {
   constructor(private readonly keyValue: KeyValue) {}
 
-  /** Returns the handle of a claim. Makes the key where there is none. */
+  /** Returns the handle of a claim. Creates the key on first use. */
   async give(claim: HandleClaim): Promise<string> {
     const text = claimText(claim);
     const bytes = this.#keyBytes() ?? this.#makeKey();

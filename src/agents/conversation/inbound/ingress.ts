@@ -1,9 +1,8 @@
 /**
  * The door for signals: opens their envelopes, and applies or queues them.
  *
- * SIGNAL-4  Each signal of a batch has its own answer, in order: a refused one stops no other, and nothing is stored of it.
- * SIGNAL-5  Messages begin in their order. One that cannot begin yet waits, and those after it wait behind it. Stops and resumes
- *           never wait.
+ * SIGNAL-4  Each signal of a batch has its own answer, in order. A refused signal is not stored, and does not stop other signals.
+ * SIGNAL-5  Messages begin in their order. If a message must wait, later messages wait behind it. Stops and resumes never wait.
  */
 import type { z } from "zod";
 import type { Clock } from "../../../ports/clock.ts";
@@ -30,7 +29,7 @@ interface IngressContext extends Pick<ActorContext, "ids"> {
     accept(signal: UserMessage): Promise<StartedTurn>;
     /** Reports whether the message has started a turn before. */
     isKnown(signal: UserMessage): boolean;
-    /** Checks a message's content. Throws what is wrong with it. */
+    /** Throws if a message's content is invalid. */
     check(signal: UserMessage): Promise<void>;
     readonly queue: {
       readonly isEmpty: boolean;
@@ -51,17 +50,17 @@ export class Ingress {
   async ingest(principal: Principal, signals: unknown): Promise<SignalResult[]> {
     const list = Array.isArray(signals) ? signals : [signals];
     if (list.length > MAX_QUEUED_SIGNALS) {
-      const message = `A batch may have ${MAX_QUEUED_SIGNALS} signals; this one has ${list.length}.`;
+      const message = `A batch may have ${MAX_QUEUED_SIGNALS} signals. This batch has ${list.length}.`;
       throw new DramatisError("INVALID_INPUT", message);
     }
     const results: SignalResult[] = [];
     const waiting: Waiting = [];
-    // One after another. Otherwise a later message could overtake one that waits for its media.
+    // Signals run one after another. Otherwise a later message could overtake a message that waits for its media.
     for (const [index, envelope] of list.entries()) {
       // Actors can share a thread: others get their turn between the parts of a large batch.
       if (index > 0 && index % DRAIN_STEP === 0) await this.context.clock.sleep(0);
       results[index] = await asResult(async () => {
-        // Who leaves while a batch is taken sends no more of it.
+        // The sender may have left the conversation during the batch.
         this.context.access.checkSpeaker(principal);
         const signal = openSignal(envelope);
         if (signal.type !== "conversation.user.message") return this.#change(principal, signal);
@@ -140,7 +139,7 @@ function read<Schema extends z.ZodType>(schema: Schema, data: unknown): z.output
   throw refused("invalid_data", `The signal is not valid: ${issuesText(issues)}`);
 }
 
-/** Reports whether a message was refused for the turns that are active now. */
+/** Reports whether a message was refused because of too many active turns. */
 function isTooMany(error: unknown): boolean {
   return error instanceof DramatisError && error.code === "TOO_MANY_TURNS" && error.retriable;
 }

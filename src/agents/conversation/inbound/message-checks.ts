@@ -18,7 +18,7 @@ import { agentReplies, type RepliedMessage, type Turn } from "../core/turn.ts";
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;
 
-/** Returns the operation with this id. Throws `NOT_FOUND` for the id of anything else. */
+/** Returns the operation with this id. Throws `NOT_FOUND` for any other id. */
 export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation: Operation } {
   const found = resolveId(id, "op", turnOf);
   const operation = found?.turn.operations.find(({ item }) => item === found.item);
@@ -27,8 +27,7 @@ export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation
 }
 
 /**
- * Returns the message that a message replies to; `undefined` where it replies to none. Throws `INVALID_INPUT` unless the id
- * names a message of the transcript.
+ * Returns the message that a message replies to, if any. Throws `INVALID_INPUT` unless the id names a message of the transcript.
  */
 export function repliedMessage(
   id: string | undefined,
@@ -59,10 +58,10 @@ export function repliedMessage(
   });
 }
 
-/** Returns the turn if the message repeats the one that started it; throws `IDEMPOTENCY_CONFLICT` if not. */
+/** Returns the turn that an identical message started. Throws `IDEMPOTENCY_CONFLICT` for a different message. */
 export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   if (turn !== null) {
-    // The message that the key has sent is not there to compare any more.
+    // The earlier message was erased, so it cannot be compared.
     if (turn.erased?.includes(0)) return turn;
     const { input: content, replyTo: replyToMessageId, inputMark } = turn;
     const sent = { ...turn, content, replyToMessageId, untrusted: inputMark && true };
@@ -71,7 +70,7 @@ export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   throw keyConflict();
 }
 
-/** Reports whether a message that waits and one with the same key have the same body. */
+/** Reports whether a waiting message and another message with its key have the same body. */
 export function isSameMessage(waiting: UserMessage, { data }: UserMessage): boolean {
   return bodyText(waiting.data) === bodyText(data);
 }

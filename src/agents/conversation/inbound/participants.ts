@@ -1,10 +1,10 @@
 /**
  * Requests that change who takes part in a conversation.
  *
- * PARTY-4  A user who joins may read the whole conversation and speak in it at once. One who left may not: open connections
+ * PARTY-4  A user who joins may read the whole conversation and speak in it at once. A user who leaves loses this access: open connections
  *          are closed with 4401, and streams end.
- * PARTY-6  An agent joins only a conversation of a project that it works in, and where the application is strict of its own
- *          jurisdiction: `FORBIDDEN` otherwise. Its index of conversations and the lists of its users get to know.
+ * PARTY-6  An agent may join only conversations of its projects. If the application is strict, they must also be in its jurisdiction. Other
+ *          joins throw `FORBIDDEN`. A join is added to the agent's index of conversations and to the lists of its users.
  */
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
@@ -75,7 +75,7 @@ export class Participants {
   }
 }
 
-/** Returns what an agent brings that joins a conversation. Throws `NOT_FOUND` for an unknown one, `FORBIDDEN` (PARTY-6), `TOO_LARGE`. */
+/** Returns the versions of a joining agent. Throws `NOT_FOUND` for an unknown agent, `FORBIDDEN` (PARTY-6), `TOO_LARGE`. */
 export async function broughtBy(
   { clock, agent, location }: Pick<ActorContext, "clock" | "agent" | "location">,
   record: ConversationIdentity,
@@ -103,7 +103,7 @@ function callerOf({ subject }: Principal): Join["caller"] {
   return { type: "user", userId: subject };
 }
 
-/** Returns the envelope by which a conversation joins the index of an agent; `undefined` where it stays out of lists. */
+/** Returns the envelope that adds a conversation to the index of an agent; `undefined` for an unlisted conversation. */
 function announcementTo({ tenant, listed }: ConversationIdentity, id: string): NewEnvelope | undefined {
   if (listed === false) return undefined;
   return {

@@ -1,4 +1,4 @@
-/** The readers of a conversation, who follow its frames: its WebSockets, and its byte streams. */
+/** The readers of a conversation's frames: its WebSockets and its byte streams. */
 import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
@@ -25,7 +25,7 @@ type StreamTarget = Pick<StreamOptions, "principal" | "encoding">;
 export class ConversationReaders {
   readonly sockets: SocketReaders<Frame>;
   readonly #streams: StreamReaders;
-  /** The frames since each turn whose stream begins in a moment. */
+  /** The frames of turns with a starting stream, since the start of each turn. */
   readonly #starting = new Set<Frame[]>();
   readonly #texts = new FrameTexts();
 
@@ -49,13 +49,13 @@ export class ConversationReaders {
     return next === Infinity ? null : Math.max(0, next - this.context.clock.now());
   }
 
-  /** Ends the readers whose principals may not read any more. */
+  /** Ends the readers without read access. */
   expel(mayRead: (principal: Principal) => boolean): void {
     this.sockets.expel(mayRead);
     this.#streams.expel(mayRead);
   }
 
-  /** Forgets the texts of frames that were made before. */
+  /** Clears the cached texts of frames. */
   forget(): void {
     this.#texts.forget();
   }
@@ -91,7 +91,7 @@ export class ConversationReaders {
     try {
       const started = await start();
       const { turnId, from } = started;
-      // The frames of a turn that had begun before come from the journal.
+      // If the turn had begun before, its frames come from the journal.
       const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
       const stream = isNew
         ? this.#stream({ from, turnId, untilWaiting, has: "entries" }, { ...target, frames })

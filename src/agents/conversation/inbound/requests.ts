@@ -60,7 +60,7 @@ export const updateSchema = z
 /** Callers by RPC may give `undefined` for what they leave out. */
 export const stopSchema = z.strictObject(stopFields).partial().transform(defined);
 
-/** Callers by RPC may give `undefined` for a reason that they leave out. */
+/** RPC callers may pass `undefined` for an omitted reason. */
 export const approvalSchema = z.strictObject({
   approved: approvalFields.approved,
   reason: approvalFields.reason.optional(),

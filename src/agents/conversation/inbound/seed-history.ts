@@ -1,9 +1,9 @@
 /**
  * A history that a new conversation continues: checked, and stored as events of its agent's session.
  *
- * SEED-1  The model sees a seeded history like the conversation's own turns, by the same rules of the window; the
- *         transcript does not show it. It is written in the transaction that creates the conversation.
- * SEED-2  Calls are directly followed by their results, one each; any other history is refused, and nothing is created.
+ * SEED-1  The model sees a seeded history like the conversation's own turns, by the same rules of the window. The transcript does not show
+ *         it. It is written in the transaction that creates the conversation.
+ * SEED-2  Each call is directly followed by its one result. With any other history, the conversation is not created.
  */
 import { messageToEvent } from "../../../memory/session/events.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";

@@ -2,7 +2,7 @@
  * The envelope of a signal from outside. Pure.
  *
  * SIGNAL-1  Only the external types are accepted from outside.
- * SIGNAL-2  The payload is `data` alone. A payload beside it is refused, also where `data` is there.
+ * SIGNAL-2  The payload is `data` alone. A payload outside of `data` is refused, even if `data` exists.
  * SIGNAL-3  A correlation id is kept as it was sent, without space around it. `meta` wins over `extensions`.
  */
 
@@ -18,11 +18,11 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { cut } from "../../../shared/text.ts";
 
-/** A signal whose envelope is in order. Its data are not checked yet. */
+/** A signal with a valid envelope. Its data are not checked yet. */
 export interface OpenedSignal {
   type: ExternalType;
   id?: string;
-  /** As supplied; absent where it was missing or blank. */
+  /** As supplied; absent if it was missing or blank. */
   correlationId?: string;
   data: Record<string, unknown>;
 }
@@ -78,7 +78,7 @@ function typeOf({ type }: Record<string, unknown>): ExternalType {
 
 const EXTERNAL_LIST = EXTERNAL_TYPES.map((type) => `"${type}"`).join(" or ");
 
-/** Returns the payload. Stops and resumes may do without. */
+/** Returns the payload. It is optional for stops and resumes. */
 function dataOf(envelope: Record<string, unknown>, type: ExternalType): Record<string, unknown> {
   const { data } = envelope;
   if (data === undefined) {

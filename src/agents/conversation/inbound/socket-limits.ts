@@ -2,7 +2,7 @@
 
 /** Length of a frame from a client. */
 export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
-/** Calls of clients' tools that one connection may have claimed: two replies of the most calls. The oldest are given up. */
+/** Maximum number of claims of one connection: the calls of two replies of maximum size. The oldest claims are dropped. */
 export const MAX_CLAIMS = 128;
 /** Open WebSockets of a conversation; also its open streams of server-sent events. */
 export const MAX_READERS = 256;

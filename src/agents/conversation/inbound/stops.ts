@@ -1,9 +1,8 @@
 /**
  * Stops, resumes and the end, for all entrances of a conversation.
  *
- * STOP-4  Whoever may read a conversation may stop it and its turns, operators included; only those who may speak in it resume it or
- *         end it for good.
- *         Its journal names who did.
+ * STOP-4  All readers of a conversation, including operators, may stop it and its turns. Only principals that may speak in it may resume or
+ *         end it. Its journal names the principal.
  */
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
 import type { ConversationView, TurnView } from "../../../protocol/views.ts";
@@ -35,7 +34,7 @@ interface StopsContext {
 export class Stops {
   constructor(private readonly context: StopsContext) {}
 
-  /** Throws `INVALID_INPUT` for invalid options, `NOT_FOUND` for an unknown turn, `CONFLICT` for one that ended by itself. */
+  /** Throws `INVALID_INPUT` for invalid options, `NOT_FOUND` for an unknown turn, `CONFLICT` for a turn that has already ended. */
   async cancelTurn(principal: Principal, turnId: string, options: StopOptions): Promise<TurnView> {
     const { runtime, queries } = this.context;
     const stop = this.#stop(principal, options);

@@ -9,9 +9,9 @@ export interface StreamedReader {
   /** Milliseconds since 1970; `undefined` if the stream does not expire. */
   readonly expiresAt: number | undefined;
   publish(frames: readonly Frame[]): void;
-  /** Ends a stream that has expired, or whose client has left. */
+  /** Ends a stream if it has expired or its client has left. */
   sweep(): void;
-  /** Ends the stream of a principal that may not read any more. */
+  /** Ends the stream if its principal has lost its read access. */
   expel(mayRead: (principal: Principal) => boolean): void;
 }
 
@@ -21,7 +21,7 @@ export class StreamReaders {
   /** `onExpiring` gets the expiry of a new stream. Call `sweep` then. */
   constructor(private readonly onExpiring: (at: number) => void) {}
 
-  /** The next expiry; `Infinity` if no stream expires. */
+  /** The next expiry; `Infinity` without an expiry. */
   get nextExpiry(): number {
     return Math.min(...[...this.#readers].map(({ expiresAt }) => expiresAt ?? Infinity));
   }
@@ -46,17 +46,17 @@ export class StreamReaders {
     this.#forEach((reader) => reader.publish(frames));
   }
 
-  /** Ends the streams that have expired, and those whose clients have left. */
+  /** Ends expired streams, and streams without a client. */
   sweep(): void {
     this.#forEach((reader) => reader.sweep());
   }
 
-  /** Ends the streams of principals that may not read any more. */
+  /** Ends the streams of principals without read access. */
   expel(mayRead: (principal: Principal) => boolean): void {
     this.#forEach((reader) => reader.expel(mayRead));
   }
 
-  /** A reader that throws delays no other. */
+  /** If a reader throws, the other readers continue. */
   #forEach(act: (reader: StreamedReader) => void): void {
     for (const reader of this.#readers) {
       try {
@@ -68,7 +68,7 @@ export class StreamReaders {
   }
 }
 
-/** Returns the error for one more reader than `MAX_READERS`. */
+/** Returns the error for more than `MAX_READERS` readers. */
 export function tooManyReaders(): DramatisError {
   const message = `At most ${MAX_READERS} readers may follow a conversation at once; try again later.`;
   return new DramatisError("RATE_LIMITED", message, { retriable: true });

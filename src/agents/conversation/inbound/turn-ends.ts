@@ -3,7 +3,7 @@
  *
  * RUNTURN-1  The call resolves with the turn once it is over, completed or failed. A refused message is an error.
  * RUNTURN-2  The same key and body wait for the same turn, while it is active and afterwards.
- * RUNTURN-3  A call waits for at most 15 minutes, the platform's limit. The turn goes on.
+ * RUNTURN-3  A call waits for at most 15 minutes, the platform's limit. The turn continues.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
@@ -24,12 +24,12 @@ export class TurnEnds {
 
   constructor(private readonly clock: Pick<Clock, "timer">) {}
 
-  /** Ends the waits for a turn that is over. Call it after the commit. */
+  /** Ends the waits for a finished turn. Call it after the commit. */
   note(turn: Turn): void {
     for (const waiter of this.#waiting) if (waiter.id === turnId(turn)) waiter.end(turn);
   }
 
-  /** Resolves with an active turn once it is over. Throws `UNAVAILABLE` after `MAX_TURN_WAIT_MS`: the turn goes on. */
+  /** Resolves with an active turn once it is over. Throws `UNAVAILABLE` after `MAX_TURN_WAIT_MS`. The turn continues. */
   async next(id: string): Promise<Turn> {
     let waiter: Waiter | undefined;
     const ended = new Promise<Turn>((end) => {

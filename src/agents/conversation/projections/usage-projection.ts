@@ -1,7 +1,6 @@
 /**
- * The copy of a conversation's usage in the directory. The wake-up of the active window publishes it and stays armed until
- * the directory is up to date: no turn waits for the directory or writes a row for it, and no total waits for a turn whose
- * client is slow.
+ * The copy of a conversation's usage in the directory. The wake-up of the active window publishes it, and stays armed until the directory
+ * is up to date. Turns neither wait for the directory nor write a row for it. A slow client of a turn does not delay the totals.
  *
  * USAGE-1  The directory ends with the conversation's own totals, also after outages and crashes.
  */

@@ -15,7 +15,7 @@ import { correlationOf } from "../core/correlation.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import type { CallRecord, Turn } from "../core/turn.ts";
 
-/** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
+/** Returns the records of a turn's calls, including the call in progress. `previous` is the id of the previous turn. */
 export function callViews(
   record: ConversationIdentity,
   turn: Turn,
@@ -72,7 +72,7 @@ export function turnUsage({ calls, replies }: Turn): TurnUsage | null {
   return { inputTokens, outputTokens, ...others };
 }
 
-/** Returns US dollars; `null` where no call has a price. */
+/** Returns US dollars; `null` if no call has a price. */
 export function turnCost(chain: VersionChain, { calls = [] }: Turn): number | null {
   const isPriced = calls.some(
     ({ usage, profile }) => dollarsOf(usage, profileAt(chain, profile)) !== undefined,

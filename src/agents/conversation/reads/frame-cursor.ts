@@ -3,10 +3,10 @@
  *
  * CURSOR-1  A reader first gets a snapshot, or, with `from`, the frames after that number; then every durable frame
  *           once, in order, and the text in progress without a gap.
- * CURSOR-2  Nothing is queued: what a reader cannot take now is read from the journal and the texts in progress when it
- *           can. Frames that are neither, such as progress, are dropped.
- * CURSOR-3  A reader that follows a turn until it waits has all frames up to the place where the turn waits now. Earlier waits,
- *           behind which the turn went on, do not end it.
+ * CURSOR-2  There is no queue. A slow reader later reads missed frames from the journal and the texts in progress. It does not get other
+ *           frames, such as progress.
+ * CURSOR-3  A reader that follows a turn until it waits gets all frames up to the present wait. Earlier waits, after which the turn
+ *           resumed, do not end the reader.
  */
 
 import type { Clock } from "../../../ports/clock.ts";
@@ -20,7 +20,7 @@ import type { ConversationQueries } from "./queries.ts";
 export interface CursorContext {
   runtime: {
     readonly state: ConversationState;
-    /** The texts in progress, as far as they were published. */
+    /** The published part of the texts in progress. */
     readonly deltas: {
       partials(limit: number): Snapshot["partials"];
       lengths(): { messageId: string; turnId: string; length: number }[];
@@ -35,11 +35,11 @@ export interface CursorContext {
 export interface CursorStart {
   /** Continues after this entry; begins with a snapshot when absent. */
   from?: number | undefined;
-  /** Only this turn's frames, to its last. */
+  /** Only this turn's frames, up to its last frame. */
   turnId?: string | undefined;
-  /** With `turnId`: also to the frame with which the turn waits for work in the background, if it still does. */
+  /** With `turnId`: ends also at the frame that begins the turn's present wait for background work. */
   untilWaiting?: boolean | undefined;
-  /** The reader has everything up to `from`: all entries, or also the text in progress. */
+  /** The reader has all entries up to `from`, or also the text in progress. */
   has?: "entries" | "texts";
 }
 
@@ -70,12 +70,12 @@ export class FrameCursor {
     for (const { messageId, length } of this.#inProgress()) this.#offsets.set(messageId, length);
   }
 
-  /** Number of the last entry whose frames the reader has; `undefined` before the snapshot. */
+  /** Number of the last entry that the reader has; `undefined` before the snapshot. */
   get seq(): number | undefined {
     return this.#seq;
   }
 
-  /** The reader refused a frame, or has not had its beginning. */
+  /** The reader refused a frame, or has not started. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
@@ -85,7 +85,7 @@ export class FrameCursor {
     return this.#isOver;
   }
 
-  /** Passes published frames on to a reader that is not behind. It is behind if it refuses one. */
+  /** Passes published frames to a reader that is not behind. A reader that refuses a frame is behind. */
   offer(frames: readonly Frame[], take: Take): void {
     for (const frame of frames) {
       if (this.#isBehind || this.#isOver) return;
@@ -95,8 +95,8 @@ export class FrameCursor {
   }
 
   /**
-   * Passes on what the reader has missed, until it refuses a frame or nothing is missing. `room` returns the length that the
-   * reader may take at that moment: little more is read.
+   * Passes missed frames to the reader, until it refuses a frame or is up to date. `room` returns the length that the reader may take now,
+   * and bounds the reads.
    */
   catchUp(take: Take, room = () => Infinity): void {
     if (!this.#isBehind || this.#isOver) return;

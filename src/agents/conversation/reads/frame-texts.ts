@@ -1,8 +1,8 @@
 /**
- * The JSON of frames, made once for all readers.
+ * The JSON of frames, serialized once for all readers.
  *
  * TEXT-1  Readers of a long frame share its text and its bytes while one of them holds it.
- * TEXT-2  Readers that begin share a snapshot, also while text is in progress.
+ * TEXT-2  New readers share a snapshot, also while text is in progress.
  */
 import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import type { Frame } from "../../../protocol/frames.ts";
@@ -10,9 +10,9 @@ import type { Snapshot } from "../../../protocol/views.ts";
 import { WeakValues } from "../../../shared/weak-values.ts";
 import type { ConversationState } from "../core/state.ts";
 
-/** Length from which a text is found again by the number of its frame. */
+/** Minimum length of a text that is cached by the number of its frame. */
 const LONG = 16 * 1024;
-/** Long texts to find. */
+/** Maximum number of cached long texts. */
 const MAX_LONG = 32;
 
 const encoder = new TextEncoder();
@@ -26,7 +26,7 @@ export class FrameText {
     private readonly seq: number | undefined,
   ) {}
 
-  /** Returns the frame as a server-sent event or as a line, made when it is first needed. Only durable frames have an `id`. */
+  /** Returns the frame as a server-sent event or as a line. Encodes it on first use. Only durable frames have an `id`. */
   bytes(encoding: SubscribeOptions["encoding"]): Uint8Array {
     const id = this.seq === undefined ? "" : `id: ${this.seq}\n`;
     this.#bytes[encoding] ??= encoder.encode(
@@ -50,15 +50,15 @@ export class FrameTexts {
   readonly #byFrame = new WeakMap<Frame, WeakRef<FrameText>>();
   #long = new WeakValues<number, FrameText>(MAX_LONG);
   readonly #snapshots = new WeakMap<ConversationState, WeakRef<SnapshotFrame>>();
-  /** The newest snapshot with text in progress, by the one without; `length` is that of all text in progress then. */
+  /** The newest snapshot with text in progress, by the snapshot without it. `length` is the length of all text in progress. */
   readonly #withTexts = new WeakMap<SnapshotFrame, { length: number; frame: WeakRef<SnapshotFrame> }>();
 
-  /** Forgets the texts that are found by numbers: content was erased. */
+  /** Clears the texts cached by number, after an erasure. */
   forget(): void {
     this.#long = new WeakValues<number, FrameText>(MAX_LONG);
   }
 
-  /** Returns the snapshot of a state. It is made once, and its text in progress once for each `length` of that. */
+  /** Returns the cached snapshot of a state. Its text in progress is serialized once for each `length`. */
   snapshot(state: ConversationState, { bare, length, partials }: SnapshotParts): SnapshotFrame {
     const known = this.#snapshots.get(state)?.deref();
     const base = known ?? bare();
@@ -85,7 +85,7 @@ export class FrameTexts {
   }
 }
 
-/** Returns the JSON of a snapshot from that of the same one without text in progress, which ends with its `partials`. */
+/** Returns the JSON of a snapshot with text in progress. `bare` is its JSON without this text, and ends with its `partials`. */
 function withPartials(bare: string, { data }: SnapshotFrame): string {
   return `${bare.slice(0, -"[]}}".length)}${JSON.stringify(data.partials)}}}`;
 }

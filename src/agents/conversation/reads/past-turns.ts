@@ -1,10 +1,10 @@
 /**
  * Reads past turns for the tool `history`.
  *
- * PAST-1  A page has the newest turns of the agent before a turn, the newest first, as many as fit its tokens, and at least one. Each turn
- *         is on one page.
- * PAST-2  An agent reads its own turns only: what others said before it came is for those who were told.
- * PAST-3  A page reads a bounded number of rows, whatever the history.
+ * PAST-1  A page has the newest turns of the agent before a turn, newest first. It has as many turns as fit its tokens, and at least one.
+ *         Each turn is on one page.
+ * PAST-2  An agent reads only its own turns. It cannot read messages that were not sent to it.
+ * PAST-3  A page reads a bounded number of rows.
  */
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import { joinedMarks, markMember } from "../../../model/mark.ts";
@@ -18,13 +18,13 @@ import { markOfText } from "../core/marks.ts";
 import { finalReply, type Turn } from "../core/turn.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 
-/** Tokens of a page where the request sets none, and the bounds of what it may set. */
+/** Default tokens of a page, and their bounds in a request. */
 const DEFAULT_TOKENS = 2_000;
 const MIN_TOKENS = 100;
 const MAX_TOKENS = 8_000;
 /** Rows that a page reads at most. */
 const MAX_ROWS = 100;
-/** Characters of a text of a turn that are shown at most, for each token of the page. */
+/** Maximum number of shown characters of a text of a turn, for each token of the page. */
 const CHARACTERS_PER_TOKEN = 2;
 
 /** The reads of the store. */

@@ -1,7 +1,7 @@
 /**
  * Reads a conversation: pages of messages, turns and journal, the snapshot, and the replay of its frames.
  *
- * QUERY-1  Every read is bounded by rows and by content, whatever the history.
+ * QUERY-1  Each read has a bounded number of rows and a bounded length, for any history.
  * QUERY-2  Messages come in the order of the journal.
  */
 
@@ -46,9 +46,9 @@ import {
 /** Journal rows read at a time. */
 const SLICE = 64;
 const SNAPSHOT_MESSAGES = 50;
-/** Length of the turns whose messages a snapshot contains; also that of its tool results, as JSON. */
+/** Length of the turns in a snapshot. The same limit applies to its tool results, as JSON. */
 const SNAPSHOT_LENGTH = 256 * 1024;
-/** Entries that a page of some types looks at. */
+/** Entries that a page reads, if it filters types. */
 const MAX_FILTERED = 5_000;
 /** Length of the turns in one slice of a replay. */
 const REPLAY_LENGTH = 128 * 1024;
@@ -63,7 +63,7 @@ export class ConversationQueries {
 
   constructor(private readonly store: ConversationDatabase) {}
 
-  /** Forgets the turns that were read before. */
+  /** Clears the cached turns. */
   forget(): void {
     this.#recent = newRecentTurns();
   }
@@ -123,7 +123,7 @@ export class ConversationQueries {
     return this.view(state, this.requireTurn(state, id));
   }
 
-  /** Returns the part of the conversation in the trace of a turn; without an id, in that of its first turn. */
+  /** Returns the conversation's part of a turn's trace; without an id, of its first turn's trace. */
   trace(state: ConversationState, id: string | undefined, options: TraceOptions): TracePart {
     const read = (n: number) => state.active.get(n) ?? this.store.turn(n) ?? undefined;
     const turn = id === undefined ? read(1) : this.requireTurn(state, id);

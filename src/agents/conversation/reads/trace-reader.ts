@@ -1,11 +1,11 @@
 /**
- * Reads the part that a conversation has in the trace of a turn.
+ * Reads the conversation's part of a turn's trace.
  *
- * TRACEREAD-1  The part of a turn contains the turns of its exchange: that of the user's message, and those that agents started after
- *              it. The part without a turn contains the conversation's first exchange: the work of the agent that a call reached.
+ * TRACEREAD-1  The part of a turn contains the turns of its exchange: the turn of the user's message, and the turns that agents started
+ *              after it. The part without a turn contains the conversation's first exchange: the work of the agent that a call reached.
  * TRACEREAD-3  The part for a run contains the turns of the exchange that the run invited, and the turns that agents started after them.
  * TRACEREAD-4  A person who may not read the runs of the turn gets the part without them, and the part says that it is partial.
- * TRACEREAD-2  It has the spans of work that is over, as they are exported, whether or not they were.
+ * TRACEREAD-2  The part has the spans of finished work in their export form, even if they were not exported.
  */
 import type { Span } from "../../../model/span.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
@@ -21,7 +21,7 @@ import { traceOf } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 
-/** Turns among which those of an exchange are looked for. */
+/** Maximum number of turns in the search for the turns of an exchange. */
 export const MAX_TRACE_TURNS = 200;
 /** Spans of one conversation in a trace. */
 export const MAX_TRACE_SPANS = 1_000;
@@ -125,7 +125,7 @@ function exchangeTurns(turn: Turn, { after, read }: Turns): { numbers: number[];
   let end = endOf(of === turn.n ? turn : read(of));
   const later = after(of, MAX_TRACE_TURNS);
   for (const facts of later.turns) {
-    // An exchange goes on only while one of its turns does.
+    // An exchange is open only while it has an active turn.
     if (facts.createdAt > end) return { numbers, more: false };
     if (facts.exchange?.of !== of) continue;
     numbers.push(facts.n);

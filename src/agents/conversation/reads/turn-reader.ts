@@ -1,5 +1,5 @@
 /**
- * The turns that one read needs, with their content: active ones from memory, finished ones from the store, each once.
+ * The turns that one read needs, with their content. Active turns come from memory, finished turns from the store. Each turn is read once.
  *
  * READ-1  A read returns whole turns, at least one, and stops at its limit.
  * READ-2  Readers that page through a long turn, one after another, read it from the store once.
@@ -14,7 +14,7 @@ import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 /** Default limit of a read, in UTF-16 units. */
 const MAX_READ_LENGTH = 4 * 1024 * 1024;
-/** Length from which a turn is kept for the next read. */
+/** Minimum length of a turn that is kept for the next read. */
 const LONG_TURN = 64 * 1024;
 /** Long turns that are kept. */
 const MAX_RECENT = 32;

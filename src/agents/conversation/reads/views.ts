@@ -122,7 +122,7 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
   };
 }
 
-/** Returns a turn's summary with the data of its answer, and with what it has used up. */
+/** Returns a turn's summary with the data of its answer and its spending. */
 export function answeredTurnView(
   record: ConversationIdentity,
   turn: Turn,
@@ -171,7 +171,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
   };
 }
 
-/** Returns the memories that the turn was told of or has recalled, as a member; nothing where there are none. */
+/** Returns the turn's memories, given or recalled, as a member, if any. */
 function memoriesMark(turn: Turn): Pick<TurnView, "memories" | "memoryError"> {
   const { told, toldBefore = [], operations } = turn;
   const memories = usedOnce([...toldBefore, ...(told?.used ?? []), ...operations.flatMap(recalledBy)]);
@@ -260,7 +260,7 @@ export function operationView(record: Agents, turn: Turn, operation: Operation):
   return { ...base, state: status, ...(result && outcomeView(result)) };
 }
 
-/** Returns the input of an operation: the model's, or, where it needs an approval, what it runs with (APPROVE-8). */
+/** Returns the input of an operation: the model's input, or the approved input (APPROVE-8). */
 function inputOf(record: Agents, { agentId }: Turn, operation: Operation): ShownCall {
   const isAsked = awaitsApproval(operation) || operation.approval !== undefined;
   return isAsked ? shownCall(chainOf(record, agentId), operation) : { input: operation.input };
@@ -272,7 +272,7 @@ export function resolvedApproval(record: Agents, turn: Turn, operation: Operatio
   return { ...ids, approval: {}, ...approvalMark(record, turn, operation) };
 }
 
-/** Returns the approval of an operation as a member; nothing where it needs none. */
+/** Returns the approval of an operation as a member, if it needs approval. */
 function approvalMark(record: Agents, turn: Turn, operation: Operation): { approval?: ApprovalView } {
   const { approval, deadline } = operation;
   if (awaitsApproval(operation)) {
@@ -282,7 +282,7 @@ function approvalMark(record: Agents, turn: Turn, operation: Operation): { appro
   return approval === undefined ? {} : { approval: { ...approval, at: toIso(approval.at) } };
 }
 
-/** Marks an operation that runs in the background, as a member; nothing for other operations. */
+/** Returns a member that marks a background operation; an empty object for other operations. */
 function asyncMark(mode: OperationMode): { async?: true } {
   return mode === "async" ? { async: true } : {};
 }
@@ -295,7 +295,7 @@ function outcomeView({
   return success ? { result: result ?? null } : { error: wireError(error) };
 }
 
-/** `turn` is absent for entries without a turn, and for turns whose row was erased. */
+/** `turn` is absent for entries without a turn, and for turns with an erased row. */
 export function journalEntryView(
   entry: JournalEntry,
   seq: number,
@@ -307,10 +307,10 @@ export function journalEntryView(
   return { seq, type, time: toIso(at), ...defined({ data }), ...ids, ...linksOf(entry, turn) };
 }
 
-/** The entries that follow from a message's signal. Those after them follow from the message. */
+/** The entries that a message's signal causes. The message causes the entries after them. */
 const OF_SIGNAL: ReadonlySet<JournalEntry["type"]> = new Set(["turn.started", "message.user"]);
 
-/** Returns what an entry follows from. */
+/** Returns the cause of an entry. */
 function linksOf(
   { type, data }: JournalEntry,
   turn: (TurnKey & Pick<Turn, "clientId" | "correlationId">) | undefined,

@@ -1,7 +1,7 @@
 /**
  * Records of model calls in a turn's row: packed, because every turn has at least one.
  *
- * CALLROW-1  `unpackCall(packCall(call, base), base)` equals the call, but for a breakdown of its usage, which is not kept.
+ * CALLROW-1  `unpackCall(packCall(call, base), base)` equals the call, except for the breakdown of its usage, which is not stored.
  */
 
 import type { ErrorCategory } from "../../../model/error.ts";
@@ -11,7 +11,7 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { CallRecord } from "../core/turn.ts";
 
-/** Counts in the order of `COUNTS`, without absent ones at the end. */
+/** Counts in the order of `COUNTS`, without absent counts at the end. */
 type PackedUsage = (number | null)[];
 
 type PackedEstimate = { e: [input: number, output: number] };
@@ -24,7 +24,7 @@ export type PackedCall = [
   attempts: number,
   took?: number | null,
   firstTextAfter?: number | null,
-  /** An estimate alone stands in the place of the usage. */
+  /** If only an estimate is known, it replaces the usage. */
   usage?: PackedUsage | PackedEstimate | null,
   status?: number | null,
   requestId?: string | null,

@@ -1,12 +1,12 @@
 /**
  * The storage of a conversation in its actor's database. Only this class writes it.
  *
- * COMMIT-1  A transition is committed in one transaction, its caller's: journal, turns, events and keys, or none of them.
- * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key; and
- *           one per new text above 4 KB, and per part of a turn above 8 KB.
+ * COMMIT-1  A transition commits atomically in its caller's transaction: journal, turns, events and keys.
+ * COMMIT-2  A commit writes one journal row, and one row per touched turn, per event and per key. It also writes one row per new text above
+ *           4 KB, and per part of a turn above 8 KB.
  * COMMIT-3  Waking reads the newest journal row, the record, the versions of each agent that joined later, and the active turns.
- * COMMIT-4  What is stored outside a turn's row is a fact of the state that a commit returns. After a rollback the next
- *           commit on the earlier state writes it again.
+ * COMMIT-4  The state that a commit returns includes the parts outside each turn's row. After a rollback, the next commit on the earlier
+ *           state writes them again.
  */
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
@@ -73,8 +73,8 @@ export class ConversationDatabase {
   }
 
   /**
-   * Returns the state as of the last commit; `null` before the conversation was created. Upgrades the storage of an older
-   * release first; throws `UNAVAILABLE` for the storage of a newer one.
+   * Returns the state as of the last commit; `null` before the conversation was created. Upgrades the storage of an older release first.
+   * Throws `UNAVAILABLE` for storage of a newer release.
    */
   load(): ConversationState | null {
     const storedRecord = this.#record.get();
@@ -130,14 +130,14 @@ export class ConversationDatabase {
     this.events.createTable();
   }
 
-  /** Puts the record of a conversation whose tables are there. */
+  /** Writes the record of a conversation after its tables exist. */
   adopt(record: ConversationIdentity): void {
     const [, ...joined] = record.agents;
     for (const { id, chain } of joined) this.keyValue.put(chainKey(id), chain);
     this.#record.put(withoutChains(record));
   }
 
-  /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
+  /** Writes a transition made at `now` in the current transaction, without its envelopes. The mailbox writes these. */
   commit(transition: Transition, now: number): Committed {
     const { state: next, entries, touched, keys, notes, late, asks, unextracted, membership } = transition;
     const { enqueued, dequeued } = transition;
@@ -174,18 +174,18 @@ export class ConversationDatabase {
     return { state: { ...next, seq: lastSeq(row), stored }, row };
   }
 
-  /** Returns what stays of a conversation that was deleted; `undefined` for another one. */
+  /** Returns the tombstone of a deleted conversation; `undefined` for other conversations. */
   tombstone(): ActorTombstone | undefined {
     const stored = this.#record.get();
     return stored !== undefined && isTombstone(stored) ? stored : undefined;
   }
 
-  /** Puts a tombstone in the place of the record: from then on there is no conversation. */
+  /** Replaces the record with a tombstone. The conversation then no longer exists. */
   bury(tombstone: ActorTombstone): void {
     this.#record.put(tombstone);
   }
 
-  /** Reports whether a state is that of the newest commit. */
+  /** Reports whether a state equals the newest commit. */
   isCurrent({ seq }: Pick<ConversationState, "seq">): boolean {
     const newest = this.journal.newest();
     return newest !== null && lastSeq(newest.row) === seq;
@@ -197,7 +197,7 @@ export class ConversationDatabase {
     return turn === undefined || turn < 0 ? undefined : turn;
   }
 
-  /** Returns the message of the queue that has the caller and the key of another. */
+  /** Returns the queued message with the same caller and key as another message. */
   waitingMessage(
     { caller, id, correlationId }: UserMessage,
     { queue }: Pick<ConversationState, "queue">,
@@ -214,7 +214,7 @@ export class ConversationDatabase {
     return isSame ? found : undefined;
   }
 
-  /** Keeps the place of a message in the queue where its turn's number will be, below zero. */
+  /** Stores the queue place of a message as a negative number, in the slot for its turn's number. */
   #noteWaiting(n: number, { caller, id, correlationId }: UserMessage): void {
     if (id !== undefined) this.keyValue.put(seenKey(caller, id, correlationId), -1 - n);
   }
@@ -224,7 +224,7 @@ export class ConversationDatabase {
     return this.keyValue.get(lateKey(operationId)) !== undefined;
   }
 
-  /** Returns the conversation below that has asked for an approval by this id; `undefined` for other ids. */
+  /** Returns the called conversation that requested the approval with this id; `undefined` for other ids. */
   askingConversation(operationId: string): string | undefined {
     return this.keyValue.get<string>(askKey(operationId));
   }
@@ -258,7 +258,7 @@ export class ConversationDatabase {
   }
 }
 
-/** The record as stored: the versions of agents that joined later are values of their own, for a value has at most 2 MB. */
+/** The stored record. The versions of agents that joined later are separate values, because a value has at most 2 MB. */
 type StoredRecord = Omit<ConversationIdentity, "agents"> & {
   agents: readonly [
     ConversationAgent,
@@ -266,7 +266,7 @@ type StoredRecord = Omit<ConversationIdentity, "agents"> & {
   ];
 };
 
-/** The prefixes of the keys under which a conversation keeps values, without its record. */
+/** The prefixes of a conversation's keys, except the key of its record. */
 export const CONVERSATION_KEYS = [
   "ask:",
   "chain:",

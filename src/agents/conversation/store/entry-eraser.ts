@@ -1,10 +1,10 @@
 /**
  * Removes the content of erased entries from a conversation's tables, in the transaction of the commit.
  *
- * ERASE-3  Turns, events, long texts and journal hold nothing of an erased entry, and numbers and order are as before. In the journal the turn's
- *          hooks lose what they gave, and what their failures quote.
- * ERASE-4  Summaries made since the entry's turn began are dropped, and so is what agents were told when they joined since. The history itself, without
- *          the entry, is used again until the next summary.
+ * ERASE-3  The content of an erased entry is removed from turns, events, long texts and the journal. Numbers and order stay. The journal
+ *          also loses the results and the quoted failures of the turn's hooks.
+ * ERASE-4  Summaries from after the start of the entry's turn are dropped. So are the texts that agents received when they joined since
+ *          then. Until the next summary, the agents use the full history without the entry.
  */
 import type { EventStore } from "../../../memory/session/event-store.ts";
 import { EventAction } from "../../../memory/session/types.ts";
@@ -30,7 +30,7 @@ const NAMING_SIGNAL = "SELECT 1 AS found FROM signals WHERE instr(body, ?) > 0 L
 const QUOTING = `SELECT n FROM turns WHERE status <> 'active' AND n > ?1
   AND (instr(body, ?2) > 0 OR instr(body, '"besides"') > 0) ORDER BY n`;
 
-/** The prefixes of the keys of what an erasure has still to remove elsewhere. */
+/** The key prefixes of notes about data that an erasure must still remove elsewhere. */
 export const TO_REMOVE = {
   attachment: "erasing:attachment:",
   conversation: "erasing:conversation:",
@@ -90,7 +90,7 @@ function rewrite({ turns, events }: ErasedStores, turn: Turn): void {
   turns.replace(turn);
 }
 
-/** Reports whether anything in the conversation still has a text, such as the id of an attachment. */
+/** Reports whether the conversation still contains a text, such as the id of an attachment. */
 function isNamed(database: SqlDatabase, text: string): boolean {
   const has = (table: string) => database.all(TABLE, table).length > 0;
   return (

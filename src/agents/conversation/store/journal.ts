@@ -1,7 +1,7 @@
 /**
  * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
- * JOURNAL-1  Entry numbers are gapless: a row's first number is one more than the last of the row before it.
+ * JOURNAL-1  Entry numbers have no gaps: the first number of a row follows the last number of the previous row.
  * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten.
  */
 
@@ -21,18 +21,18 @@ export const CREATE_JOURNAL =
 
 const INSERT = "INSERT INTO journal (seq, at, body) VALUES (?, ?, ?)";
 const NEWEST = "SELECT seq, at, body FROM journal ORDER BY seq DESC LIMIT 1";
-/** The row with an entry is the last one that begins at or before the entry. */
+/** The row of an entry is the last row that begins at or before the entry. */
 const FORWARD = `SELECT seq, at, body FROM journal
   WHERE seq >= coalesce((SELECT max(seq) FROM journal WHERE seq <= ?), 0) ORDER BY seq LIMIT ?`;
 const BACKWARD = "SELECT seq, at, body FROM journal WHERE seq <= ? ORDER BY seq DESC LIMIT ?";
 
-/** Rows with entries of an item of a turn, or others that look alike. */
+/** Rows with entries of an item of a turn. May include false matches. */
 const OF_ITEM = "SELECT seq, at, body FROM journal WHERE seq >= ?1 AND instr(body, ?2) > 0 ORDER BY seq";
 /** As `OF_ITEM`, and rows with entries of hooks. */
 const OF_ITEM_OR_HOOK = `SELECT seq, at, body FROM journal WHERE seq >= ?1 AND (instr(body, ?2) > 0
   OR (instr(body, ?3) > 0 AND (instr(body, '"memory_extraction.') > 0 OR instr(body, '"context_assembly.') > 0
     OR instr(body, '"task.') > 0))) ORDER BY seq`;
-/** Entries of hooks have texts that were made of the turn's. */
+/** Entries of hooks have texts that derive from the turn's texts. */
 const OF_HOOK = /^(?:memory_extraction|context_assembly)\./;
 const REPLACE = "UPDATE journal SET body = ? WHERE seq = ?";
 
@@ -79,7 +79,7 @@ export class Journal {
     const newest = this.newest();
     const next = newest === null ? 1 : newest.row.seq + newest.row.entries.length;
     if (seq !== next)
-      throw new DramatisError("INVALID_INPUT", `The journal goes on with entry ${next}, not ${seq}.`);
+      throw new DramatisError("INVALID_INPUT", `The next entry of the journal is ${next}, not ${seq}.`);
     this.database.run(INSERT, seq, at, JSON.stringify(body));
   }
 
@@ -118,7 +118,7 @@ export class Journal {
     return this.database.all<Row>(OF_ITEM, this.#beginOf(from), `",${n},${item}`);
   }
 
-  /** Returns where the row of entry `from` begins. */
+  /** Returns the first entry number of the row with entry `from`. */
   #beginOf(from: number): number {
     return this.database.all<Row>(BACKWARD, from, 1)[0]?.seq ?? from;
   }
@@ -131,7 +131,7 @@ export class Journal {
 /** Without zeros at the end. */
 type PackedSpending = [tokens?: number, nanoDollars?: number, toolCalls?: number, modelCalls?: number];
 type PackedUsage = [calls: number, input: number, cached: number, output: number, nanoDollars: number];
-/** Every row has one, so names are short, and members that are as at the beginning are left out. */
+/** The head in each row. Names are short, and members with their initial value are left out. */
 type PackedHead = {
   /** Turns. */
   n?: number;
@@ -159,7 +159,7 @@ type PackedHead = {
   b?: Head["budget"];
   /** Leases. */
   l?: NonNullable<Head["leases"]>;
-  /** Spent: the amounts beyond those that the usage has. */
+  /** Spent: the amounts that the usage lacks. */
   p?: PackedSpending;
   /** Spent by agents. */
   w?: Record<string, PackedSpending>;
@@ -274,7 +274,7 @@ function packUsage({
   return [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars];
 }
 
-/** Reports whether nothing was used. A failed attempt uses tokens before its call is counted. */
+/** Reports whether the usage is zero. A failed attempt uses tokens before its call is counted. */
 function isUnused(usage: UsageTotals): boolean {
   return packUsage(usage).every((count) => count === 0);
 }

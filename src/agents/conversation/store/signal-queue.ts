@@ -1,4 +1,4 @@
-/** The table `signals`: the messages that wait to start their turns. It is created with the first of them. */
+/** The table `signals`: the messages that wait to start their turns. The first message creates it. */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { UserMessage } from "../core/signals.ts";
 

@@ -1,19 +1,19 @@
 /**
- * Replaces large members of a turn, a reply or an operation by references to texts of their own, and puts them back. Pure.
+ * Replaces large members of a turn, a reply or an operation by references to separate texts, and restores them. Pure.
  *
  * MEMBER-1  `unpackMembers` returns exactly the object that was passed to `packMembers`.
- * MEMBER-2  A member that is stored already is not measured or written again while it has the same value.
+ * MEMBER-2  An unchanged stored member is not measured or written again.
  */
 import type { TextReference } from "../../../memory/session/long-text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { StoredMember } from "../core/state.ts";
 
-/** Members that summaries of turns show. They stay in the row, whatever their size. */
+/** Members that summaries of turns show. They always stay in the row. */
 const SUMMARISED = new Set(["error"]);
-/** Members whose text is stored as it is, because the session's events have the same content. */
+/** Members that are stored as plain text, because the session's events have the same content. */
 const PLAIN_TEXT = new Set(["input", "text"]);
 
-/** An object whose large members are left out. `$texts` has the sizes of those that are stored as they are, `$json` of the others. */
+/** An object without its large members. `$texts` has the sizes of members in plain text, `$json` the sizes of the others. */
 export interface PackedMembers {
   [member: string]: unknown;
   $texts?: Record<string, number>;
@@ -30,8 +30,8 @@ export function memberKey(id: string, member: string): string {
 }
 
 /**
- * Packs an object: members above `limit` bytes are left out and added to `texts` unless `before` has them. `id` is the
- * object's own and makes the keys.
+ * Packs an object. Members above `limit` bytes are left out, and added to `texts` unless `before` has them. The keys contain the object's
+ * `id`.
  */
 export function packMembers(
   owner: object,
@@ -47,7 +47,7 @@ export function packMembers(
     (member.isJson ? sizes.$json : sizes.$texts)[name] = member.bytes;
     return false;
   };
-  /** Returns a member as a text of its own, written; `undefined` where it is small. */
+  /** Writes a large member as a separate text and returns it; `undefined` for a small member. */
   const measured = (name: string, value: unknown): StoredMember | undefined => {
     const isJson = !(PLAIN_TEXT.has(name) && typeof value === "string" && value.isWellFormed());
     const text = largeText(value, isJson, limit);
@@ -101,7 +101,7 @@ function known(member: StoredMember | undefined, value: unknown): StoredMember |
   return member !== undefined && member.value === value ? member : undefined;
 }
 
-/** Returns an operation's result without its large members, which the result's event has as its content. */
+/** Returns an operation's result without its large members. The result's event contains them. */
 function withoutLarge(result: unknown, keep: (name: string, value: unknown) => boolean): unknown {
   if (typeof result !== "object" || result === null) return result;
   return Object.fromEntries(Object.entries(result).filter(([name, value]) => keep(`result.${name}`, value)));

@@ -1,14 +1,13 @@
 /**
  * A turn as its row and as the texts outside the row. Pure.
  *
- * The row holds what is small and new. A large member is a text of its own. When the row exceeds `ROW_BYTES`, its replies,
- * operations and calls move together to one text: a part. An element that changes later is in the row again, and its
- * newest version counts.
+ * The row holds small and new members. A large member is a separate text. When the row exceeds `ROW_BYTES`, its replies, operations and
+ * calls move together to one text, a part. If an element changes later, the row contains it again. Its newest version counts.
  *
  * TURNROW-1  A turn read back equals the turn that was written, after any number of commits.
- * TURNROW-2  A commit writes an active turn's row, which has at most about `ROW_BYTES`, and the texts that are new.
- * TURNROW-3  A text that the turn no longer refers to is deleted by the same commit. A turn whose content is in events
- *            keeps those that its row or its events refer to.
+ * TURNROW-2  A commit writes an active turn's row, which has about `ROW_BYTES` at most, and the new texts.
+ * TURNROW-3  The same commit deletes texts that the turn no longer refers to. If the turn's content is in events, texts that its row or its
+ *            events refer to stay.
  */
 import type { TextReference } from "../../../memory/session/long-text.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
@@ -24,11 +23,11 @@ import { memberKey, type NewTexts, type PackedMembers, packMembers } from "./tur
 const ROW_BYTES = 8 * 1024;
 /** Size of a full row's members without its lists above which those over `SMALL_BYTES` become texts, in bytes. */
 const HEAD_BYTES = ROW_BYTES / 2;
-/** Size above which a member is a text of its own, in bytes: in any row, and in one that is full. */
+/** Size above which a member becomes a separate text, in bytes: in all rows, and in full rows. */
 const LARGE_BYTES = 4 * 1024;
 const SMALL_BYTES = 512;
 
-/** The lists of a turn that move to parts. Elements are appended and replaced, but neither changed nor removed. */
+/** The lists of a turn that move to parts. Elements are appended or replaced. They are never mutated or removed. */
 export const LISTS = ["replies", "operations", "calls"] as const;
 export type ListName = (typeof LISTS)[number];
 
@@ -38,18 +37,18 @@ export type PackedLists = { [List in ListName]?: Record<number, PackedMembers | 
 /** The changes of a turn's storage by one commit. */
 export interface PackedTurn {
   body: string;
-  /** Texts to write, after those of `dropped` are deleted. */
+  /** Texts to write after the deletion of `dropped`. */
   texts: NewTexts;
   dropped: string[];
-  /** The parts outside the row after the commit; `undefined` where there are none, and for a turn that is over. */
+  /** The parts outside the row after the commit; `undefined` without parts, and for a finished turn. */
   stored: StoredParts | undefined;
-  /** The texts that the turn's events have as their contents, by event id; none while it is active. */
+  /** The texts of the turn's events, by event id. Empty while the turn is active. */
   contents: ReadonlyMap<string, TextReference>;
 }
 
 const NO_PARTS: StoredParts = { parts: [], moved: new Map(), texts: new Map() };
 
-/** Packs a turn. `before` has the parts that are outside its row already. */
+/** Packs a turn. `before` has the parts that are already outside its row. */
 export function packTurn(turn: Turn, before: StoredParts = NO_PARTS): PackedTurn {
   return isRecorded(turn) ? packRecorded(turn, before) : packWhole(turn, before);
 }
@@ -109,7 +108,7 @@ function packWhole(turn: Turn, before: StoredParts): PackedTurn {
     body = bodyOf(head, parts, Object.fromEntries(Object.keys(lists).map((list) => [list, {}])));
   }
   const stored = parts.length === 0 && owned.size === 0 ? undefined : { parts, moved, texts: owned };
-  // A member with another value is written anew, under the same key.
+  // A changed member is rewritten under the same key.
   const dropped = droppedKeys(
     before,
     (id, member) => owned.get(id)?.get(member) === before.texts.get(id)?.get(member),

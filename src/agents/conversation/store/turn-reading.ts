@@ -9,7 +9,7 @@ import { type PackedCall, unpackCall } from "./call-rows.ts";
 import { type PackedMembers, referencesOf, type StoredMembers, unpackMembers } from "./turn-members.ts";
 import { elementId, LISTS, type ListName, type PackedLists, partKey, placeOf } from "./turn-packing.ts";
 
-/** A row as read: a whole turn, or one whose content is in its session's events. */
+/** A row as read: a whole turn, or a turn with its content in session events. */
 export type StoredTurn = (Turn & { readonly events?: never }) | TurnRow;
 
 /** The members of a turn that lists show. */
@@ -44,7 +44,7 @@ interface Element {
   isInPart: boolean;
 }
 
-/** Members that rows leave out where they have these values. */
+/** Default values. Rows leave out members with these values. */
 const DEFAULTS = { recoveries: 0, issues: {} } as const;
 
 /** Returns a turn's facts without reading its texts. */
@@ -53,7 +53,7 @@ export function factsOf({ n, status, body }: TurnColumns): TurnFacts {
   return { ...DEFAULTS, ...JSON.parse(body), n, status };
 }
 
-/** Restores a turn; `stored` has the parts outside its row, and is absent where there are none. */
+/** Restores a turn. `stored` has the parts outside its row, if any. */
 export function unpackTurn(
   { n, status, body }: TurnColumns,
   read: ReadTexts,
@@ -114,7 +114,7 @@ function wholeForm(list: ListName, element: Record<string, unknown>, replies: un
   return unpackOperation(operation, (replies as Reply[] | undefined)?.[operation.reply]?.at);
 }
 
-/** Returns the newest version of each element: the row's, or that of the last part that has it. */
+/** Returns the newest version of each element: from the row, or else from the last part that has it. */
 function newestOf(layers: readonly PackedLists[], row: PackedLists, list: ListName): Element[] | undefined {
   const inRow = row[list];
   if (inRow === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The table `turns`: one row per turn. An active turn's content is in its row and in the texts that the row refers to; the
- * row of a turn that is over keeps what its session events do not.
+ * The table `turns`: one row per turn. An active turn's content is in its row and in the texts that the row refers to. The row of a
+ * finished turn has only the content that its session events lack.
  */
 import type { LongText, TextReference } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -26,7 +26,7 @@ const FORWARD = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n LIMIT 
 const AFTER = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n";
 const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?";
 
-/** Rows in which the newest turns of a kind are looked for. */
+/** Maximum number of rows in a search for the newest turns of a kind. */
 const MAX_LOOK_BACK = 64;
 /** Bytes of rows in one list. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
@@ -35,7 +35,7 @@ const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 export interface Written {
   /** The parts outside the row: pass them with the turn's next form. */
   stored: StoredParts | undefined;
-  /** The texts that the events of a turn that is over refer to as their contents, by event id. */
+  /** The texts that the events of a finished turn refer to, by event id. */
   contents: ReadonlyMap<string, TextReference>;
 }
 
@@ -46,8 +46,7 @@ export class TurnTable {
   ) {}
 
   /**
-   * Writes a turn; `before` has the parts that its last write or read returned. Call it in the transaction that writes the
-   * turn's events.
+   * Writes a turn. `before` has the parts from its last write or read. Call it in the transaction that writes the turn's events.
    */
   put(turn: Turn, before?: StoredParts): Written {
     const { body, texts, dropped, stored, contents } = packTurn(turn, before);
@@ -57,7 +56,7 @@ export class TurnTable {
     return { stored, contents };
   }
 
-  /** Writes a turn that is over anew. Nothing of its earlier row stays, nor of its texts. */
+  /** Rewrites a finished turn. Its earlier row and texts are deleted. */
   replace(turn: Turn): void {
     const { stored } = this.get(turn.n) ?? {};
     const members = [...(stored?.texts ?? [])].flatMap(([id, texts]) =>
@@ -70,14 +69,14 @@ export class TurnTable {
     this.database.run(PUT, turn.n, turn.status, body);
   }
 
-  /** Writes a turn that is over as `get` returns it. */
+  /** Writes a finished turn as `get` returns it. */
   putStored(turn: TurnRow): void {
     const { body, texts } = packTurn({ ...turn, input: "", replies: [], operations: [], call: null });
     this.texts.write(texts);
     this.database.run(PUT, turn.n, turn.status, body);
   }
 
-  /** Adds issues or facts of hooks to a turn that is over. */
+  /** Adds issues or facts of hooks to a finished turn. */
   amend(n: number, { issues, hooks }: { issues?: TurnIssues; hooks?: HooksOfTurn }): void {
     const [row] = this.database.all<TurnColumns>(GET, n);
     if (row === undefined) return;
@@ -103,8 +102,8 @@ export class TurnTable {
   }
 
   /**
-   * Lists turns after (or, descending, before) number `n`, without their content: at most `limit`, and no more once their
-   * rows hold `MAX_LISTED_BYTES`. `more` reports whether others follow.
+   * Lists turns after (or, descending, before) number `n`, without their content. The list has at most `limit` turns, and ends when its
+   * rows have `MAX_LISTED_BYTES`. `more` reports whether others follow.
    */
   list(n: number, order: "asc" | "desc", limit: number): { turns: TurnFacts[]; more: boolean } {
     const rows: TurnColumns[] = [];
@@ -119,7 +118,7 @@ export class TurnTable {
     return { turns: rows.map(factsOf), more };
   }
 
-  /** Returns the numbers of the turns after number `n` whose callers pass, ascending. It reads their rows only. */
+  /** Filters the turns after number `n` by their callers. Returns their numbers, ascending. Reads only rows. */
   numbersAfter(n: number, passes: (caller: Turn["caller"]) => boolean): number[] {
     const numbers: number[] = [];
     for (const row of this.database.each<TurnColumns>(AFTER, n)) {

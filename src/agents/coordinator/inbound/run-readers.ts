@@ -16,7 +16,7 @@ export class RunReaders {
   constructor(private readonly context: ReadersContext) {}
 
   /**
-   * Returns the entries after `from` as server-sent events; `null` where none will come. Throws `RATE_LIMITED` if the run has
+   * Returns the entries after `from` as server-sent events; `null` if no entry can follow. Throws `RATE_LIMITED` if the run has
    * `MAX_RUN_READERS` readers.
    */
   stream(principal: Principal, from: number): ReadableStream<Uint8Array> | null {

@@ -1,16 +1,16 @@
 /**
- * The WebSockets that follow a run. They hibernate, so each keeps what it needs after a wake in its own state.
+ * The WebSockets that follow a run. They hibernate, so each WebSocket stores the data for a wake in its own state.
  *
- * RUNSOCKET-1  A WebSocket gets the entries that a stream gets, each as a frame of JSON, also over a hibernation. Behind the entry that ends the
- *              run it is closed with 1000.
- * RUNSOCKET-2  A WebSocket that does not read costs the run nothing, and is closed with 1013 (READER-1, READER-2). Its client connects again
- *              with the last `seq`.
- * RUNSOCKET-3  When its principal expires a WebSocket gets a frame of the type `error` and is closed with 4401, idle or not. Nothing is accepted
- *              from it after that moment.
- * RUNSOCKET-4  A client sends `ping` and `ack`, nothing else: another message is answered with `error`, and changes nothing. One that sends
- *              too much is closed with 4429.
- * RUNSOCKET-5  At most `MAX_RUN_READERS` WebSockets follow a run at once; another one is closed with 4429. A principal that may not see the run
- *              gets no frame of it, and is closed with 4404.
+ * RUNSOCKET-1  A WebSocket gets the same entries as a stream, each as a JSON frame, also after a hibernation. After the entry that ends the
+ *              run, it is closed with 1000.
+ * RUNSOCKET-2  A WebSocket that does not read does not delay the run. It is closed with 1013 (READER-1, READER-2), and its client
+ *              reconnects with the last `seq`.
+ * RUNSOCKET-3  When its principal expires, a WebSocket gets an `error` frame and is closed with 4401, even if it is idle. Later messages
+ *              are ignored.
+ * RUNSOCKET-4  A client may send only `ping` and `ack`. Any other message is answered with `error`, and has no effect. A client that
+ *              exceeds its allowance is closed with 4429.
+ * RUNSOCKET-5  At most `MAX_RUN_READERS` WebSockets follow a run at once. A further WebSocket is closed with 4429. A principal without
+ *              access to the run gets no frame, and is closed with 4404.
  */
 import type { WSMessage } from "agents";
 import { z } from "zod";
@@ -108,7 +108,7 @@ export class RunSockets {
     if (this.#isUsed) this.#readers.publish([]);
   }
 
-  /** Closes the connections that have expired. Returns the milliseconds until the next expiry; `null` if none expires. */
+  /** Closes the connections that have expired. Returns the milliseconds until the next expiry, if any. */
   expire(): number | null {
     this.#readers.expire();
     const next = this.#readers.nextExpiry;

@@ -1,12 +1,11 @@
 /**
  * A reader that follows the journal of a run, as a stream of bytes.
  *
- * RUNSTREAM-1  A stream has each entry after its position once and in order: first those of the store, then new ones as they are
- *              committed. It ends after the entry that ends the run.
- * RUNSTREAM-2  A stream holds its place in the journal and about `HIGH_WATER_MARK` bytes that its reader has not taken. It reads on when
- *              the reader has taken them. A reader that takes nothing for `STALL_MS` while entries wait is cut off, and resumes from its
- *              last `seq`.
- * RUNSTREAM-3  The stream of a principal ends when that expires, with an event of the type `error`.
+ * RUNSTREAM-1  A stream has each entry after its position once and in order: first the stored entries, then each new entry after its
+ *              commit. It ends after the entry that ends the run.
+ * RUNSTREAM-2  A stream holds its place in the journal and about `HIGH_WATER_MARK` unread bytes. It continues as the reader reads. A reader
+ *              that stalls for `STALL_MS` while entries wait is cut off, and resumes from its last `seq`.
+ * RUNSTREAM-3  When its principal expires, a stream ends with an `error` event.
  * RUNSTREAM-4  After `SILENCE_MS` without bytes a stream gets a comment, between two events. The write fails if the client has left.
  */
 import type { Clock } from "../../../ports/clock.ts";
@@ -25,11 +24,11 @@ export interface ReadersContext {
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
 
-/** Bytes in a stream that its reader has not taken. */
+/** Maximum number of unread bytes in a stream. */
 export const HIGH_WATER_MARK = 32 * 1024;
-/** Bytes that are written at once: parts of several events, or of a long one. */
+/** Bytes of one write: parts of several events, or a part of a long event. */
 const CHUNK = 16 * 1024;
-/** Milliseconds after which a reader that takes nothing is cut off. */
+/** Milliseconds until a stalled reader is cut off. */
 export const STALL_MS = 60_000;
 
 /** The source of a stream: `start`, `pull` and `cancel` are called by `ReadableStream`. */
@@ -75,7 +74,7 @@ export class RunStream {
     this.#leave();
   }
 
-  /** Writes what the stream has room for, and ends it behind the last entry. */
+  /** Fills the stream, and ends it after the last entry. */
   advance(): void {
     this.#sink.attempt(() => {
       if (this.#hasExpired()) return;
@@ -85,7 +84,7 @@ export class RunStream {
     });
   }
 
-  /** Ends the stream if its principal has expired, and finds out whether its client has left. */
+  /** Ends the stream if its principal has expired. Otherwise probes whether its client has left. */
   probe(): void {
     this.#sink.attempt(() => {
       if (!this.#hasExpired() && this.#offset === 0 && this.#sink.room > 0) this.#sink.write(KEEP_ALIVE);
@@ -109,7 +108,7 @@ export class RunStream {
     return joined(parts, CHUNK - left);
   }
 
-  /** Looks after the stream now and then: for its expiry, its silence, and a reader that takes nothing. */
+  /** Checks the stream periodically for expiry, silence and a stalled reader. */
   #watch(): void {
     const { clock } = this.context;
     const { expiresAt = Number.POSITIVE_INFINITY } = this.principal;
@@ -137,7 +136,7 @@ export class RunStream {
   /** Ends the stream if its principal has expired. */
   #hasExpired(): boolean {
     if (!hasExpired(this.principal, this.context.clock.now())) return false;
-    // An event of which only a part is sent cannot be followed by another.
+    // Another event cannot follow a partly sent event.
     if (this.#offset === 0) this.#sink.write(EXPIRED);
     this.#sink.end();
     return true;

@@ -1,4 +1,4 @@
-/** Checks the requests of a run's callers: their forms, and the origin that only a conversation gives (INVITE-1). */
+/** Checks the requests of a run's callers: their form, and the origin, which only a conversation may set (INVITE-1). */
 import { z } from "zod";
 import { knownTraceparent } from "../../../model/span.ts";
 import {
@@ -31,7 +31,7 @@ const startSchema = z.strictObject({
     .optional(),
   path: z.array(agentIdSchema).max(100).exactOptional(),
   origin: runOriginSchema.exactOptional(),
-  // Only Workers with a binding send it: the actor of a conversation keeps what the registry has checked.
+  // Only Workers with a binding send it. The actor of a conversation keeps the workflow that the registry has checked.
   pinned: z.custom<PinnedWorkflow>(isPinned, "A workflow as it was pinned").exactOptional(),
 });
 
@@ -67,14 +67,14 @@ export function parseRetry(options: RetryRun): RetryRun {
   return validate(retrySchema, options, "/options");
 }
 
-/** Returns the hash by which a repeated request is recognised. */
+/** Returns a hash that identifies repeated requests. */
 export function requestHash({ workflow, input = {}, projectId }: StartRun): Promise<string> {
   // SAFETY: the request has passed its schema, which admits only JSON values.
   return sha256Hex(canonicalJson({ workflow, input, ...defined({ projectId }) } as unknown as Json));
 }
 
 /**
- * Checks a request for a run that exists. Throws `NOT_FOUND`, `CONFLICT` without a key, and `IDEMPOTENCY_CONFLICT` for one with another
+ * Checks a request for a run that exists. Throws `NOT_FOUND`, `CONFLICT` without a key, and `IDEMPOTENCY_CONFLICT` for a request with other
  * content.
  */
 export function checkRepeated(
@@ -93,8 +93,8 @@ export function checkRepeated(
 }
 
 /**
- * Throws `FORBIDDEN` for a workflow that asks an agent which waits for the run (RUNDOOR-3). The nodes of its sub-workflows count, too, and so
- * does a node that the run may never reach.
+ * Throws `FORBIDDEN` for a workflow with an agent that waits for the run (RUNDOOR-3). Nodes of sub-workflows and unreachable nodes count
+ * too.
  */
 export function refuseWaiting(workflow: PinnedWorkflow, path: readonly string[]): void {
   for (const { ref, agent } of workflow.definition.nodes) {
@@ -117,7 +117,7 @@ export function mayRead({ tenant, startedBy }: RunRecord, principal: Principal):
   return principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal));
 }
 
-/** Refuses a task that would give its result later: throws `UNSUPPORTED`. */
+/** Throws `UNSUPPORTED` for a task that defers its result. */
 export function cannotDefer(): never {
   throw new DramatisError(
     "UNSUPPORTED",
