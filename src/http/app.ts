@@ -1,7 +1,7 @@
 /**
- * The HTTP API: its middleware and its routes, in the order in which a request passes them.
+ * The HTTP API: its middleware and its routes, in the order of a request.
  *
- * `auth/` decides who may enter, `base/limits.ts` sets the limits, `routes/turns.ts` starts turns.
+ * `auth/` authenticates requests, `base/http-limits.ts` sets the limits, `routes/turns.ts` starts turns.
  */
 import { Hono } from "hono";
 import { systemClock } from "../ports/system.ts";

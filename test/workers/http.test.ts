@@ -278,7 +278,7 @@ describe("conversations", () => {
     const detailOf = async (answered: Promise<Answer>) => String((await answered).body.detail);
     const path = `/api/conversations/${id}`;
     expect(await detailOf(get(`${path}/turns/turn_x`))).toBe(
-      'There is no turn "turn_x" here. Check the id. What belongs to others is answered as not found.',
+      'The turn "turn_x" was not found. Check the id and your access.',
     );
     expect(await detailOf(post(`${path}/stop`, {}))).toBe(
       `There is no operation \`POST ${path}/stop\`. Check the method and the path: /docs lists them.`,

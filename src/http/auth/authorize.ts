@@ -1,11 +1,11 @@
 /**
  * Authentication: the application's `authorize`, or the default here.
  *
- * AUTH-1  Every request but `GET /health` passes `authorize` before the API answers anything about it.
- * AUTH-2  Without configuration all requests are refused. The local principal exists only where the runtime was started for
- *         one machine (`DRAMATIS_LOCAL`), for a loopback `Host`, and for pages of that origin. So neither another site in
- *         the user's browser nor a rebound DNS name reaches it, provided that the server passes the true `Host` (wrangler
- *         believes a client's `MF-Original-URL`).
+ * AUTH-1  Every request except `GET /health` passes `authorize` before the API reveals any data.
+ * AUTH-2  Without configuration all requests are refused. The local principal requires a runtime that was started for
+ *         one machine (`DRAMATIS_LOCAL`), a loopback `Host`, and a page of that origin. So other sites in the user's
+ *         browser and rebound DNS names cannot reach it. The server must pass the true `Host`: wrangler believes a
+ *         client's `MF-Original-URL`.
  * AUTH-3  If any variable `AUTH_*` is set, valid or not, there is no local principal.
  */
 import type { Principal } from "../../shared/principal.ts";

@@ -1,11 +1,11 @@
 /**
  * The token of a request, and the subprotocols of WebSocket clients.
  *
- * BEARER-1  A token comes in `Authorization: Bearer`. A browser cannot set that header on a WebSocket, so an upgrade may send
- *           it as the subprotocol `bearer.<token>` besides `dramatis.v1`. It is never read from a URL.
+ * BEARER-1  A token comes in `Authorization: Bearer`. A browser cannot set that header on a WebSocket, so an upgrade
+ *           may send the subprotocol `bearer.<token>` next to `dramatis.v1`. The token is never read from a URL.
  * BEARER-2  The answer to an upgrade names `dramatis.v1` if the client offered it, and never the token.
- * BEARER-3  A refused WebSocket client that offered `dramatis.v1` gets the close code 4401, or 4404 for a conversation that
- *           cannot exist: browsers hide the HTTP status from pages.
+ * BEARER-3  A refused WebSocket client that offered `dramatis.v1` gets the close code 4401, or 4404 for an invalid
+ *           conversation id: browsers hide the HTTP status from pages.
  */
 import { BEARER_PREFIX, NOT_FOUND_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 

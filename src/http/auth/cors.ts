@@ -1,12 +1,12 @@
 /**
- * Access for pages of other origins: none, unless the application lists their origin.
+ * Access for pages of other origins. Only origins that the application lists have access.
  *
- * CORS-1  Without `cors` no answer has a CORS header. With it, pages of listed origins may read answers, including errors.
- *         Cookies are never allowed.
- * CORS-2  A preflight is answered before `authorize`, and the same for every path, so it reveals nothing. Pages of listed
- *         origins may send any header, because clients of other protocols have their own.
- * CORS-3  A WebSocket is accepted from pages of the server's own origin and of listed ones: browsers send no preflight for
- *         it.
+ * CORS-1  Without `cors`, answers have no CORS header. With it, pages of listed origins may read answers, including
+ *         errors. Cookies are never allowed.
+ * CORS-2  A preflight is answered before `authorize`. The answer is the same for every path, so it reveals no data.
+ *         Pages of listed origins may send any header, because clients of other protocols have their own headers.
+ * CORS-3  A WebSocket is accepted only from pages of the server's own origin and of listed origins, because browsers
+ *         send no preflight for it.
  */
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
@@ -15,7 +15,7 @@ import { problem } from "../base/problem.ts";
 import { isUpgrade } from "./bearer.ts";
 
 export interface CorsOptions {
-  /** Origins whose pages may use the API, such as `https://app.example.com`. `*` is refused. */
+  /** Origins of pages that may use the API, such as `https://app.example.com`. `*` is refused. */
   origins: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
   };
 }
 
-/** Refuses WebSocket upgrades from pages of other origins than the server's own and the listed ones. */
+/** Accepts WebSocket upgrades only from pages of the server's own origin and of listed origins. */
 export function guardUpgrades({ origins }: CorsOptions): MiddlewareHandler {
   return async ({ req }, next) => {
     const origin = req.header("origin");

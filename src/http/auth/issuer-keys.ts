@@ -54,7 +54,7 @@ export function issuerKeys(url: URL, clock: Pick<Clock, "now">): JWTVerifyGetKey
   };
 }
 
-/** Reports an error of the token: the fetched keys have none, or several, for it. */
+/** Reports an error of the token: no fetched key matches, or several keys match. */
 function namesNoKey(error: unknown): boolean {
   return error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 }

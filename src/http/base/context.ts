@@ -14,7 +14,7 @@ import type { Principal } from "../../shared/principal.ts";
 /** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` where a binding is missing. */
 export interface RequestPorts {
   actors: ActorLookup;
-  /** Where the agents and conversations of a tenant may live. */
+  /** Allowed locations for the agents and conversations of a tenant. */
   location(tenant: string): LocationPolicy;
   directory(): Directory;
   deadLetters(): DeadLetterDirectory;
@@ -35,7 +35,7 @@ export interface MissingPart {
 export interface HttpEnv {
   Variables: RequestPorts & {
     clock: Clock;
-    /** Checks the runtime, and declares its agents. Does nothing after it has succeeded once. */
+    /** Checks the runtime and declares its agents. It is a no-op after the first success. */
     seed(): Promise<void>;
     /** Maximum size of a body, in bytes. */
     maxBodyBytes: number;

@@ -17,24 +17,27 @@ export interface Limits {
   /** Turns of one conversation, started by anyone. Default: 600 a minute, 200 at once. */
   turns?: RateLimit | false;
   /**
-   * Stops of one conversation, resumes and other orders of its turns, by anyone. What changes nothing does not count, nor does a
-   * stop that ends turns. Default: 30 a minute, 10 at once.
+   * Stops, resumes and changes of the turn order, per conversation, by any user. No-ops and stops that end turns do
+   * not count. Default: 30 a minute, 10 at once.
    */
   changes?: RateLimit | false;
-  /** Turns that one message of a user may have, those that agents start by mentions included. From 1 to 64. Default: 8. */
+  /**
+   * Maximum number of turns that one message of a user causes, including turns that agents start by mentions. From 1
+   * to 64. Default: 8.
+   */
   agentTurns?: number;
   /** Time that a client has to run one of its own tools, in milliseconds. Default: 600 000, ten minutes. */
   clientToolMs?: number;
   /**
-   * Calls of agents below each other, those that a conversation has open at a time, and those that are open below a conversation at all
-   * levels together. Default: 4, 32 and 256.
+   * Limits of nested agent calls: the depth, the open calls of one conversation, and all open calls below one
+   * conversation. Default: 4, 32 and 256.
    */
   calls?: { depth?: number; open?: number; tree?: number };
-  /** Time in which a person must approve a tool's call, in milliseconds. Default: 86 400 000, a day. */
+  /** Time limit for a person's approval of a tool call, in milliseconds. Default: 86 400 000, a day. */
   approvalMs?: number;
   /**
-   * Branches above which a fan-out of a run is spread over runs of its own, each with at most so many. From 1 to 2 000. Default: 1 000. A run
-   * keeps the width with which it has begun.
+   * Maximum number of branches in one run. A larger fan-out is split into child runs of at most this size. From 1 to
+   * 2 000. Default: 1 000. A run keeps its initial width.
    */
   fanOutWidth?: number;
   /**

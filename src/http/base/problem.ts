@@ -64,7 +64,7 @@ const TITLE: Record<(typeof PROBLEM_STATUS)[ProblemCode], string> = {
   503: "Service Unavailable",
 };
 
-/** A problem document. `title` names the status, `code` the error; `detail` says what is wrong and what to change. */
+/** A problem document. `title` names the status, `code` the error. `detail` states the problem and the fix. */
 export interface Problem {
   type: "about:blank";
   title: string;

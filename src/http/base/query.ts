@@ -46,7 +46,6 @@ export function unknownParameters(known: readonly string[], given: readonly stri
     .map((name) => issueAt(jsonPointer([name]), `Unknown query parameter. Known: ${known.join(", ")}.`));
 }
 
-/** The position from which a stream continues. */
 export const positionSchema = z
   .string()
   .regex(/^[0-9]{1,15}$/, "Must be a `seq`: an integer, 0 or more.")
@@ -54,7 +53,7 @@ export const positionSchema = z
   .meta({ description: "The last `seq` that the client has received.", example: "7" });
 
 /**
- * Reads the position from which a stream of events continues; absent = begin anew. The `Last-Event-ID` of a
+ * Returns the position from which a stream of events continues. Absent: from the beginning. The `Last-Event-ID` of a
  * reconnecting `EventSource` is later than `from`, so it has precedence. Throws `INVALID_INPUT`.
  */
 export function streamPosition(from: string | undefined, lastEventId?: string): number | undefined {

@@ -20,9 +20,9 @@ export function page<Item>(resource: string, { items, nextCursor }: Page<Item>):
 }
 
 /**
- * Server-sent events, unbuffered by proxies. For `HEAD` only the headers: `open` is not called. Where it returns `null`, nothing will
- * come: 204, after which an `EventSource` does not reconnect. The stream of an actor passes
- * as it is, with comments of its own, so that the platform carries it without a script.
+ * Returns server-sent events without proxy buffering. `HEAD` returns only the headers and does not call `open`. If
+ * `open` returns `null`, the stream is over: the status 204 stops an `EventSource` from reconnecting. The Worker
+ * passes an actor's stream unchanged, including its comments, so the platform transfers it without a script.
  */
 export async function events(
   context: Context<HttpEnv>,
@@ -74,11 +74,11 @@ export function notFound({ req: { method, path } }: Context): Response {
   return problemOf(new DramatisError("NOT_FOUND", message), "");
 }
 
-/** The error for an id in a path that names nothing. */
+/** The error for an unknown id in a path. */
 export function nothingNamed(kind: string, id: string): DramatisError {
   return new DramatisError(
     "NOT_FOUND",
-    `There is no ${kind} "${shorten(id, MAX_SHOWN_ID)}" here. Check the id. What belongs to others is answered as not found.`,
+    `The ${kind} "${shorten(id, MAX_SHOWN_ID)}" was not found. Check the id and your access.`,
   );
 }
 

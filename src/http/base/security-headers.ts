@@ -1,10 +1,10 @@
 /**
- * The headers that protect a browser from what it loads here.
+ * The headers that protect a browser from untrusted content.
  *
- * SHEAD-1  Every response of the Worker has these headers, errors, refusals and files of users included. A browser that
- *          opens a response runs and loads nothing of it, does not guess its type, shows it in no frame, and sends its
- *          address to nobody. Pages of other origins read it only as `cors` allows.
- * SHEAD-2  A header of `authorize`'s own response stays as it is.
+ * SHEAD-1  Every response of the Worker has these headers, including errors, refusals and files of users. A browser
+ *          that opens a response runs no code, loads no resources, guesses no type, shows it in no frame, and sends
+ *          no referrer. Pages of other origins read it only as `cors` allows.
+ * SHEAD-2  A header of `authorize`'s own response is not changed.
  */
 
 /** The headers of everything that is served, the static files of the console included. */
@@ -14,7 +14,7 @@ export const BROWSER_HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** The headers of the Worker's responses. None of them is a page, so the policy allows nothing. */
+/** The headers of the Worker's responses. A response is never a page, so the policy blocks all content. */
 const WORKER_HEADERS = {
   ...BROWSER_HEADERS,
   "content-security-policy":

@@ -1,6 +1,6 @@
 /**
- * The first use of a runtime: its checks, and the agents that code declares. The first request that needs agents does this,
- * so a runtime whose `/health` is never called is checked too.
+ * The first use of a runtime: its checks, and the agents that code declares. The first request that needs agents runs
+ * both, so they do not depend on `/health`.
  *
  * READY-1  A request that needs agents gets `UNAVAILABLE` with the reason while the runtime is not ready.
  */

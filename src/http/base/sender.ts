@@ -1,8 +1,9 @@
 /**
  * The sender of a request without a principal, by its address.
  *
- * LIMIT-4  Requests by handles, and deliveries to webhooks, share the limit of a principal: those of one IPv4 address, or of one /64
- *          network of IPv6, which is what one subscriber has. Requests without the platform's header `cf-connecting-ip` share one limit.
+ * LIMIT-4  Requests by handle and deliveries to webhooks use the same limit as a principal. A limit covers one IPv4
+ *          address, or one /64 network of IPv6, the usual network of a subscriber. Requests without the platform's
+ *          header `cf-connecting-ip` share one limit.
  */
 
 /** Groups of 16 bits in the network's part of an IPv6 address. */

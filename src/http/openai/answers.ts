@@ -12,7 +12,7 @@ import type { PendingAnswer } from "./turns.ts";
 
 /** Returns the answer once it has completed or failed. Throws the error of the subscription. */
 export async function wholeAnswer(pending: PendingAnswer): Promise<TurnAnswer> {
-  // Nothing is sent before the answer is complete, so nothing has to be withdrawn.
+  // Send only the complete answer, so that no text must be withdrawn.
   const reader = new AnswerReader({ ...pending.address, finalOnly: true });
   for await (const frame of pending.frames()) {
     reader.push(frame);

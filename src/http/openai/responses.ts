@@ -109,7 +109,7 @@ export const responseRoutes: readonly Route[] = [
       tag: "openai",
       summary: "Stop a response",
       description:
-        "Stops the turn of the response. The response has the status `cancelled` and the text that was shown. Stopping it again answers the same; one that ended by itself is `conflict`.",
+        "Stops the turn of the response. The response has the status `cancelled` and the shown text. Repeating the request returns the same answer. It is a `conflict` if the turn ended without a stop.",
       params: responseParams,
       answers: [{ status: 200, description: "The response.", body: response }],
       errors: ["NOT_FOUND", "CONFLICT"],
@@ -169,7 +169,10 @@ async function start(request: AnswerRequest, body: ResponseRequest): Promise<Pen
   return continueConversation(request, previous, input, options);
 }
 
-/** Returns the conversation that a request continues, with the turn of the previous response; `null` for a new one. */
+/**
+ * Returns the conversation that a request continues, with the turn of the previous response. Returns `null` for a new
+ * conversation.
+ */
 async function previousOf(
   request: AnswerRequest,
   { previous_response_id: id, conversation }: ResponseRequest,

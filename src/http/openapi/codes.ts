@@ -10,7 +10,7 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   FORBIDDEN: "The caller's roles do not allow this.",
   PERMISSION_DENIED: "The rule of the approval or of the gate does not let you answer.",
   NOT_FOUND: "The resource does not exist, or belongs to somebody else.",
-  METHOD_NOT_ALLOWED: "The path does not support this method; `Allow` lists those that it supports.",
+  METHOD_NOT_ALLOWED: "The path does not support this method. `Allow` lists the supported methods.",
   CONFLICT: "A resource with this id exists, or its state does not allow this.",
   IDEMPOTENCY_CONFLICT: "The idempotency key was used with another body.",
   CONVERSATION_CLOSED: "The conversation has ended.",

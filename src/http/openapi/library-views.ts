@@ -71,7 +71,7 @@ const tool = toolDefinitionSchema.meta({
 
 const stepView = z.looseObject({ ref: z.string(), action: z.unknown() }).meta({
   id: "Step",
-  description: "A step of a task: its action, by reference or in its place, its condition and its mappings.",
+  description: "A step of a task: its action, inline or by reference, its condition and its mappings.",
   example: { ref: "greet", action: { kind: "update_context", values: { text: "'Hello'" } } },
 });
 const task = z
@@ -159,7 +159,7 @@ export const toolBody = withToolForms(
     description,
     target: target.unwrap().meta({
       description:
-        "`task` is the task or the deployed tool whose code runs; `workflow` is the workflow of which each call starts a run; `agent` is the id of the agent that answers, with the usual `mode` of a call, or with the `template` of the sub-agents that calls spawn.",
+        "`task` is a task or a deployed tool with code. `workflow` is a workflow: each call starts a run. `agent` is the id of the agent that answers. Its `mode` is the default of a call, and its `template` describes the sub-agents that calls spawn.",
     }),
     inputSchema: z.exactOptional(inputSchema),
     effect: z.exactOptional(effect),
@@ -175,7 +175,7 @@ export const toolBody = withToolForms(
     ),
     async: isAsync.meta({
       description:
-        "Calls run in the background: the agent goes on, and gets the result later in the same turn.",
+        "Calls run in the background: the agent continues and gets the result later in the same turn.",
     }),
     approval: approval.meta({
       description:

@@ -7,7 +7,7 @@ import { listOf } from "./views.ts";
 /** The groups of operations, in the order of the document. */
 export const TAGS = {
   agents: "Agents to talk to.",
-  memories: "What agents remember: memories, searches and their origin.",
+  memories: "Memories of agents: reading, writing, search and provenance.",
   libraries: "Personas, tools and model profiles, each with all its versions.",
   conversations: "Conversations, their messages and their journal.",
   turns: "Sending messages, and reading the results.",
@@ -48,7 +48,7 @@ export interface ApiOperation {
   /** Throws `FORBIDDEN` if the principal may not request the operation. */
   permit?(ports: HttpEnv["Variables"], params: Record<string, string>): void;
   answers: readonly ApiResponse[];
-  /** Error codes in addition to those of every operation. */
+  /** Error codes in addition to the common error codes. */
   errors?: readonly ProblemCode[];
   /** Format of errors; problem documents when absent. */
   errorFormat?: "openai";

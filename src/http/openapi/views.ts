@@ -46,9 +46,7 @@ const agentMembers = {
   budget: agentBudgetSchema
     .exactOptional()
     .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
-  metadata: agentMetadata
-    .exactOptional()
-    .meta({ description: "Free facts about the agent; absent where it has none." }),
+  metadata: agentMetadata.exactOptional().meta({ description: "Free facts about the agent." }),
   ...locationFields,
   createdAt: time,
   updatedAt: time,
@@ -72,7 +70,7 @@ export const agentView: z.ZodType<AgentView> = z
       z.string().meta({ description: "The description of its persona, if that is one of a library." }),
     ),
     examples: z.exactOptional(
-      z.array(z.string()).meta({ description: "Messages that show what the agent can do, of its persona." }),
+      z.array(z.string()).meta({ description: "Example messages of the agent's persona." }),
     ),
   })
   .meta({ id: "AgentView" });

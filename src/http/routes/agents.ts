@@ -141,7 +141,7 @@ export const agentRoutes: readonly Route[] = [
           metadata: agentMetadata
             .nullable()
             .exactOptional()
-            .meta({ description: "Free facts in the place of those it has; null removes them." }),
+            .meta({ description: "Replaces the free facts. `null` removes them." }),
         })
         .meta({ example: { persona: "demo/assistant" } }),
       answers: ok("The agent, with the state of its budget.", agentView),
@@ -167,7 +167,7 @@ export const agentRoutes: readonly Route[] = [
       tag: "agents",
       summary: "Delete an agent",
       description:
-        "For authors and administrators. From then on every request for it is answered with 404, and it takes no call and no new conversation. Its memory is removed by itself, and so are the conversations of which it is the only agent. Conversations that began with it and have others end; it leaves all others. The id is never used again.",
+        "For authors and administrators. Every later request for the agent gets 404. The agent takes no calls and no new conversations. Its memory and the conversations without another agent are removed in the background. Conversations that began with it and have other agents end. It leaves all other conversations. The id is never used again.",
       params,
       answers: [{ status: 204, description: "The agent is deleted." }],
       errors: ["FORBIDDEN", "NOT_FOUND"],
@@ -203,7 +203,7 @@ export const agentRoutes: readonly Route[] = [
       tag: "agents",
       summary: "Import an agent",
       description:
-        "For authors and administrators. The body is an export, of any length, with lines of at most 16 MiB. The agent has a new id, and otherwise the identity and the memories of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
+        "For authors and administrators. The body is an export of any length, with lines of at most 16 MiB. The agent has a new id, and the identity and the memories of the exported agent. The agent appears after the whole file was accepted. If a line is wrong, the error names it, and the import is discarded.",
       created: agentView,
       idDescription: "The id of the new agent; generated when absent.",
       errors: ["FORBIDDEN", "CONFLICT"],
@@ -243,8 +243,8 @@ export const agentRoutes: readonly Route[] = [
 ];
 
 /**
- * Returns the example messages of an agent's persona, and the description of one that is not inline. Both are absent if the
- * persona does not resolve.
+ * Returns the example messages of an agent's persona, and the description if the persona is not inline. Both are
+ * absent if the persona does not resolve.
  */
 async function offerOf(
   agent: AgentApi,
@@ -257,7 +257,7 @@ async function offerOf(
   return { description, examples };
 }
 
-/** Reports whether a principal may read what agents have used up, over the conversations of all users. */
+/** Reports whether a principal may read the usage of agents over the conversations of all users. */
 function mayReadUsage(principal: Principal): boolean {
   return mayAuthor(principal) || mayReadAll(principal);
 }

@@ -30,7 +30,7 @@ export function exportOperation<const Operation extends Described>(operation: Op
   } as const;
 }
 
-/** Describes an operation that imports. `idDescription` is that of the query parameter `id`. */
+/** Describes an import operation. `idDescription` describes the query parameter `id`. */
 export function importOperation({
   idDescription,
   created,
@@ -50,7 +50,10 @@ export function exported(lines: ReadableStream<Uint8Array>): Response {
   return new Response(lines, { headers: { ...HEADERS, "content-type": "application/x-ndjson" } });
 }
 
-/** Passes the lines of a body on, in parts. Throws `TOO_LARGE` for a long line, `INVALID_INPUT` for an empty body, and what `take` throws. */
+/**
+ * Passes the lines of a body to `take` in parts. Throws `TOO_LARGE` for a long line, `INVALID_INPUT` for an empty
+ * body, and errors of `take`.
+ */
 export async function importFile(
   { body }: Request,
   take: (part: ImportPart) => Promise<unknown>,
@@ -74,7 +77,7 @@ export async function importFile(
   await pass(true);
 }
 
-/** Yields the lines of a body, without empty ones. */
+/** Yields the non-empty lines of a body. */
 async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string> {
   let rest = "";
   let count = 1;

@@ -1,8 +1,8 @@
 /**
  * `/api/conversations/:id/chat`: a conversation in the protocol of the AI SDK's `useChat`.
  *
- * CHATAPPROVE-1  An answer to a request for approval is one of the principal, as at any other entrance. Its stream has what the turn did
- *                since, also where the same answer is sent again.
+ * CHATAPPROVE-1  An answer to a request for approval is an answer of the principal, as on any other route. Its stream
+ *                contains the turn's events since then, even if the same answer is repeated.
  */
 
 import type { Context } from "hono";
@@ -41,7 +41,7 @@ export const chatRoutes: readonly Route[] = [
       tag: "events",
       summary: "Start a turn with `useChat`",
       description:
-        "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. A last message of the assistant answers requests for approval, by the ids that its stream gave; the stream of the turn goes on. The header `x-dramatis-turn` names the turn, which `POST …/turns/:turnId/cancel` stops; leaving the stream does not.",
+        "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read. Its id is the idempotency key. A last message of the assistant answers requests for approval, by the ids that its stream gave. Then the stream of the turn continues. The header `x-dramatis-turn` names the turn. `POST …/turns/:turnId/cancel` stops it. Closing the stream does not stop it.",
       params: conversationParams,
       body: chatSchema,
       answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
@@ -78,7 +78,7 @@ export const chatRoutes: readonly Route[] = [
       tag: "events",
       summary: "Resume the stream of the active turn",
       description:
-        "The newest active turn from its beginning, for the AI SDK's `resume`; one that waits for work in the background only if no other is active.",
+        "The newest active turn from its beginning, for the AI SDK's `resume`. A turn that waits for background work is returned only if no other turn is active.",
       params: conversationParams,
       answers: [
         { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
@@ -96,7 +96,7 @@ export const chatRoutes: readonly Route[] = [
   ),
 ];
 
-/** Gives the answers; returns the number of the entry after which the turn goes on with them (CHATAPPROVE-1). */
+/** Submits the answers. Returns the number of the entry after which the turn continues (CHATAPPROVE-1). */
 async function answered(
   conversation: ConversationActor,
   principal: Principal,

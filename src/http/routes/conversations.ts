@@ -98,7 +98,7 @@ const updateSchema = z
         "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
     }),
     orchestration: z.boolean().exactOptional().meta({
-      description: "`false`: messages are recorded, and no model answers them. Turns that have begun go on.",
+      description: "`false`: messages are recorded, and no model answers them. Active turns continue.",
     }),
     budget: budgetSchema.nullable().exactOptional().meta({
       description: "Replaces the limits of the conversation; null removes them.",
@@ -128,7 +128,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Create a conversation with an agent",
       description:
-        "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in that of its agent, if it has one.",
+        "Give `agentId`, or `participants` with one agent and further users. The caller always takes part. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in its agent's jurisdiction, if the agent has one.",
       body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
       answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
       errors: [...BODY_ERRORS, "NOT_FOUND"],
@@ -184,9 +184,9 @@ export const conversationRoutes: readonly Route[] = [
       method: "patch",
       path: CONVERSATION,
       tag: "conversations",
-      summary: "Change how turns that overlap go on, or the budget",
+      summary: "Change the order of overlapping turns, or the budget",
       description:
-        "A budget also counts what the conversation has used up before. A turn whose model call no longer fits it fails at once.",
+        "A budget includes the conversation's earlier usage. A turn fails at once if its model call no longer fits the budget.",
       params: conversationParams,
       body: updateSchema.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
       answers: ok("The conversation.", conversation),
@@ -203,7 +203,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Delete a conversation",
       description:
-        "For its participants, operators and administrators. Its active turns stop, and from then on every request for it is answered with 404. Its messages, attachments, list entries, the conversations that its calls of agents opened, and what its agents learned from it alone are removed by themselves, also where a store is down for a while. The id is never used again.",
+        "For its participants, operators and administrators. Its active turns stop, and every later request for it gets 404. The deletion also covers its messages, attachments, list entries, the conversations of its agent calls, and knowledge that its agents learned only from it. It runs in the background and survives outages of a store. The id is never used again.",
       params: conversationParams,
       answers: [{ status: 204, description: "The conversation is deleted." }],
       errors: ["FORBIDDEN", "NOT_FOUND"],
@@ -220,7 +220,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Export a conversation",
       description:
-        "For those who may delete it. Lines of JSON: a header, the record with the versions of its agents, the journal, turns, events, keys and attachments, and their number. It has no secrets. `CONFLICT`, retriable, while work is in progress.",
+        "For principals that may delete it. Lines of JSON: a header, the record with the versions of its agents, the journal, turns, events, keys and attachments, and their number. It has no secrets. `CONFLICT`, retriable, while work is in progress.",
       params: conversationParams,
       errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
     }),
@@ -234,7 +234,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Import a conversation",
       description:
-        "For administrators: a file brings versions of personas and tools. The body is an export, of any length, with lines of at most 16 MiB. The conversation has a new id, and otherwise the messages, turns and journal of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
+        "For administrators, because a file contains versions of personas and tools. The body is an export of any length, with lines of at most 16 MiB. The conversation has a new id, and the messages, turns and journal of the exported conversation. The conversation appears after the whole file was accepted. If a line is wrong, the error names it, and the import is discarded.",
       created: conversation,
       idDescription: "The id of the new conversation; generated when absent.",
       errors: ["FORBIDDEN", "CONFLICT"],
@@ -259,7 +259,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Erase the content of a message or of a tool's call",
       description:
-        "For those who may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may have it are dropped, attachments that nothing else names are deleted, and so is what agents learned from it alone. Ids, order and usage stay. Repeating it changes nothing. `CONFLICT`, retriable, while its turn is active.",
+        "For principals that may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may contain it are dropped. Unreferenced attachments and knowledge that agents learned only from it are deleted. Ids, order and usage stay. Repeating the request is a no-op. `CONFLICT`, retriable, while its turn is active.",
       params: entryParams,
       answers: [{ status: 204, description: "The content is erased." }],
       errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
@@ -277,7 +277,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Stop a conversation with its active turns",
       description:
-        "Each active turn fails with `CANCELLED`. From then on a message is recorded in a turn that has failed with `CANCELLED`, until the conversation resumes. Stopping it again changes nothing. The body may be absent.",
+        "Each active turn fails with `CANCELLED`. Until the conversation resumes, each new message is recorded in a turn that fails with `CANCELLED`. Repeating the request is a no-op. The body may be absent.",
       params: conversationParams,
       body: stopSchema,
       optionalBody: true,
@@ -295,7 +295,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Resume a stopped conversation",
       description:
-        "The next message runs. Turns that were stopped do not go on. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
+        "The next message starts a turn. Stopped turns do not resume. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
       params: conversationParams,
       body: stopSchema,
       optionalBody: true,
@@ -313,7 +313,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "End a conversation for good",
       description:
-        "Each active turn fails with `CANCELLED`. From then on messages, stops, resumes and changes are refused with `CONVERSATION_CLOSED`; the conversation can still be read. Ending it again changes nothing. The body may be absent.",
+        "Each active turn fails with `CANCELLED`. Later messages, stops, resumes and changes fail with `CONVERSATION_CLOSED`. Reading stays possible. Repeating the request is a no-op. The body may be absent.",
       params: conversationParams,
       body: stopSchema,
       optionalBody: true,

@@ -21,7 +21,7 @@ export const deferredOperations: readonly ApiOperation[] = [
     tag: "turns",
     summary: "Complete a deferred operation",
     description:
-      "The handle is what `ctx.defer()` gave to the tool, and the only credential. Give `result` or `error`. The same result again has the same answer; a different one, or one after the operation has expired or was stopped, is a conflict.",
+      "The handle comes from `ctx.defer()` in the tool. It is the only credential. Give `result` or `error`. Repeating the same result returns the same answer. A different result is a conflict. A result after the operation expired or stopped is also a conflict.",
     open: true,
     params: z.object({
       handle: z.string().meta({ description: "The handle of the operation.", example: "WzEsI….dGhl…" }),

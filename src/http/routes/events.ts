@@ -20,7 +20,7 @@ export const eventRoutes: readonly Route[] = [
       tag: "events",
       summary: "Follow a conversation as server-sent events",
       description:
-        "An endless stream. Without `from` the first frame is a `snapshot`. With `from`, the frames after that number come first, then the partial text of messages in progress. An `EventSource` continues by itself when it reconnects.",
+        "An endless stream. Without `from` the first frame is a `snapshot`. With `from`, the frames after that number come first, then the partial text of messages in progress. An `EventSource` continues automatically when it reconnects.",
       params: conversationParams,
       query: z.object({ from: positionSchema.optional() }),
       headers: z.object({

@@ -1,4 +1,4 @@
-/** `/health`: reports whether the runtime is ready, and what is missing. Needs no authentication. */
+/** `/health`: reports whether the runtime is ready, and its missing parts. Needs no authentication. */
 
 import { z } from "zod";
 import { VERSION } from "../../shared/version.ts";
@@ -16,7 +16,7 @@ export const healthRoutes: readonly Route[] = [
       tag: "runtime",
       summary: "Check whether the runtime is ready",
       description:
-        "Needs no authentication. `missing` lists what the runtime serves without: what is not there, what does not work, and what to add.",
+        "Needs no authentication. `missing` lists optional parts that are absent or do not work, each with the fix.",
       open: true,
       answers: ok(
         "The declared agents exist, and tools can run.",

@@ -46,7 +46,13 @@ export const hookOperations: readonly ApiOperation[] = [
     }),
     body: z.unknown().meta({ description: "Any JSON.", example: { order: 17 } }),
     optionalBody: true,
-    answers: [{ status: 202, description: "What was started, now or before.", body: started }],
+    answers: [
+      {
+        status: 202,
+        description: "The started run or turn. A repeated delivery returns the first result.",
+        body: started,
+      },
+    ],
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "FORBIDDEN", "RATE_LIMITED"],
   },
 ];

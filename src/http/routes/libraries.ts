@@ -127,7 +127,7 @@ const DEFINITIONS: Record<DefinitionKind, Resource> = {
     view: workflowVersion,
     maxBytes: MAX_DEFINITION_BYTES,
     about:
-      "Every task and workflow that its nodes name must exist, and every run of it must be able to go on and end.",
+      "Every task and workflow in its nodes must exist. Every run of it must be able to continue and to end.",
   },
 };
 
@@ -152,7 +152,7 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
         path: list,
         tag: "libraries",
         summary: `Add ${one}, or a version of one`,
-        description: `For authors and administrators. New content becomes the next version. Content that a version already has returns that version and changes nothing. ${about}`,
+        description: `For authors and administrators. New content becomes the next version. If a version already has this content, that version is returned. ${about}`,
         params: libraryParams,
         body,
         answers: [
@@ -239,7 +239,7 @@ export const libraryRoutes: readonly Route[] = [
       path: LIBRARIES,
       tag: "libraries",
       summary: "List the libraries",
-      description: "Deployed libraries come first, then those that authors of the tenant wrote.",
+      description: "Deployed libraries come first, then libraries by authors of the tenant.",
       query: pageSchema,
       answers: onePage("libraries", library),
       errors: ["INVALID_INPUT"],

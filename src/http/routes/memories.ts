@@ -1,9 +1,9 @@
 /**
  * `/api/agents/:id/memories`: the memory of an agent, and searches over several agents.
  *
- * MEMHTTP-1  What belongs to another tenant, or to another user where a member asks, is answered as what does not exist.
+ * MEMHTTP-1  Memories of another tenant are not found. For a member, memories of another user are not found.
  * MEMHTTP-2  A batch is written as a whole, or not at all.
- * MEMHTTP-3  A search over several agents has the results of those that answer in time, and names the others.
+ * MEMHTTP-3  A search over several agents has the results of the agents that answer in time, and names the others.
  */
 
 import { z } from "zod";
@@ -42,10 +42,10 @@ import {
   writeSchema,
 } from "./memory-bodies.ts";
 
-/** Milliseconds in which an agent of a search over several must answer. */
+/** Time limit for each agent of a search over several agents, in milliseconds. */
 const SEARCH_PART_MS = 10_000;
 
-/** Results of a search over several agents whose query has no limit. */
+/** Default number of results of a search over several agents. */
 const DEFAULT_RESULTS = 10;
 
 const AGENT = "/api/agents/:id";
@@ -59,7 +59,7 @@ const agentParams = z.object({ id: ids.agent });
 const memoryParams = agentParams.extend({ memoryId });
 
 const WHOSE =
-  "Authors, operators and administrators see all memories of the agent, a member those whose subject is that member.";
+  "Authors, operators and administrators see all memories of the agent. Members see memories about themselves.";
 
 export const memoryRoutes: readonly Route[] = [
   route(
@@ -70,7 +70,7 @@ export const memoryRoutes: readonly Route[] = [
       tag: "memories",
       summary: "Write a memory, or up to 100",
       description:
-        "For authors, operators and administrators. Searches find it when the answer is there. `{memories: […]}` writes all or none, and answers `{memories}`, without `Location`.",
+        "For authors, operators and administrators. Searches find the memory as soon as the request resolves. `{memories: […]}` writes a batch atomically and returns `{memories}`, without `Location`.",
       params: agentParams,
       headers: writeHeaders,
       body: writeSchema,
@@ -140,7 +140,8 @@ export const memoryRoutes: readonly Route[] = [
       path: SEARCH,
       tag: "memories",
       summary: "Search memories, with weights or a long query",
-      description: "As the `GET`. The weights replace those of the agent's persona. Changes nothing.",
+      description:
+        "As the `GET`. The weights replace the weights of the agent's persona. The search is read-only.",
       params: agentParams,
       body: querySchema,
       answers: ok("The results.", searchResult),
@@ -200,7 +201,7 @@ export const memoryRoutes: readonly Route[] = [
       tag: "memories",
       summary: "Change a memory",
       description:
-        "Absent fields stay; `null` removes. What it was before stays in its log. A member changes memories whose subject is that member, but not their `session` and `sequence`.",
+        "Absent fields stay. `null` removes a field. The log keeps the previous state. Members can change memories about themselves, except `session` and `sequence`.",
       params: memoryParams,
       body: changeSchema,
       answers: ok("The memory.", memory),
@@ -220,7 +221,7 @@ export const memoryRoutes: readonly Route[] = [
       tag: "memories",
       summary: "Erase a memory",
       description:
-        "Erases the memory and its log. It is gone for readers and searches at once; copies in D1, R2 and Vectorize follow. A member erases memories whose subject is that member.",
+        "Erases the memory and its log. Readers and searches lose it at once. Copies in D1, R2 and Vectorize are erased later. Members can erase memories about themselves.",
       params: memoryParams,
       answers: [{ status: 204, description: "The memory is gone." }],
       errors: ["FORBIDDEN", "NOT_FOUND"],
@@ -239,7 +240,7 @@ export const memoryRoutes: readonly Route[] = [
       tag: "memories",
       summary: "Archive a memory",
       description:
-        "Moves its text to the archive and out of search. It can still be read. To archive it again changes nothing.",
+        "Moves its text to the archive and excludes it from search. It can still be read. Repeating the request is a no-op.",
       params: memoryParams,
       answers: ok("The memory.", memory),
       errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
@@ -275,7 +276,7 @@ export const memoryRoutes: readonly Route[] = [
       tag: "memories",
       summary: "Read the state of an agent's memory",
       description:
-        "For authors, operators and administrators. How many memories there are, and what the stores around the agent do not have yet.",
+        "For authors, operators and administrators. The number of memories, and the pending updates of the external stores.",
       params: agentParams,
       answers: ok("The state.", memoryStatus),
       errors: ["FORBIDDEN", "NOT_FOUND"],

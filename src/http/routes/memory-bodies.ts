@@ -26,7 +26,7 @@ const name = z.string().min(1).max(MAX_NAME_LENGTH);
 const content = z
   .string()
   .refine((text) => text.trim() !== "", "Must not be blank.")
-  .meta({ description: "Text of at most 256 KiB in UTF-8. It comes back as it was sent." });
+  .meta({ description: "Text of at most 256 KiB in UTF-8. It is returned unchanged." });
 const isoTime = z.iso.datetime({
   offset: true,
   error: "Must be a time in ISO 8601 with a zone, such as 2026-03-01T10:00:00Z.",
@@ -43,7 +43,7 @@ const session = name.meta({
   description: "The session that it belongs to. Its neighbours there help to find it.",
 });
 const sequence = z.int().min(0).meta({ description: "Its place in the session." });
-const time = isoTime.meta({ description: "When it happened or was said, not when it was stored." });
+const time = isoTime.meta({ description: "The time of the event, not of the write." });
 const validFrom = isoTime.meta({ description: "Since when it is true. Default: `time`, or now." });
 const validTo = isoTime.meta({ description: "Until when it is true. Absent: open." });
 const subject = z.strictObject({ userId: name.exactOptional(), conversationId: name.exactOptional() }).meta({
@@ -96,7 +96,7 @@ export const writeHeaders = z.object({
   "Idempotency-Key": z
     .string()
     .optional()
-    .meta({ description: "As `idempotencyKey` of each memory that has none. At most 190 characters." }),
+    .meta({ description: "As `idempotencyKey` of each memory without its own key. At most 190 characters." }),
 });
 
 export const changeSchema: z.ZodType<MemoryChange> = z
@@ -131,7 +131,7 @@ const metadataFilter = z
     `Must have at most ${MAX_METADATA_FILTERS} members.`,
   );
 const from = isoTime.meta({
-  description: "Memories of this time and later. One without a time has that of its writing.",
+  description: "Memories of this time and later. A memory without an event time uses its write time.",
 });
 const before = isoTime.meta({ description: "Memories before this time." });
 const minRelevance = z
@@ -173,11 +173,11 @@ export const querySchema: z.ZodType<MemoryQuery> = z
         ...{ time: weight, significance: weight, recency: weight },
       })
       .exactOptional()
-      .meta({ description: "Weights of ranking in the place of those of the persona." }),
+      .meta({ description: "Ranking weights. They replace the persona's weights." }),
   })
   .meta({ example: { query: "Where does Ann like to sit?", type: ["preference"], limit: 5 } });
 
-/** A parameter of a query that may stand there several times. */
+/** A query parameter that may be repeated. */
 const repeated = <Item extends z.ZodType<string>>(item: Item) =>
   z.preprocess((value) => (typeof value === "string" ? [value] : value), z.array(item).min(1));
 
@@ -207,7 +207,7 @@ const jsonText = <Schema extends z.ZodType<unknown, unknown>>(schema: Schema) =>
 const filterParams = {
   type: z
     .exactOptional(repeated(name))
-    .meta({ description: "Of this type; of one of them where it stands there several times." }),
+    .meta({ description: "Of this type. If repeated: of any of these types." }),
   speaker: name.exactOptional().meta({ description: "Of this speaker." }),
   session: name.exactOptional().meta({ description: "Of this session." }),
   from: from.exactOptional(),
@@ -228,7 +228,7 @@ export const listParams = pageSchema.extend({
     .meta({ description: "The `nextCursor` of the previous page." }),
   ...filterParams,
   state: z.exactOptional(repeated(z.enum(MEMORY_STATES))).meta({
-    description: "In this state; in one of them where it stands there several times. Default: `current`.",
+    description: "In this state. If repeated: in any of these states. Default: `current`.",
   }),
 });
 

@@ -30,7 +30,7 @@ export const participantRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Add a user or an agent to a conversation",
       description:
-        "The user may read the whole conversation and speak in it. The agent must work in the conversation's project; later changes of the agent do not affect the conversation. Adding one who takes part changes nothing. `userId` or `agentId` is accepted for `id`. `handoff` of an agent that joins for the first time is what it is told of the past.",
+        "A user can read the whole conversation and write in it. An agent must work in the conversation's project. Later changes of the agent do not affect the conversation. Adding a current participant is a no-op. `userId` or `agentId` is accepted for `id`. `handoff` selects the history for an agent that joins for the first time.",
       params: conversationParams,
       body: newParticipantSchema.meta({ example: { type: "agent", id: "lawyer" } }),
       answers: ok("The conversation.", conversation),

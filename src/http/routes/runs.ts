@@ -45,10 +45,11 @@ const startSchema = z.strictObject({
 
 const retrySchema = z.strictObject({
   seq: retryFields.seq.meta({
-    description: "The `seq` of the failed run as you saw it. A run that has gone on since is not retried.",
+    description:
+      "The `seq` of the failed run as you saw it. If the run has continued since, the retry is refused.",
   }),
   repeatOnce: retryFields.repeatOnce.meta({
-    description: "Repeats the nodes in `retry.repeatsOnce`, whose effects may have happened already.",
+    description: "Repeats the nodes in `retry.repeatsOnce`. Their effects may happen twice.",
   }),
 });
 
@@ -76,7 +77,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Start a run of a workflow",
       description:
-        "The run keeps the versions of everything that it uses. It goes on by itself; read it, or follow its journal.",
+        "The run keeps the versions of everything that it uses. It runs in the background. Read it, or follow its journal.",
       body: startSchema.meta({
         example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
       }),
@@ -134,7 +135,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Cancel a run",
       description:
-        "What works in it is stopped, and nothing else begins. Cancelling it again changes nothing. A run that has ended otherwise is a `CONFLICT`. The body may be absent.",
+        "Stops its active work. No further work starts. Repeating the request is a no-op. A run that ended otherwise is a `CONFLICT`. The body may be absent.",
       params: runParams,
       body: stopSchema,
       optionalBody: true,
@@ -152,7 +153,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Retry a failed run",
       description:
-        "The run goes on: what failed, or was cancelled by the failure, begins again, and what completed is not repeated. A run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already is a `CONFLICT`. Where an effect may happen twice the answer is `OUTCOME_UNKNOWN`, unless the body says `repeatOnce`. The body may be absent.",
+        "The run restarts tokens that failed or that the failure cancelled. Completed tokens are not repeated. `CONFLICT` if the run has not failed, has no token to restart, or has reported its failure to another run or a conversation. `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`. The body may be absent.",
       params: runParams,
       body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
       optionalBody: true,
@@ -170,7 +171,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Answer the question of a gate",
       description:
-        "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. The same answer again changes nothing.",
+        "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. Repeating the same answer is a no-op.",
       params: gateParams,
       body: answerSchema.meta({ example: { answer: { approved: true } } }),
       answers: ok(
@@ -192,7 +193,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Read the journal of a run",
       description:
-        "What each token did, in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
+        "The history of each token in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
       params: runParams,
       query: pageSchema.omit({ order: true }),
       answers: onePage("entries", runEntry),
@@ -223,7 +224,7 @@ export const runRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Follow a run as server-sent events, or over a WebSocket",
       description:
-        "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON; it is closed with 1000 behind the last one. Its client may send `ping`, which is answered with `pong`, and `ack`.",
+        "The journal entries after `from`, then new entries as they arrive. The stream ends after the entry that ends the run. An `EventSource` continues automatically when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON. After the last frame it closes with 1000. The client may send `ack`, and `ping`, which is answered with `pong`.",
       params: runParams,
       query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
       headers: z.object({

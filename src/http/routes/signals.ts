@@ -22,7 +22,7 @@ const envelope = z
     time: z.string().exactOptional(),
     data: members.exactOptional().meta({
       description:
-        "The payload. Of a message: as the body of `POST …/turns`. Of a stop: `{turnId?, reason?}`. Of a resume: `{reason?}`.",
+        "The payload. For a message: as the body of `POST …/turns`. For a stop: `{turnId?, reason?}`. For a resume: `{reason?}`.",
     }),
     meta: members.nullable().exactOptional().meta({ description: "Overrides the members of `extensions`." }),
     extensions: members.nullable().exactOptional().meta({
@@ -48,7 +48,7 @@ export const signalRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Send a signal, or a batch of them",
       description:
-        "A message, a stop or a resume in an envelope. Of a batch each signal has a result of its own, in order: one that is refused stops no other. A message that cannot begin its turn yet is `queued`, and begins when those before it have; stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
+        "A message, a stop or a resume in an envelope, or a batch. Each signal of a batch has its own result, in order. A refused signal does not stop the others. A message that cannot begin its turn yet is `queued`, and begins after the earlier messages. Stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
       params: conversationParams,
       body: z
         .union([envelope, z.array(z.unknown()).meta({ description: "Signals; each is checked for itself." })])

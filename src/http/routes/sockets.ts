@@ -2,11 +2,11 @@
  * WebSocket connections to a conversation: `/conversations/:id` for the project's own protocol,
  * `/agents/conversation/:id` for clients of the Agents SDK.
  *
- * DOOR-1  The actor gets a request built here, with the handshake headers, the principal and checked options only. A
+ * DOOR-1  This file builds the actor's request from the handshake headers, the principal and checked options only. A
  *         client cannot send headers or query parameters that the SDK acts on, and its token never reaches the actor.
  * DOOR-2  Only these two paths, and `/api/runs/:id/events`, lead to an actor, and only as WebSocket upgrades.
- * DOOR-3  A principal that may not read a conversation gets the same refusal on both paths as for one that does not
- *         exist, and no frames.
+ * DOOR-3  A principal without read access gets no frames. On both paths the refusal is the same as for an unknown
+ *         conversation.
  */
 
 import type { Context } from "hono";
@@ -43,7 +43,7 @@ export const socketRoutes: readonly Route[] = [
       path: "/conversations/:id",
       summary: "Follow and talk over a WebSocket",
       description:
-        "The server sends the frames (`Frame`) of the event stream; the client sends `ClientFrame`s. The answer to an invalid one is an `error` frame, and nothing changes.",
+        "The server sends the frames (`Frame`) of the event stream. The client sends `ClientFrame`s. An invalid `ClientFrame` is ignored and answered with an `error` frame.",
     },
     (context) => connect(context, "plain"),
   ),

@@ -128,7 +128,7 @@ export async function gatherTrace(
       const reason = unanswered(`"${id}"`, TRACE_PART_MS);
       return await withDeadline(clock, TRACE_PART_MS, () => read(below), { reason });
     } catch (error) {
-      // A call that failed before it reached its agent has opened nothing.
+      // A call that failed before it reached its agent has opened no conversation.
       const isNotFound = error instanceof DramatisError && error.code === "NOT_FOUND";
       if (isNotFound && typeof below === "string") return undefined;
       console.error(`The trace of ${id} could not be read.`, error);

@@ -27,7 +27,7 @@ const TRIGGER = `${TRIGGERS}/:id` as const;
 
 const createSchema = z.strictObject({
   ...triggerFields,
-  enabled: triggerFields.enabled.meta({ description: "`false`: it fires nothing. Default: `true`." }),
+  enabled: triggerFields.enabled.meta({ description: "`false` disables the trigger. Default: `true`." }),
   ...locationFields,
 });
 const changeSchema = z
@@ -49,7 +49,7 @@ export const triggerRoutes: readonly Route[] = [
       tag: "triggers",
       summary: "Create a trigger",
       description:
-        "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook; `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. The answer for a webhook has its `secret`, which is never shown again.",
+        "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook. `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. For a webhook the answer has its `secret`, which is shown only once.",
       body: createSchema.meta({ example: EXAMPLE }),
       answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
@@ -77,7 +77,7 @@ export const triggerRoutes: readonly Route[] = [
       tag: "triggers",
       summary: "List triggers",
       description:
-        "Those that act as the caller; for operators and administrators all of the tenant. Each without its input or content, and without its times.",
+        "Triggers that act as the caller. Operators and administrators get all triggers of the tenant. The list omits input, content and times.",
       query: pageSchema,
       answers: onePage("triggers", triggerSummary),
       errors: ["INVALID_INPUT"],
@@ -106,7 +106,7 @@ export const triggerRoutes: readonly Route[] = [
       tag: "triggers",
       summary: "Change a trigger",
       description:
-        "For authors and administrators. Give at least one field. The trigger acts as the caller from then on, unless the change only disables it. A webhook cannot become a time, nor a time a webhook. Enabled again, a trigger goes on with the next time from then.",
+        "For authors and administrators. Give at least one field. The trigger then acts as the caller, unless the change only disables it. A time cannot become a webhook, and a webhook cannot become a time. A trigger that is enabled again continues with its next future time.",
       params,
       body: changeSchema.meta({ example: { enabled: false } }),
       answers: ok("The trigger.", trigger),
@@ -122,7 +122,7 @@ export const triggerRoutes: readonly Route[] = [
       path: TRIGGER,
       tag: "triggers",
       summary: "Delete a trigger",
-      description: "What it has started goes on.",
+      description: "Started runs and turns continue.",
       params,
       answers: [{ status: 204, description: "The trigger is deleted." }],
       errors: ["FORBIDDEN", "NOT_FOUND"],

@@ -33,7 +33,7 @@ const startSchema = z.strictObject({
   ...turnFields,
   to: turnFields.to.meta({
     description:
-      "The agent that the message is for, one of the participants. Default: the first that the text mentions as `@id`, else the author of the message that it replies to, else the agent of this user's newest turn that has been answered, else the agent that the conversation began with.",
+      "The participating agent that receives the message. Default: the first agent that the text mentions as `@id`. Otherwise the author of the message that it replies to, then the agent of this user's newest answered turn, then the conversation's first agent.",
   }),
   tools: turnFields.tools.meta({
     description:
@@ -44,7 +44,7 @@ const startSchema = z.strictObject({
   }),
   budget: turnFields.budget.meta({
     description:
-      "Limits of this turn. Those of the conversation and of its agent apply, too: the smallest decides.",
+      "Limits of this turn. The limits of the conversation and of its agent also apply: the smallest limit decides.",
   }),
   untrusted: turnFields.untrusted.meta({
     description:
@@ -143,7 +143,7 @@ export const turnRoutes: readonly Route[] = [
       tag: "turns",
       summary: "Stop a turn",
       description:
-        "The turn fails with `CANCELLED`: its model call is aborted, its tools are cancelled, and the text that was shown stays as a message with `stopped`. Stopping it again answers the same. `CONFLICT` if the turn ended by itself. Only this request, and stopping the conversation, stop a turn: a closed connection does not. The body may be absent.",
+        "The turn fails with `CANCELLED`. Its model call is aborted, and its tools are cancelled. The shown text remains as a message with `stopped`. Repeating the request returns the same answer. `CONFLICT` if the turn ended without a stop. A closed connection does not stop a turn. The body may be absent.",
       params: turnParams,
       body: stopSchema,
       optionalBody: true,
@@ -161,7 +161,7 @@ export const turnRoutes: readonly Route[] = [
       tag: "turns",
       summary: "Submit the result of a client's tool",
       description:
-        "For a call whose `tool.requested` has `client: true`. The turn waits for the result, by default ten minutes. Give `result` or `error`. The same result again has the same answer; a different one is a conflict.",
+        "For a call with `client: true` in its `tool.requested`. The turn waits for the result, by default ten minutes. Give `result` or `error`. Repeating the same result returns the same answer. A different result is a conflict.",
       params: resultParams,
       body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
       answers: ok("The result is recorded.", submittedResult),
@@ -183,7 +183,7 @@ export const turnRoutes: readonly Route[] = [
       tag: "turns",
       summary: "Approve or deny a tool's call",
       description:
-        "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target`, or else the tool, with the `input` that was shown; of a denied one, the model gets the error `APPROVAL_DENIED` with the reason. The rule of the tool names who may answer; without a rule, the participants, operators and admins may. The same answer again has the same status; another one is a conflict, and so is one that comes too late.",
+        "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target` with the shown `input`. Without `target`, the tool runs. If the call is denied, the model gets the error `APPROVAL_DENIED` with the reason. The rule of the tool names who may answer. Without a rule, the participants, operators and admins may. Repeating the same answer returns the same status. A different or late answer is a conflict.",
       params: resultParams,
       body: approvalSchema.meta({ example: { approved: false, reason: "Too expensive." } }),
       answers: ok("The answer is recorded.", resolvedApproval),
