@@ -16,18 +16,18 @@ describe("a tool in code", () => {
     "AGENTTOOL-1 with the target %j is told the form of a target",
     (target) => {
       expect(() => defineTool({ ...NAMED, target } as never)).toThrow(
-        'Tool "ask": /target: Must be {agent: "…"}',
+        'Tool "ask": /target: Must be {agent}, {task} or {workflow}',
       );
     },
   );
 
   test("AGENTTOOL-1 with neither code nor an agent is told of both", () => {
-    expect(() => defineTool(NAMED as never)).toThrow("`target: {agent}` in its place");
+    expect(() => defineTool(NAMED as never)).toThrow("`target: {agent}` instead");
   });
 
   test("AGENTTOOL-1 with both is told to remove one", () => {
     const both = { ...NAMED, target: { agent: "a" }, execute: () => 1 };
-    expect(() => defineTool(both as never)).toThrow("and not both. Remove one");
+    expect(() => defineTool(both as never)).toThrow("`execute` or `target`. Remove one");
   });
 });
 
@@ -121,7 +121,7 @@ describe("AGENTTOOL-2 the modes of a target", () => {
     [{ modes: ["delegate", "delegate"] }, "/target/modes: Must not repeat a mode."],
     [{ modes: ["shout"] }, "/target/modes/0"],
     [{ mode: "loop_in", modes: ["delegate"] }, "/target/mode: Must be one of `modes`"],
-    [{ handoff: "custom", modes: ["delegate"] }, "/target/handoff: Has no use"],
+    [{ handoff: "custom", modes: ["delegate"] }, "/target/handoff: Has no effect"],
     [{ modes: ["delegate", "loop_in"], template: { name: "t", tools: [] } }, "A sub-agent cannot join"],
   ])("%j is refused with its place", (target, place) => {
     expect(() => bound(target)).toThrow(place);

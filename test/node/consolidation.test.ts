@@ -36,7 +36,7 @@ test.each([
   ["an invented one", [summary(["mem_0", "mem_9"])]],
   ["one twice", [summary(["mem_0", "mem_1"]), summary(["mem_1", "mem_2"])]],
 ])("CONSOLIDATE-5 an answer that joins %s is refused", (_, summaries) => {
-  expect(() => checkedSummaries(given, { summaries })).toThrow(/was not given, or joins it twice/);
+  expect(() => checkedSummaries(given, { summaries })).toThrow(/unknown memory .*, or uses it twice/);
 });
 
 test("CONSOLIDATE-6 an extract quotes in the order of times", () => {

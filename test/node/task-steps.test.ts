@@ -541,8 +541,8 @@ describe("the definition of a task of steps", () => {
   });
 
   test("STEP-1 has no code and no effect of its own beside its steps", () => {
-    expect(() => define([ok], { execute: () => 1 })).toThrow("it has no `execute`");
-    expect(() => define([ok], { effect: "pure" })).toThrow("it has no `effect`");
+    expect(() => define([ok], { execute: () => 1 })).toThrow("both `steps` and `execute`");
+    expect(() => define([ok], { effect: "pure" })).toThrow("both `steps` and `effect`");
   });
 
   test("STEP-2 a request over HTTP that says nothing of its effect is `once`", () => {

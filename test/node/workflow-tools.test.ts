@@ -48,10 +48,10 @@ describe("FLOWTOOL-1 a tool over a workflow in code", () => {
     [{ target: { workflow: review }, effect: "pure" }, /\/effect.*`idempotent` or `once`/],
     [{ target: { workflow: review }, hosts: [] }, /\/hosts/],
     [{ target: { workflow: review }, timeoutMs: 2_592_000_001 }, /\/timeoutMs: .*2592000000/],
-    [{ target: { workflow: "other/review" } }, /\/input: Is required where `target.workflow`/],
+    [{ target: { workflow: "other/review" } }, /\/input: Is required if `target.workflow`/],
     [{ target: { workflow: 5 }, input: z.object({}) }, /defineWorkflow/],
     [{ target: { workflow: review }, inputMapping: { a: "(" } }, /\/inputMapping\/a/],
-    [{ target: { workflow: review }, execute: () => null }, /not both/],
+    [{ target: { workflow: review }, execute: () => null }, /either `execute` or `target`/],
   ])("refuses %j", (more, message) => {
     // SAFETY: authors without types may write anything.
     expect(() => defineTool({ ...options, ...more } as Parameters<typeof defineTool>[0])).toThrow(message);

@@ -1,4 +1,4 @@
-/** The library `dramatis`: the platform's own tasks and tools, always deployed beside the libraries of the application. */
+/** The library `dramatis`: the tasks and tools of the platform. Every deployment includes it. */
 import { defineLibrary } from "../define/define.ts";
 import { consolidateMemories, consolidateWithoutModel } from "./consolidation-tasks.ts";
 import { extractMemories, extractWithoutModel } from "./extraction-tasks.ts";

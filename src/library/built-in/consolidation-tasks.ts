@@ -1,4 +1,4 @@
-/** The tasks that join old memories: by a model, and by quoting where the model is the offline one. */
+/** The tasks that consolidate old memories: with a model, or by quoting if the model is the offline model. */
 import { z } from "zod";
 import { defineAction, definePrompt, defineTask } from "../define/define-task.ts";
 import { step } from "../tasks/step.ts";
@@ -13,7 +13,7 @@ import {
 
 const MAX_INPUT_TOKENS = 32_000;
 const MAX_OUTPUT_TOKENS = 4_000;
-/** Milliseconds of the model's answer, and of the task. */
+/** Time limits of the model call and of the task, in milliseconds. */
 const ANSWER_MS = 120_000;
 const TASK_MS = 300_000;
 
@@ -46,7 +46,6 @@ const check = defineAction({
   execute: ({ given, answer }) => ({ operations: checkedSummaries(given, answer) }),
 });
 
-/** Joins memories by a model. */
 export const consolidateMemories = defineTask({
   id: "consolidate_memories",
   description: "Joins memories of one subject to summaries by a model.",
@@ -71,7 +70,6 @@ export const consolidateMemories = defineTask({
   ],
 });
 
-/** Joins memories by quoting them. */
 export const consolidateWithoutModel = defineTask({
   id: "consolidate_by_quoting",
   description: "Joins memories of one subject to extracts that quote them.",

@@ -1,8 +1,8 @@
 /**
- * Joins memories to summaries: the texts for a model with the check of its answer, and an extract without a model. Pure.
+ * Consolidates memories into summaries: the text for a model with the check of its answer, and an extract without a model. Pure.
  *
- * CONSOLIDATE-5  A summary names the memories that it is made of. They are of the input, and each is in one summary.
- * CONSOLIDATE-6  The extract quotes memories in the order of their times, and invents nothing.
+ * CONSOLIDATE-5  A summary lists its source memories. The sources must be in the input, and each source belongs to one summary only.
+ * CONSOLIDATE-6  The extract only quotes memories, in the order of their times.
  */
 import { z } from "zod";
 import type { MemoryOperation } from "../../protocol/memory.ts";
@@ -14,7 +14,7 @@ import { ToolError } from "../tools/tool-error.ts";
 
 /** The type of the memories that a consolidation writes. */
 const SUMMARY = "summary";
-/** Bytes of a summary: what the stores keep in a row. */
+/** Maximum bytes of a summary. The stores keep this number of bytes in a row. */
 const MAX_SUMMARY_BYTES = 4_000;
 /** Characters of one memory in an extract. */
 const MAX_QUOTE = 400;
@@ -51,14 +51,14 @@ export const summariesSchema = z.object({
 /** The JSON Schema of the answer. */
 export const SUMMARIES_SCHEMA: JsonObject = dataSchemaOf("The answer of a consolidation", summariesSchema);
 
-/** Returns the memories as lines of JSON for a model. */
+/** Returns the memories as JSON lines for a model. */
 export function consolidationText({ memories }: ConsolidationInput): string {
   return memories
     .map((each) => JSON.stringify({ id: each.id, time: timeOf(each), text: each.content }))
     .join("\n");
 }
 
-/** Returns the operations of a model's answer. Throws `ToolError`, retriable, for memories that are not of the input (CONSOLIDATE-5). */
+/** Returns the operations of a model's answer. Throws a retriable `ToolError` for an invalid source (CONSOLIDATE-5). */
 export function checkedSummaries(
   { memories }: ConsolidationInput,
   { summaries }: z.output<typeof summariesSchema>,
@@ -68,12 +68,9 @@ export function checkedSummaries(
     const parts = [...new Set(of)].map((id) => {
       const part = open.get(id);
       if (part === undefined)
-        throw new ToolError(
-          `The answer joins the memory "${id}", which it was not given, or joins it twice.`,
-          {
-            retriable: true,
-          },
-        );
+        throw new ToolError(`The answer uses the unknown memory "${id}", or uses it twice.`, {
+          retriable: true,
+        });
       open.delete(id);
       return part;
     });

@@ -1,4 +1,4 @@
-/** The tasks that learn from turns: by a model, and by rules where the model is the offline one. */
+/** The tasks that extract memories from turns: with a model, or by rules if the model is the offline model. */
 import { z } from "zod";
 import { defineAction, definePrompt, defineTask } from "../define/define-task.ts";
 import { learnedTurn, turnSchema } from "../memory/turn.ts";
@@ -6,10 +6,10 @@ import { step } from "../tasks/step.ts";
 import { ANSWER_SCHEMA, answerSchema, checkedAnswer, extractionTexts } from "./model-extraction.ts";
 import { extractByRules } from "./rules/extract-by-rules.ts";
 
-/** Tokens of one attempt. They are reserved where a budget applies. */
+/** Maximum tokens of one attempt. A budget reserves them. */
 const MAX_INPUT_TOKENS = 16_000;
 const MAX_OUTPUT_TOKENS = 2_000;
-/** Milliseconds of the model's answer, and of the whole task, which is as long as a hook may take. */
+/** Time limits of the model call and of the whole task, in milliseconds. The task has the time limit of a hook. */
 const ANSWER_MS = 25_000;
 const TASK_MS = 30_000;
 
@@ -62,7 +62,6 @@ const check = defineAction({
   execute: ({ turn, answer }) => ({ operations: checkedAnswer(learnedTurn(turn), answer) }),
 });
 
-/** Learns from a turn by a model. */
 export const extractMemories = defineTask({
   id: "extract_memories",
   description: "Decides by a model what to remember of a turn.",
@@ -95,7 +94,6 @@ export const extractMemories = defineTask({
   ],
 });
 
-/** Learns from a turn by patterns of English. */
 export const extractWithoutModel = defineTask({
   id: "extract_by_rules",
   description: "Decides by fixed patterns of English what to remember of a turn.",

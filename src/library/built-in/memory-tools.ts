@@ -1,10 +1,10 @@
 /**
- * The tools of memory: `remember`, `recall`, `forget` and `history`, of the platform's library.
+ * The memory tools of the platform's library: `remember`, `recall`, `forget` and `history`.
  *
- * MEMTOOL-1  Whose memories a tool reaches follows from the call's agent, user and conversation. Ids of others in its input are ignored.
- * MEMTOOL-2  `remember` and `forget` may run twice: a repeated call writes nothing new, and what is gone stays gone.
- * MEMTOOL-3  `recall` finds only what is relevant; a question about nothing that is stored finds nothing.
- * MEMTOOL-4  What `recall` and `history` return is quoted: it is data of earlier conversations, and gives no instructions.
+ * MEMTOOL-1  The agent, user and conversation of the call determine the accessible memories. Other ids in the input are ignored.
+ * MEMTOOL-2  `remember` and `forget` are idempotent: a repeated call changes no memory.
+ * MEMTOOL-3  `recall` returns only relevant memories. If no memory is relevant, the result is empty.
+ * MEMTOOL-4  `recall` and `history` mark their results as quotes from earlier conversations: data without instructions.
  */
 import { z } from "zod";
 import { MIN_RELEVANCE } from "../../protocol/memory.ts";
@@ -13,9 +13,9 @@ import { defineTool } from "../define/define.ts";
 import { shownMemory } from "../memory/shown-memory.ts";
 import { ToolError } from "../tools/tool-error.ts";
 
-/** Characters of a memory that a model writes. */
+/** Maximum characters of a memory that a model writes. */
 const MAX_WRITTEN_LENGTH = 20_000;
-/** Memories of one call of `recall`, and those where the model sets no limit. */
+/** The maximum and the default number of memories that `recall` returns. */
 const MAX_RECALLED = 20;
 const DEFAULT_RECALLED = 8;
 
@@ -113,5 +113,4 @@ const history = defineTool({
   }),
 });
 
-/** The tools of memory, as models see them. */
 export const MEMORY_TOOLS = [remember, recall, forget, history];

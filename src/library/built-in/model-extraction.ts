@@ -1,13 +1,13 @@
 /**
  * The texts of an extraction by a model, and the check of its answer. Pure.
  *
- * LEARN-3  The transcript is sent as data, JSON lines whose speaker is a member: no text of it can end its line or begin another one.
- * LEARN-4  A memory needs evidence: the exact words of the user, or of the agent where it is a decision. What has none is left out, so the
- *          agent's claims never become facts about the user.
- * LEARN-5  Only offered memories are changed. An answer that names another one is not valid, and the attempt fails. What changes one that is
- *          read-only is added beside it.
- * LEARN-6  The times of an answer are those of the user's clock. A time that is none, or out of reason, is left out.
- * LEARN-7  What seems to hold a secret is left out, whatever the model says.
+ * LEARN-3  The transcript is sent as JSON lines, with the speaker as a member. A text can therefore not end its line or start another line.
+ * LEARN-4  A memory needs a verbatim quote of the user as evidence. A decision may quote the agent instead. Memories without evidence are
+ *          dropped, so the agent's claims never become facts about the user.
+ * LEARN-5  An answer can change only offered memories. If it changes another memory, it is invalid and the attempt fails. A change of a read-only
+ *          memory adds a new memory.
+ * LEARN-6  Times in an answer are local times of the user. An invalid or implausible time is replaced by the time of the turn.
+ * LEARN-7  Memories that seem to contain a secret are dropped.
  */
 import { z } from "zod";
 import type { MemoryOperation } from "../../protocol/memory.ts";
@@ -19,10 +19,10 @@ import { localText, readLocalTime } from "../memory/local-time.ts";
 import { foldedText, type LearnedTurn, namesSecret } from "../memory/turn.ts";
 import { ToolError } from "../tools/tool-error.ts";
 
-/** Memories of one turn at most. */
+/** Maximum number of memories of one turn. */
 const MAX_MEMORIES = 20;
 const MAX_CONTENT = 1_000;
-/** Milliseconds that a memory may be ahead of its turn, and the earliest time of one. */
+/** The plausible times of a memory: at most this number of milliseconds after the turn, and not before `EARLIEST`. */
 const MAX_AHEAD_MS = 100 * 365 * 86_400_000;
 const EARLIEST = Date.UTC(1800, 0, 1);
 
@@ -48,16 +48,16 @@ export type ExtractionAnswer = z.output<typeof answerSchema>;
 /** The JSON Schema of the answer. */
 export const ANSWER_SCHEMA: JsonObject = dataSchemaOf("The answer of an extraction", answerSchema);
 
-/** The values of the prompt. */
+/** The variables of the prompt. */
 export interface ExtractionTexts {
-  /** There is something to read. */
+  /** `true` if the user wrote text. */
   any: boolean;
   now: string;
   transcript: string;
   known: string;
 }
 
-/** Returns the values of the prompt for a turn. */
+/** Returns the variables of the prompt for a turn. */
 export function extractionTexts({ said, answer, time, zone, memories }: LearnedTurn): ExtractionTexts {
   const line = (value: object) => JSON.stringify(value);
   const moves = [
@@ -72,7 +72,7 @@ export function extractionTexts({ said, answer, time, zone, memories }: LearnedT
   };
 }
 
-/** Returns the operations of a model's answer. Throws `ToolError`, retriable, for one that changes what it was not offered (LEARN-5). */
+/** Returns the operations of a model's answer. Throws a retriable `ToolError` if it changes a memory that was not offered (LEARN-5). */
 export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer): MemoryOperation[] {
   const known = new Set(turn.memories.map(({ id }) => id));
   const readOnly = new Set(turn.memories.filter((memory) => memory.readOnly === true).map(({ id }) => id));
@@ -104,7 +104,7 @@ export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer)
   return operations.slice(0, MAX_MEMORIES);
 }
 
-/** Returns the time of a memory: that of the turn where the answer gives none within reason (LEARN-6). */
+/** Returns the time of a memory. Without a plausible time in the answer, this is the time of the turn (LEARN-6). */
 function timeOf(when: string | null, { time, zone }: LearnedTurn): number {
   const read = when === null ? undefined : readLocalTime(when, zone);
   return read === undefined || read < EARLIEST || read > time + MAX_AHEAD_MS ? time : read;

@@ -1,8 +1,8 @@
 /**
  * Tools in code that run a task or a workflow of a library.
  *
- * FLOWTOOL-1  A tool with the target `{workflow}` is `idempotent`, or `once` if its author says so: a call that is repeated finds the run that it
- *             has started. It is never `pure`, because pure calls may begin before the reply that makes them is kept.
+ * FLOWTOOL-1  A tool with the target `{workflow}` is `idempotent` by default, because a repeated call finds the run that it has started. Its
+ *             author may declare `once`. It is never `pure`, because pure calls may start before the model's reply is stored.
  */
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
@@ -17,22 +17,22 @@ import { commonOptions, definedTool, type ToolOptions, zodSchema } from "../tool
 import { ToolError } from "../tools/tool-error.ts";
 import { NEVER_PURE, WORKFLOW_DEFAULTS } from "../tools/workflow-tool.ts";
 
-/** The argument of `defineTool` for a tool that a task runs. Absent members have the values of the task. */
+/** The argument of `defineTool` for a tool that runs a task. Absent members default to the values of the task. */
 export interface TaskToolOptions extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "hosts"> {
-  /** The task: itself, or a reference to one, with or without a version. */
+  /** A task in code, or a reference to a task, with or without a version. */
   target: { task: Task | DefinitionReference };
-  /** A zod object: what the model gives. The task's own input when absent; required where the task is a reference. */
+  /** The input from the model, a zod object. Default: the task's input. Required if the task is a reference. */
   input?: z.ZodType;
   /** The members of the task's input, as expressions over `input`; the model's input when absent. */
   inputMapping?: Mapping;
 }
 
-/** The argument of `defineTool` for a tool whose calls run a workflow. */
+/** The argument of `defineTool` for a tool that runs a workflow. */
 export interface WorkflowToolOptions
   extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "hosts" | "effect"> {
-  /** The workflow: itself, or a reference to one, with or without a version. */
+  /** A workflow in code, or a reference to a workflow, with or without a version. */
   target: { workflow: Workflow | DefinitionReference };
-  /** A zod object: what the model gives. The workflow's own input when absent; required where the workflow is a reference. */
+  /** The input from the model, a zod object. Default: the workflow's input. Required if the workflow is a reference. */
   input?: z.ZodType;
   /** The members of the run's input, as expressions over `input`; the model's input when absent. */
   inputMapping?: Mapping;
@@ -42,7 +42,7 @@ export interface WorkflowToolOptions
   timeoutMs?: number;
 }
 
-/** The fields of both, but for the target. */
+/** The common fields of both options, without `target`. */
 const boundOptions = { ...commonOptions, input: zodSchema.optional(), inputMapping: z.unknown().optional() };
 
 const taskOptionsSchema = z.strictObject({
@@ -57,7 +57,10 @@ const taskOptionsSchema = z.strictObject({
 const workflowOptionsSchema = z.strictObject({
   ...boundOptions,
   hosts: z
-    .undefined({ error: "Is not for tools that run a workflow: what its tasks reach is not known." })
+    .undefined({
+      error:
+        "Is not allowed for a tool that runs a workflow, because the hosts of its tasks are unknown. Remove it.",
+    })
     .optional(),
   effect: z.enum(["idempotent", "once"], { error: NEVER_PURE }).optional(),
   target: z.strictObject({
@@ -67,7 +70,7 @@ const workflowOptionsSchema = z.strictObject({
   }),
 });
 
-/** Returns a tool over a task. Throws `INVALID_INPUT`. */
+/** Returns a tool that runs a task. Throws `INVALID_INPUT`. */
 export function taskTool(options: TaskToolOptions, tool: string): Tool {
   validate(taskOptionsSchema, options, "", tool);
   const { target } = options;
@@ -91,7 +94,7 @@ export function taskTool(options: TaskToolOptions, tool: string): Tool {
   };
 }
 
-/** Returns a tool over a workflow. Throws `INVALID_INPUT`. */
+/** Returns a tool that runs a workflow. Throws `INVALID_INPUT`. */
 export function workflowTool(options: WorkflowToolOptions, tool: string): Tool {
   validate(workflowOptionsSchema, options, "", tool);
   const { target } = options;
@@ -111,7 +114,7 @@ export function workflowTool(options: WorkflowToolOptions, tool: string): Tool {
   };
 }
 
-/** Throws `INVALID_INPUT` where nothing says what the model gives, or an expression of the mapping is not valid. */
+/** Throws `INVALID_INPUT` if the input schema is unknown, or if an expression of the mapping is invalid. */
 function checkInput(
   { input, inputMapping }: Pick<TaskToolOptions, "input" | "inputMapping">,
   tool: string,
@@ -121,7 +124,7 @@ function checkInput(
   if (!isHere && input === undefined)
     throw new DramatisError(
       "INVALID_INPUT",
-      `${tool}: /input: Is required where \`target.${kind}\` is a reference.`,
+      `${tool}: /input: Is required if \`target.${kind}\` is a reference.`,
     );
   const issues = inputMapping === undefined ? [] : mappingIssues(inputMapping, ["input"], "/inputMapping");
   if (issues.length > 0)

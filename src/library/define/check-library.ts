@@ -1,8 +1,8 @@
 /**
  * Checks of a library in code.
  *
- * LIBCHECK-1  The error for a wrong reference names the definition, the place in it, the id as it was written, and the ids
- *             that exist, the most similar first.
+ * LIBCHECK-1  The error for a wrong reference names the definition, the place, the given id, and the existing ids. The most similar id comes
+ *             first.
  */
 import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
@@ -38,7 +38,7 @@ interface Contents {
   workflows: readonly Workflow[];
 }
 
-/** The second argument of `defineLibrary`, of which authors without types may write anything. */
+/** The second argument of `defineLibrary`. Untyped code may pass invalid values. */
 export const contentsSchema = z.strictObject({
   personas: listMadeWith("definePersona", ["id", "definition"]),
   tools: listMadeWith("defineTool", ["id", "definition", "run"]),
@@ -153,7 +153,7 @@ export function checkLibrary(library: Contents): void {
   }
 }
 
-/** The names that a reference finds in its own library. */
+/** The definitions that a reference may resolve to in its own library. */
 interface Target {
   kind: string;
   known: readonly Identified[];

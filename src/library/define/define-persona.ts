@@ -1,4 +1,3 @@
-/** The builder of personas. */
 import type { HookName, HookTarget, Persona } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -9,10 +8,10 @@ import { personaSchema } from "../personas/persona-schema.ts";
 import { type DefinedPersona, isWorkflow, type Workflow } from "../tasks/built.ts";
 import { checkedId, withId } from "../tools/tool-definition.ts";
 
-/** A hook in code: a workflow may stand in it itself. */
+/** A hook in code. It may contain a workflow instead of a reference. */
 export type HookInCode = HookTarget | { workflow: Workflow };
 
-/** The second argument of `definePersona`. Memories need a `scope`, which says whose memories a conversation sees (MEMSET-1). */
+/** The second argument of `definePersona`. Memory settings need a `scope` (MEMSET-1). */
 export interface PersonaOptions extends Omit<Persona, "memory"> {
   memory?: Omit<NonNullable<Persona["memory"]>, HookName> & { [Name in HookName]?: HookInCode };
 }
@@ -31,11 +30,11 @@ export function definePersona(id: string, persona: PersonaOptions): DefinedPerso
   };
 }
 
-/** Throws `INVALID_INPUT` for a persona that uses memory and does not say whose (MEMSET-1). */
+/** Throws `INVALID_INPUT` for a persona that uses memory without a scope (MEMSET-1). */
 function checkScope(id: string, { memory }: Persona): void {
   const [setting] = settingsWithoutScope(memory);
   if (setting === undefined) return;
-  const message = `\`memory.${setting}\` uses the agent's memory, so add \`scope\` beside it: "user" keeps what the agent learns of one user from all others, "agent" shares it among all users, "conversation" keeps it in its conversation.`;
+  const message = `\`memory.${setting}\` uses the agent's memory, so add \`scope\` beside it. "user" separates the memories of users. "agent" shares memories among all users. "conversation" keeps memories within their conversation.`;
   throw new DramatisError("INVALID_INPUT", `Persona "${id}": /memory/scope: ${message}`, {
     errors: [{ path: "/memory/scope", message }],
   });
@@ -46,7 +45,7 @@ function workflowIn(hook: HookInCode | undefined): Workflow | undefined {
   return isWorkflow(hook.workflow) ? hook.workflow : undefined;
 }
 
-/** Returns the persona with the ids of its workflows in their places. */
+/** Returns the persona with references instead of workflows. */
 function withReferences(persona: PersonaOptions): object {
   const { memory } = { ...persona };
   if (typeof memory !== "object" || memory === null) return persona;

@@ -7,23 +7,23 @@ import { type AgentToolOptions, defineTool, type Tool } from "./define.ts";
 export interface SubAgentOptions extends Pick<AgentToolOptions, "async" | "approval" | "effect" | "retry"> {
   /** The agent that works as the sub-agent: its persona, memory and model. */
   agent: string;
-  /** Explains to the model when to spawn one. */
+  /** Explains to the model when to spawn a sub-agent. */
   description: string;
   /** The names of the agent's tools that the sub-agent may use. */
   tools: string[];
   /**
-   * The hosts that these tools may reach, as `host` or `host:port`; `none` when absent: then the sub-agent has only tools in code with
-   * `hosts: []`, and tools that agents answer.
+   * The hosts that these tools may reach, as `host` or `host:port`. Default: `none`. The sub-agent then has only tools in code with `hosts: []`
+   * and tools that agents answer.
    */
   network?: NetworkPolicy;
   /** Time limit of a sub-agent, in milliseconds; five minutes when absent. */
   timeoutMs?: number;
-  /** Sub-agents of this template that a conversation has at a time, 1 to 32; 3 when absent. */
+  /** Maximum number of concurrent sub-agents of this template in a conversation: 1 to 32; 3 when absent. */
   quota?: number;
 }
 
 /**
- * Defines the template of a sub-agent: the tool `agent_spawn_<template>`, whose calls take a `goal`. Throws `INVALID_INPUT`.
+ * Defines the template of a sub-agent: the tool `agent_spawn_<template>` with the input `goal`. Throws `INVALID_INPUT`.
  *
  * @example
  * const reader = defineSubAgent("reader", {

@@ -1,10 +1,9 @@
 /**
- * Builders of tasks, actions and prompts in TypeScript. What they return is data, beside the functions of the deployed code.
+ * Builders of tasks, actions and prompts in TypeScript. They return data and references to functions of the deployed code.
  *
- * TASKDEF-1  A task gets only input that its schema accepted, and only output that its schema accepts is used.
- * TASKDEF-2  A task of steps, an action without code and a prompt that are built here equal those that are posted as JSON: they have the
- *            same hash.
- * TASKDEF-3  The attempts of a task of a function have the form of those of a task of steps. A `once` task has one.
+ * TASKDEF-1  The input and the output of a task must match their schemas.
+ * TASKDEF-2  A task of steps, an action without code or a prompt has the same hash in TypeScript as in JSON.
+ * TASKDEF-3  `retry` has the same form for a task of a function and a task of steps. A `once` task has one attempt.
  */
 import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
@@ -25,11 +24,11 @@ import { checkedId, withId } from "../tools/tool-definition.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { defineTool } from "./define.ts";
 
-/** The fields of both kinds of tasks. */
+/** The common fields of tasks of functions and tasks of steps. */
 interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
-  /** 1 to 64 letters, digits, `_` and `-`, unlike the ids of the library's tools. */
+  /** 1 to 64 letters, digits, `_` and `-`. The tools of the library must have other ids. */
   id: string;
-  /** Explains what the task does, for authors of tools over it. */
+  /** Explains the task to authors who use it. */
   description?: string;
   /** A zod object. */
   input: Input;
@@ -39,10 +38,10 @@ interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
   timeoutMs?: number;
 }
 
-/** A function with its input and output: what tasks and actions of functions share. */
+/** A function with its input and output. Tasks and actions share these fields. */
 export interface TaskOptions<Input extends z.ZodType, Output extends z.ZodType>
   extends CommonOptions<Input, Output> {
-  /** Effect of running the task twice; `once` when absent. A `once` task is never repeated, not even after an error. */
+  /** Effect of running the task twice; `once` when absent. A `once` task never runs again, even after an error. */
   effect?: ToolEffect;
   execute(input: z.output<Input>, context: ToolContext): z.input<Output> | Promise<z.input<Output>>;
 }
@@ -50,16 +49,16 @@ export interface TaskOptions<Input extends z.ZodType, Output extends z.ZodType>
 /** The argument of `defineTask` for a task of a function. */
 export interface FunctionTaskOptions<Input extends z.ZodType, Output extends z.ZodType>
   extends TaskOptions<Input, Output> {
-  /** Attempts while its error may pass; one when absent. Not for a `once` task. */
+  /** Attempts after temporary errors. Default: one attempt. `once` tasks cannot retry. */
   retry?: TaskRetry;
 }
 
-/** The argument of `defineTask` for a task of steps. Its effect is the weakest of its actions' (STEP-2). */
+/** The argument of `defineTask` for a task of steps. It has the strictest effect of its actions (STEP-2). */
 export interface StepsTaskOptions<Input extends z.ZodType, Output extends z.ZodType>
   extends CommonOptions<Input, Output> {
   /** 1 to 64 steps, in their order. */
   steps: readonly Step[];
-  /** Attempts of the whole task while its error may pass, each from the first step; one when absent. Not with a `once` action. */
+  /** Attempts of the whole task after temporary errors, each from the first step. Default: one attempt. Tasks with a `once` action cannot retry. */
   retry?: TaskRetry;
 }
 
@@ -112,7 +111,7 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
   return { ...withId(code.id, definition), made: "task", embedded: NOTHING, effect, run: code.run };
 }
 
-/** Returns the attempts of a task of a function in their stored form. Throws `INVALID_INPUT`. */
+/** Returns the stored form of `retry` for a task of a function. Throws `INVALID_INPUT`. */
 function checkedAttempts(id: string, given: unknown, effect: ToolEffect): TaskRetry | undefined {
   if (given === undefined) return undefined;
   const retry = validate(taskRetrySchema, given, "/retry", `Task "${id}"`);
@@ -120,7 +119,7 @@ function checkedAttempts(id: string, given: unknown, effect: ToolEffect): TaskRe
   if (effect === "once")
     throw new DramatisError(
       "INVALID_INPUT",
-      `Task "${id}": /retry: A \`once\` task has one attempt, because a failed one may have taken effect. Declare \`effect: "idempotent"\` if it may run twice under one operation id, or remove \`retry\`.`,
+      `Task "${id}": /retry: A \`once\` task has one attempt, because a failed attempt may have taken effect. Declare \`effect: "idempotent"\` if it may run twice under one operation id, or remove \`retry\`.`,
     );
   return retry;
 }
@@ -138,7 +137,7 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
   const task = `Task "${id}"`;
   const other = ["execute", "effect"].find((name) => Object.hasOwn(others, name));
   if (other !== undefined) {
-    const message = `${task} has \`steps\`, so it has no \`${other}\`: its steps say what it does. Remove one.`;
+    const message = `${task} has both \`steps\` and \`${other}\`. Remove one.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
   const { steps, embedded } = stepsData(written);
@@ -212,7 +211,7 @@ export function definePrompt(id: string, prompt: Prompt["definition"]): Prompt {
   return withId(checkedId("prompt", id), validate(promptSchema, prompt, "", `Prompt "${id}"`));
 }
 
-/** The function of a task or an action, behind the checks of its input and output, and the description of both. */
+/** Wraps the function of a task or an action with checks of its input and output. */
 function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
   description,
   output,
@@ -242,7 +241,7 @@ function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
   return { id, description, definition, run };
 }
 
-/** Converts the schema of a function's result. What JSON Schema cannot say is any value. */
+/** Converts the schema of a function's result. Types that JSON Schema lacks accept any value. */
 function resultSchemaOf(output: z.ZodType): JsonObject {
   const { $schema: _, ...schema } = z.toJSONSchema(output, { io: "output", unrepresentable: "any" });
   return JSON.parse(JSON.stringify(schema));

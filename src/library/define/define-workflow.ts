@@ -1,8 +1,8 @@
 /**
  * Builders of workflows. They check everything when the module loads.
  *
- * FLOWBUILD-1  A workflow in code that is not valid or not sound stops the deployment. The error names each place, and says what to change.
- * FLOWBUILD-2  A task or a workflow that stands in a node is referred to by its id, in the library of the workflow.
+ * FLOWBUILD-1  An invalid or unsound workflow in code stops the deployment. The error names each place and explains the fix.
+ * FLOWBUILD-2  A task or a workflow inside a node becomes a reference by id within the library of the workflow.
  */
 import type { z } from "zod";
 import type { AgentMode } from "../../protocol/definitions.ts";
@@ -38,20 +38,20 @@ export type { EmbeddedInWorkflow as Embedded, Workflow } from "../tasks/built.ts
 /** The second argument of `node`. It names a task, a workflow or an agent; without one, tokens pass through the node. */
 export interface NodeOptions {
   name?: string;
-  /** A task: itself, or a reference to it. */
+  /** A task in code, or a reference to a task. */
   task?: Task | DefinitionReference;
-  /** A workflow that runs as a sub-workflow: itself, or a reference to it. */
+  /** The sub-workflow: a workflow in code, or a reference to a workflow. */
   workflow?: Workflow | DefinitionReference;
   /** The id of an agent. */
   agent?: string;
-  /** The way of calling the agent; `delegate` when absent. */
+  /** The mode of the call; `delegate` when absent. */
   mode?: AgentMode;
   /** Time limit of a called agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
   timeoutMs?: number;
-  /** The members of the input of what runs: expressions over `input`, `state` and `output`. The run's input when absent. */
+  /** Expressions over `input`, `state` and `output` for the input of the node. Default: the run's input. */
   inputMapping?: Mapping;
   /**
-   * Writes of the node, by path: expressions that may use `result`, too.
+   * Writes of the node, by path. The expressions may also use `result`.
    * @example { "state.order": "result", "output.total": "result.total" }
    */
   outputMapping?: Mapping;
@@ -71,11 +71,11 @@ export interface TransitionOptions {
   from: string;
   /** The `ref` of a node. */
   to: string;
-  /** 0 when absent. Transitions with the lowest number are tried first; if any fires, the others do not. */
+  /** 0 when absent. Transitions with the lowest number are tried first; if any of them fires, later transitions do not fire. */
   priority?: number;
-  /** An expression over `input`, `state` and `output` that decides; the transition always fires when absent. */
+  /** An expression over `input`, `state` and `output`. Without a condition, the transition always fires. */
   condition?: string;
-  /** Number of tokens; one when absent. */
+  /** Number of tokens; 1 when absent. */
   spawnCount?: number;
   /** Makes a token for each item of a list. */
   foreach?: WorkflowForeach;
@@ -109,7 +109,7 @@ export interface WorkflowOptions {
   input: z.ZodType;
   /** The schema of a run's output; any JSON when absent. */
   output?: z.ZodType;
-  /** A zod object: `state`. Without it nothing may write `state`. */
+  /** The schema of `state`, a zod object. Without it, `state` is read-only. */
   context?: z.ZodType;
   /** The members of a run's output: expressions over `input`, `state` and `output`. `{}` when absent. */
   outputMapping?: Mapping;
@@ -117,9 +117,9 @@ export interface WorkflowOptions {
   initialNode: string;
   nodes: readonly NodeInCode[];
   transitions?: readonly TransitionInCode[];
-  /** Time limit of a run, in milliseconds; none when absent. */
+  /** Time limit of a run, in milliseconds; unlimited when absent. */
   timeoutMs?: number;
-  /** The reaction to the end of the time: `human_gate` when absent. */
+  /** The reaction to a timeout; `human_gate` when absent. */
   onTimeout?: WorkflowTimeout;
 }
 
@@ -177,7 +177,7 @@ export function defineWorkflow(id: string, options: WorkflowOptions): Workflow {
   return { id, definition, made: "workflow", embedded };
 }
 
-/** Returns the tasks and workflows in the nodes of a workflow, with those in the nodes of its sub-workflows; each once. */
+/** Returns the distinct tasks and workflows in the nodes of a workflow and of its sub-workflows. */
 export function embeddedIn({ embedded }: Workflow): Embedded {
   const inner = embedded.workflows.map(embeddedIn);
   return {
@@ -216,12 +216,12 @@ function embeddedOf(nodes: readonly NodeInCode[]): Embedded {
   };
 }
 
-/** Throws `INVALID_INPUT` where a member has what another member takes. */
+/** Throws `INVALID_INPUT` if `task` or `workflow` has a definition of another kind. */
 function checkPlaces({ ref, task, workflow }: NodeInCode): void {
   for (const [member, value] of Object.entries({ task, workflow })) {
     const made = madeAs(value);
     if (made === undefined || made === member) continue;
-    const fix = made === "action" ? "A node runs tasks: put the action in one." : `Write \`${made}\`.`;
+    const fix = made === "action" ? "A node runs tasks. Put the action into a task." : `Write \`${made}\`.`;
     throw new DramatisError(
       "INVALID_INPUT",
       `Node "${ref}" has ${made === "action" ? "an" : "a"} ${made} as its \`${member}\`. ${fix}`,

@@ -45,11 +45,11 @@ export { definePersona, type PersonaOptions } from "./define-persona.ts";
 /** The argument of `defineTool` for a tool that another agent answers. */
 export interface AgentToolOptions
   extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs" | "hosts"> {
-  /** The agent, the modes in which it may be called, and the mode of calls for which the model chooses none. */
+  /** The agent, the allowed modes, and the default mode. */
   target: AgentTarget;
-  /** A zod object: what the agent is told. `z.object({ message: z.string() })` when absent, of a sub-agent `goal`. */
+  /** The agent's input, a zod object. Default: `z.object({ message: z.string() })`, with `goal` instead of `message` for a sub-agent. */
   input?: z.ZodType;
-  /** Time limit of the whole call, in milliseconds: 30 days at most; ten minutes when absent, five of a sub-agent. */
+  /** Time limit of the whole call, in milliseconds. Default: ten minutes, or five minutes for a sub-agent. Maximum: 30 days. */
   timeoutMs?: number;
 }
 
@@ -59,7 +59,7 @@ const optionsSchema = z.strictObject({
   input: zodSchema,
   execute: z.custom(
     (value) => typeof value === "function",
-    "Must be a function, which runs the tool. A tool that an agent answers has `target: {agent}` in its place.",
+    "Must be a function that runs the tool. For a tool that an agent answers, give `target: {agent}` instead.",
   ),
 });
 
@@ -76,13 +76,13 @@ export interface Library {
   readonly personas: readonly DefinedPersona[];
   readonly tools: readonly Tool[];
   readonly modelProfiles: readonly Defined<ModelProfile>[];
-  /** Functions and lists of steps that hooks name, and tools by API. No model sees them. */
+  /** Tasks for hooks, tools and workflows. Models do not see them. */
   readonly tasks?: readonly Task[];
-  /** Actions that steps of tasks name. Those that a task was built with are added. */
+  /** Actions that steps refer to. `defineLibrary` adds the actions inside its tasks. */
   readonly actions?: readonly LibraryAction[];
-  /** Texts for models. Those that an action was built with are added. */
+  /** Texts for models. `defineLibrary` adds the prompts inside its actions. */
   readonly prompts?: readonly Prompt[];
-  /** Graphs of tasks, workflows and agents. Those of tools and hooks, and the tasks and workflows in their nodes, are added. */
+  /** Graphs of tasks, workflows and agents. `defineLibrary` adds the workflows inside its tools, hooks and nodes, and the tasks of their nodes. */
   readonly workflows?: readonly Workflow[];
 }
 
@@ -110,12 +110,12 @@ export function defineModelProfile(id: string, profile: ModelProfile): Defined<M
  */
 export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool;
 /**
- * Defines a tool that a task runs. Throws `INVALID_INPUT`.
+ * Defines a tool that runs a task. Throws `INVALID_INPUT`.
  * @example defineTool({ name: "bill", description: "Bills an order.", target: { task: bill } });
  */
 export function defineTool(options: TaskToolOptions): Tool;
 /**
- * Defines a tool whose calls run a workflow. Throws `INVALID_INPUT`.
+ * Defines a tool that runs a workflow. Throws `INVALID_INPUT`.
  * @example defineTool({ name: "review", description: "Reviews documents.", target: { workflow: review } });
  */
 export function defineTool(options: WorkflowToolOptions): Tool;
@@ -139,13 +139,13 @@ export function defineTool<Input extends z.ZodType>(
     return { ...definedTool(options, tool, { input }), run: checkedRun(options.name, input, execute) };
   }
   if (target !== "target" || "execute" in options) {
-    const message = `${tool} has \`${target}\`, but a tool in code has \`execute\` or \`target\`, and not both. Remove one, or post the tool by API.`;
+    const message = `${tool} has \`${target}\`, but a tool in code has either \`execute\` or \`target\`. Remove one, or post the tool by API.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
   if (isBound(options, "task")) return taskTool(options, tool);
   if (isBound(options, "workflow")) return workflowTool(options, tool);
   if (!isBound(options, "agent")) {
-    const message = `${tool}: /target: Must be {agent: "…"}, with the id of an agent, {task: …}, with a task, or {workflow: …}, with a workflow.`;
+    const message = `${tool}: /target: Must be {agent}, {task} or {workflow}. \`agent\` is the id of an agent, \`task\` a task, \`workflow\` a workflow.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
   validate(agentOptionsSchema, options, "", tool);
@@ -176,7 +176,7 @@ function isBound<Kind extends keyof BoundOptions>(
   );
 }
 
-/** Returns the code of a tool behind a check of its input (LIB-1). */
+/** Wraps the code of a tool with a check of its input (LIB-1). */
 function checkedRun<Input extends z.ZodType>(
   name: string,
   input: Input,

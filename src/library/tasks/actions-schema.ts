@@ -1,4 +1,4 @@
-/** The actions of steps and libraries, as their authors write them, and their checks. */
+/** Checks actions of steps and libraries, as authors write them. */
 
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type {
@@ -17,19 +17,19 @@ import { ACTION_KINDS, asksPerson, isKind, kindNamed, kindOf, laterKind } from "
 import { AREA_NAMES } from "./paths.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 
-/** Returns an action without code in the form in which it is stored. What is no action is returned as it is. */
+/** Returns the stored form of an action without code. Returns other values unchanged. */
 export function normalAction(action: unknown): unknown {
   return isJsonObject(action) && "kind" in action ? { ...action, kind: kindNamed(action.kind) } : action;
 }
 
-/** Returns the problems of an action without code (ACTION-1), by JSON pointers that continue `path`. */
+/** Returns the problems of an action without code (ACTION-1). `path` is the JSON pointer of the action. */
 export function actionIssues(action: unknown, path: string): InputIssue[] {
   const issues = optionIssues(action, path);
   // SAFETY: without such problems it is an action of its kind.
   return issues.length > 0 ? issues : schemaIssues(actionSchemas(action as InlineAction, path));
 }
 
-/** Returns the JSON Schemas of an action, by JSON pointers that continue `path`. */
+/** Returns the JSON Schemas of an action. `path` is the JSON pointer of the action. */
 export function actionSchemas(action: StepDefinition["action"], path: string): PlacedSchema[] {
   if (typeof action === "string" || !("kind" in action)) return [];
   if (action.kind === "llm") return [{ path: `${path}/outputSchema`, schema: action.outputSchema }];
@@ -38,7 +38,7 @@ export function actionSchemas(action: StepDefinition["action"], path: string): P
     : [];
 }
 
-/** As `actionIssues`, without the keywords of schemas. The templates of one definition share `meter`. */
+/** Like `actionIssues`, without the keywords of schemas. The templates of one definition share `meter`. */
 export function optionIssues(action: unknown, path: string, meter = templateBudget()): InputIssue[] {
   const { kind } = (action ?? {}) as { kind?: unknown };
   if (!isKind(kind)) return [{ path: `${path}/kind`, message: kindProblem(kind) }];
@@ -67,9 +67,9 @@ function kindProblem(kind: unknown): string {
   if (kind === undefined)
     return `Must be an action of a library, made with defineAction(…) or named by reference, or have a \`kind\`. ${known}`;
   if (kind === "code")
-    return "Functions are actions of deployed libraries. Name one by reference in the place of this object.";
+    return "Functions are actions of deployed libraries. Replace this object with a reference to the action.";
   const later = laterKind(kind);
   if (later !== undefined)
     return `Actions of the kind "${kind}" come with ${later}, which do not exist yet. ${known}`;
-  return `There is no kind of actions "${String(kind)}". ${known}`;
+  return `Unknown kind of action "${String(kind)}". ${known}`;
 }

@@ -1,13 +1,12 @@
 /**
- * The hosts that requests of posted tasks may reach: those that the deployer lists. Pure.
+ * The hosts that requests of posted tasks may reach. Pure.
  *
- * HOSTS-3  A task that an author posts reaches only hosts that the deployer lists, as they are written there. `*` lists all hosts that are
- *          not private.
+ * HOSTS-3  A posted task reaches only hosts in the deployer's list, by exact spelling. `*` allows all public hosts.
  */
 import { DramatisError } from "../../shared/errors.ts";
 import { hostProblem, isPrivateHost } from "./host-rules.ts";
 
-/** Returns the check of hosts. Throws `INVALID_INPUT` for what is no host. */
+/** Returns a function that checks a host. Throws `INVALID_INPUT` for an invalid entry of the list. */
 export function allowedHosts(listed: readonly string[]): (host: string) => boolean {
   for (const host of listed) {
     const problem = host === "*" ? null : hostProblem(host);

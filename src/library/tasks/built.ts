@@ -11,17 +11,16 @@ import type {
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import type { Defined, Run } from "../tools/tool.ts";
 
-/** A persona. */
 export interface DefinedPersona extends Defined<Persona> {
-  /** The workflows that stand in its hooks; absent where there are none. `defineLibrary` adds them. */
+  /** The workflows in its hooks; absent if no hook has a workflow in code. `defineLibrary` adds them. */
   readonly workflows?: readonly Workflow[];
 }
 
 /** A tool: the definition that the model sees, and its code. */
 export interface Tool extends Defined<ToolDefinition> {
-  /** The task that the tool runs; absent where it runs something else, or names a task by reference. */
+  /** The task that the tool runs; absent for other tools and for a reference to a task. */
   readonly task?: Task;
-  /** The workflow that its calls run; absent where they run something else, or it names a workflow by reference. */
+  /** The workflow that the tool runs; absent for other tools and for a reference to a workflow. */
   readonly workflow?: Workflow;
   readonly run: Run;
 }
@@ -29,14 +28,14 @@ export interface Tool extends Defined<ToolDefinition> {
 /** A prompt of a library. */
 export type Prompt = Defined<PromptDefinition>;
 
-/** The definitions that a task or an action was built with. `defineLibrary` adds them. */
+/** The definitions inside a task or an action. `defineLibrary` adds them to the library. */
 export interface Embedded {
   readonly actions: readonly LibraryAction[];
   readonly prompts: readonly Prompt[];
   readonly modelProfiles: readonly Defined<ModelProfile>[];
 }
 
-/** The mark of a builder, since tasks, actions and workflows may stand in each other's places in code without types. */
+/** The kind of a built definition. Untyped code may confuse tasks, actions and workflows. */
 interface Made<What extends string> {
   readonly made: What;
 }
@@ -48,25 +47,25 @@ export interface CodeAction extends Defined<CodeActionDefinition>, Made<"action"
   readonly run: Run;
 }
 
-/** An action of a kind without code, under an id of a library. */
+/** An action without code, with an id in a library. */
 export interface NamedAction extends Defined<InlineAction>, Made<"action"> {
   readonly embedded: Embedded;
   readonly run?: never;
 }
 
-/** An action of a library, which steps name. */
+/** An action of a library. Steps refer to it. */
 export type LibraryAction = CodeAction | NamedAction;
 
-/** A task: a function, or steps. No model sees it: hooks and tools name it. */
+/** A task: a function, or steps. Hooks, tools and workflows run it. Models do not see it. */
 export interface Task extends Defined<TaskDefinition>, Made<"task"> {
   readonly embedded: Embedded;
-  /** Effect of running it twice; `once` where an action is named by reference. */
+  /** Effect of running it twice; `once` if a step refers to an action outside this code. */
   readonly effect: ToolEffect;
   /** The function of a task without steps. */
   readonly run?: Run;
 }
 
-/** The tasks and workflows that stand in a workflow's nodes. */
+/** The tasks and workflows in the nodes of a workflow. */
 export interface EmbeddedInWorkflow {
   readonly tasks: readonly Task[];
   readonly workflows: readonly Workflow[];
@@ -77,7 +76,7 @@ export interface Workflow extends Defined<WorkflowDefinition>, Made<"workflow"> 
   readonly embedded: EmbeddedInWorkflow;
 }
 
-/** Returns what a builder made a value as; `undefined` for references, data, and what is nothing of this project. */
+/** Returns the kind of a built definition; `undefined` for other values. */
 export function madeAs(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || !("definition" in value) || !("made" in value))
     return undefined;
@@ -96,7 +95,7 @@ export function isWorkflow(value: unknown): value is Workflow {
   return madeAs(value) === "workflow";
 }
 
-/** Joins embedded definitions, each once. */
+/** Merges embedded definitions, without duplicates. */
 export function joined(parts: readonly Embedded[]): Embedded {
   return {
     actions: [...new Set(parts.flatMap(({ actions }) => actions))],

@@ -1,19 +1,19 @@
 /**
  * The hosts that requests of actions may reach. Pure.
  *
- * HOSTS-1  A request goes to a host that its action names, over HTTPS. With a port in its name, only to this port.
- * HOSTS-2  A private host, such as `localhost`, a name without a dot, or an address that is not public, must be named with its port. Only
- *          such a one may be reached over plain HTTP.
+ * HOSTS-1  A request goes over HTTPS to a host that its action names. If the name has a port, the request goes to this port only.
+ * HOSTS-2  A private host is `localhost`, a name without a dot, an internal domain, or an address that is not public. Its name must include the
+ *          port. Plain HTTP is allowed for private hosts only.
  */
 import ipaddr from "ipaddr.js";
 
-/** Names that are resolved within a network. */
+/** Names that resolve only within a private network. */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
 
-/** IPv6 addresses that hold one of IPv4, which may be a private one. */
+/** IPv6 addresses with an embedded IPv4 address, which may be private. */
 const IPV4_IN_IPV6 = ipaddr.IPv6.parseCIDR("::/96");
 
-/** Reports whether a host, as a URL has it, is reached within a network only. */
+/** Reports whether a URL's host is private. */
 export function isPrivateHost(hostname: string): boolean {
   const address = hostname.replace(/^\[|\]$/g, "");
   if (ipaddr.isValid(address)) {
@@ -24,17 +24,17 @@ export function isPrivateHost(hostname: string): boolean {
   return !name.includes(".") || PRIVATE_NAME.test(name);
 }
 
-/** Returns the problem of a host that an action names; `null` where there is none. */
+/** Returns the problem of a host in an action; `null` if the host is valid. */
 export function hostProblem(host: string): string | null {
   const url = URL.parse(`https://${host}`);
   if (url === null || url.host !== host.replace(/:443$/, ""))
-    return `"${host}" is no host. Write \`host\` or \`host:port\`, in small letters, as a URL has it.`;
+    return `"${host}" is no host. Write \`host\` or \`host:port\` in lowercase, as in a URL.`;
   return isPrivateHost(url.hostname) && !/:\d+$/.test(host)
     ? `"${host}" is a private host. Name its port, too, if it is meant.`
     : null;
 }
 
-/** Returns the reason why a request must not go to an address; `null` where it may. */
+/** Returns the reason why a URL is not allowed; `null` if it is allowed. */
 export function addressProblem(url: URL, hosts: readonly string[]): string | null {
   const { protocol, hostname, username, password } = url;
   const port = url.port || (protocol === "https:" ? "443" : "80");

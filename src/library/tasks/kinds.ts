@@ -1,8 +1,8 @@
 /**
- * The kinds of actions: their options, their effects, and what they refer to.
+ * The kinds of actions: their options, their effects, and their references.
  *
- * ACTION-1  An action is of a kind that exists, with the options of its kind. Any other one is refused where it is defined.
- * ACTION-3  Functions are named by reference: a definition holds none, so JSON and TypeScript say the same.
+ * ACTION-1  An action has a known kind and the options of its kind. Other actions are rejected when they are defined.
+ * ACTION-3  A definition refers to functions by id and contains no code. JSON and TypeScript can therefore express the same definitions.
  */
 
 import { z } from "zod";
@@ -37,9 +37,9 @@ interface Refers {
 
 interface ActionKind<Kind extends InlineAction> {
   schema: z.ZodType;
-  /** The expressions of the action, by their place. */
+  /** The expressions of the action, with their JSON pointers. */
   mappings?(action: Kind): { path: string; mapping: Mapping }[];
-  /** The Liquid texts of the action, by their place. */
+  /** The Liquid texts of the action, with their JSON pointers. */
   templates?(action: Kind): { path: string; source: string | undefined }[];
   refers?(action: Kind): Refers;
   effect(action: Kind): ToolEffect;
@@ -94,7 +94,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
       { path: "/template", source: own },
     ],
     refers: ({ prompt, profile }) => ({ ...(prompt && { prompt }), ...(profile && { profile }) }),
-    // A model that is asked twice gives two answers, and bills twice.
+    // A repeated request gives another answer and costs twice.
     effect: () => "idempotent",
   },
   "llm.embed": {
@@ -147,12 +147,12 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
   "human.review": human(),
 };
 
-/** The table of an action on memory. */
+/** Describes an action on memory. */
 function memory(effect: ToolEffect): ActionKind<Extract<InlineAction, MemoryAction>> {
   return { schema: z.strictObject({ kind }), effect: () => effect };
 }
 
-/** The tables of the three questions to people. */
+/** Describes an action that asks a person. */
 function human(): ActionKind<Extract<InlineAction, HumanAction>> {
   return {
     schema: z.strictObject({
@@ -163,18 +163,18 @@ function human(): ActionKind<Extract<InlineAction, HumanAction>> {
       approval: z.exactOptional(approvalRuleSchema),
     }),
     templates: ({ prompt }) => [{ path: "/prompt", source: prompt }],
-    // A person who has answered is not asked again.
+    // The same person must not be asked twice.
     effect: () => "once",
   };
 }
 
-/** Names of other systems for kinds, accepted in definitions. */
+/** Accepted aliases of kinds, as other systems name them. */
 const ALIASES: Readonly<Record<string, string>> = {
   "llm.generate": "llm",
   "context.transform": "update_context",
 };
 
-/** Kinds that are known, and refused until what they come with exists. */
+/** Planned kinds, with the feature that each belongs to. They are rejected for now. */
 const LATER: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ["write", "read", "search", "list", "delete"].map((name) => [`artifact.${name}`, "artifacts"]),
@@ -192,10 +192,10 @@ function checkHost(host: string, context: z.RefinementCtx<string>): void {
   if (message !== null) context.addIssue({ code: "custom", message });
 }
 
-/** The kinds of actions that exist. Functions are of the kind `code`, and named by reference. */
+/** The kinds of actions without code. Functions have the kind `code`, and steps refer to them by id. */
 export const ACTION_KINDS = Object.keys(KINDS) as InlineAction["kind"][];
 
-/** Returns the kind of an action. */
+/** Returns the description of an action's kind. */
 export function kindOf<Kind extends InlineAction>({ kind: name }: Kind): ActionKind<Kind> {
   // SAFETY: the table has each kind under its own name.
   return KINDS[name] as unknown as ActionKind<Kind>;
@@ -206,12 +206,12 @@ export function isKind(name: unknown): name is InlineAction["kind"] {
   return typeof name === "string" && Object.hasOwn(KINDS, name);
 }
 
-/** Returns the name that a kind has here. */
+/** Replaces an alias of a kind. */
 export function kindNamed(name: unknown): unknown {
   return typeof name === "string" && Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
 }
 
-/** Returns what a kind that exists later belongs to; `undefined` for another name. */
+/** Returns the feature that a planned kind belongs to; `undefined` for other names. */
 export function laterKind(name: unknown): string | undefined {
   return typeof name === "string" && Object.hasOwn(LATER, name) ? LATER[name] : undefined;
 }
@@ -221,7 +221,7 @@ export function asksPerson({ kind: name }: { kind: string }): boolean {
   return HUMAN_KINDS.some((one) => one === name);
 }
 
-/** Returns what an action refers to. */
+/** Returns the references of an action. */
 export function refersTo(action: InlineAction): Refers {
   return kindOf(action).refers?.(action) ?? {};
 }

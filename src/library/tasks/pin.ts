@@ -1,11 +1,11 @@
 /**
- * Pins a task of steps: puts what its steps refer to in the place of references.
+ * Pins a task of steps: replaces references with the definitions that they name.
  *
- * PIN-1  A pinned task is complete: later versions of its actions, prompts and model profiles do not reach it. A function is named, and
- *        runs as it is deployed.
+ * PIN-1  A pinned task is complete: later versions of its actions, prompts and model profiles do not change it. Functions stay references and
+ *        run in their deployed version.
  * PIN-2  A bare id in a task, or in an action of a library, means a definition of that library.
- * PIN-3  Every reference that names nothing is reported with its place.
- * PIN-4  The schemas of all that a task refers to are compiled with its own within one budget. Schemas that passed before are not compiled again.
+ * PIN-3  The error for unknown references lists each reference with its place.
+ * PIN-4  The schemas of a task and of its actions and prompts share one compile budget. Schemas that passed before are not compiled again.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
@@ -30,20 +30,20 @@ import { missingVariables } from "./reads.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 import { ALONE, againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
 
-/** A definition that was found, and its library. */
+/** A resolved definition and its library. */
 type Found<Definition> = Pin & { library: string; definition: Definition };
 
-/** Finds what steps refer to. Each throws `NOT_FOUND`. */
+/** Resolves the references of steps. Each method throws `NOT_FOUND`. */
 export interface TaskParts {
   action(reference: LibraryReference): Promise<Found<ActionDefinition>>;
   prompt(reference: LibraryReference): Promise<Found<PromptDefinition>>;
   modelProfile(reference: LibraryReference): Promise<Found<ModelProfile>>;
 }
 
-/** The content of a task of steps, and where it is from. */
+/** The content and the origin of a task of steps. */
 export type TaskSource = Pin & { library: string; definition: TaskDefinition };
 
-/** Returns the task with all that it refers to, and the effect of running it twice. Throws `INVALID_INPUT` with the places. */
+/** Returns the pinned task, and the effect of running it twice. Throws `INVALID_INPUT` with the places of all problems. */
 export async function pinTask(
   given: TaskParts,
   { library, id, version, hash, definition }: TaskSource,
@@ -97,7 +97,7 @@ export async function pinTask(
   return { task, effect: effectOfSteps(steps, effectOf) };
 }
 
-/** The hashes of tasks, each with those of what it refers to, whose schemas were found good last. */
+/** Tasks with valid schemas, most recent last. Each entry has the hashes of the task and of its actions and prompts. */
 const good = new Set<string>();
 const MAX_GOOD = 1_000;
 
@@ -107,7 +107,7 @@ function keep(contents: string): void {
   if (good.size > MAX_GOOD && oldest !== undefined) good.delete(oldest);
 }
 
-/** Returns the parts, which note the hash of all that has schemas. */
+/** Wraps `parts` to record the hash of each resolved definition that may have schemas. */
 function noting(parts: TaskParts, hashes: string[]): TaskParts {
   const note = <Part extends Pin>(part: Part): Part => {
     hashes.push(part.hash);
@@ -120,7 +120,7 @@ function noting(parts: TaskParts, hashes: string[]): TaskParts {
   };
 }
 
-/** Returns the variables of a prompt's texts that the step does not map (STEPREAD-3). */
+/** Returns a problem for each variable of a prompt that the step does not map (STEPREAD-3). */
 function promptIssues(
   { inputMapping }: StepDefinition,
   action: PinnedAction | undefined,
@@ -150,7 +150,7 @@ function placedSchemas(action: PinnedAction | undefined, path: string): PlacedSc
   ];
 }
 
-/** Returns a pinned task with `fallback` as the model of actions that name none, and each model as `complete` makes it. */
+/** Completes the model profiles of a pinned task. `llm` actions without a profile get `fallback`. */
 export function withModels(
   task: PinnedTask,
   fallback: ModelProfile,
@@ -169,7 +169,7 @@ export function withModels(
 /** Returns the question that a task asks a person; `undefined` for other tasks. */
 export function questionOf(task: PinnedTask | undefined): HumanAction | undefined {
   const [first] = task?.steps ?? [];
-  // SAFETY: the kind tells.
+  // SAFETY: `asksPerson` checks the kind.
   return first !== undefined && asksPerson(first.action) ? (first.action as HumanAction) : undefined;
 }
 
@@ -185,13 +185,13 @@ export function refuseQuestion(
   );
 }
 
-/** Returns the hosts that a pinned task reaches; `undefined` where it runs code, which may reach any. */
+/** Returns the hosts that a pinned task reaches; `undefined` if it runs code, because code may reach any host. */
 export function hostsOf({ steps }: PinnedTask): string[] | undefined {
   if (steps.some(({ action }) => action.kind === "code")) return undefined;
   return steps.flatMap(({ action }) => (action.kind === "http.request" ? action.hosts : []));
 }
 
-/** Returns the models that a pinned task asks. */
+/** Returns the model profiles that a pinned task uses. */
 export function modelsOf({ steps }: PinnedTask): ModelProfile[] {
   return steps.flatMap(({ action }) =>
     (action.kind === "llm" || action.kind === "llm.embed") && action.profile !== undefined
@@ -234,11 +234,11 @@ async function pinInline(
     prompt: await find("prompt", prompt, parts.prompt),
     profile: await find("profile", profile, parts.modelProfile),
   });
-  // SAFETY: the references that the action has are replaced by what they name.
+  // SAFETY: each reference of the action is replaced by its definition.
   return { ...action, ...found } as PinnedAction;
 }
 
-/** The place of a problem that `placed` reports. */
+/** Carries the place of a problem to `placed`. */
 class Misplaced extends Error {
   constructor(
     readonly path: string,

@@ -17,7 +17,6 @@ const template = z
     for (const { message } of templateIssues(source)) context.addIssue({ code: "custom", message });
   });
 
-/** A prompt. */
 export const promptSchema = z
   .strictObject({
     description: z.exactOptional(z.string().min(1).max(10_000)),
@@ -36,7 +35,7 @@ export const promptSchema = z
       context.addIssue({ code: "custom", path: [path], message });
   }) satisfies z.ZodType<PromptDefinition>;
 
-/** Returns the variables of a prompt's texts that its `requires` does not have (STEPREAD-3). */
+/** Returns a problem for each variable of a prompt that `requires` lacks (STEPREAD-3). */
 function promptIssues({ systemPrompt, template: text, requires }: PromptDefinition): InputIssue[] {
   if (requires === undefined) return [];
   const isGiven = (name: string) => memberOf(requires, [name]).kind !== "absent";

@@ -1,12 +1,13 @@
 /**
- * The reads and writes of the steps of a task, as far as schemas and earlier steps tell. Pure.
+ * Checks the reads and writes of a task's steps against schemas and earlier steps. Pure.
  *
- * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. What it or
- *             the step's condition tests, with `has(…)`, `in` or a comparison with null, may be missing.
- * STEPREAD-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
- * STEPREAD-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`. A prompt
- *             that a step names is checked where the task is pinned.
- *         What a text tests, or gives a `default`, may be missing.
+ * STEPREAD-1  An expression may read paths of `state` and `output` that an earlier step writes, and members of `input` that `inputSchema`
+ *             allows. A path may be missing if the expression or the step's condition tests it with `has(…)`, `in` or a comparison with null.
+ * STEPREAD-2  If any step writes the output, the steps must write each member that `outputSchema` requires. They must not write a member that it
+ *             excludes.
+ * STEPREAD-3  A text may use variables from the step's `inputMapping`. Without `inputMapping`, it may use members of the task's input. The texts
+ *             of a prompt may use members of `requires`. A variable may be missing if the text tests it or gives it a `default`. A prompt that a
+ *             step refers to is checked when the task is pinned.
  */
 import type { StepDefinition } from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
@@ -21,17 +22,17 @@ import { kindOf } from "./kinds.ts";
 import { ERRORS, LAST_OUTPUT } from "./paths.ts";
 import { isReference } from "./steps-schema.ts";
 
-/** The names of a path that are looked at: a long one costs the square of them. */
+/** Maximum number of names that are read from a path. The cost grows with the square of this number. */
 const MAX_NAMES = 16;
 
-/** The parts of a task with known reads. Their forms are checked. */
+/** The fields of a task that this module reads. They have passed their schemas. */
 interface Task {
   inputSchema: JsonObject;
   outputSchema?: JsonObject | undefined;
   steps: readonly StepDefinition[];
 }
 
-/** Returns the reads and writes of a task that cannot be meant (STEPREAD-1 to STEPREAD-3). */
+/** Returns the problems of a task's reads and writes (STEPREAD-1 to STEPREAD-3). */
 export function readIssues({ inputSchema, outputSchema, steps }: Task): InputIssue[] {
   const written = new WrittenPaths();
   for (const name of [LAST_OUTPUT, ERRORS]) written.add(["state", name]);
@@ -93,15 +94,15 @@ function pathIssues(
   });
 }
 
-/** Returns the paths that a step's condition tests: what runs behind it may read them. */
+/** Returns the paths that a step's condition tests. The step's expressions may read them. */
 function testedBy({ condition }: StepDefinition): readonly ReadPath[] {
   return condition === undefined ? [] : readsOf(condition.if).tested;
 }
 
-/** The paths that steps write. A look-up costs the names of its path, whatever is written. */
+/** The paths that steps write. The cost of a look-up depends only on the length of its path. */
 class WrittenPaths {
   readonly #written = new Set<string>();
-  /** The written paths, and all above them. */
+  /** The written paths, and all their ancestors. */
   readonly #reached = new Set<string>();
 
   add(path: readonly string[]): void {
@@ -110,14 +111,14 @@ class WrittenPaths {
     for (const prefix of prefixes) this.#reached.add(prefix);
   }
 
-  /** Reports whether a path, one above it or one below it is written. */
+  /** Reports whether a path, an ancestor or a descendant is written. */
   covers(path: readonly string[]): boolean {
     const prefixes = prefixesOf(path);
     return this.#reached.has(prefixes.at(-1) ?? "") || prefixes.some((prefix) => this.#written.has(prefix));
   }
 }
 
-/** Returns the path's beginnings, the shortest first, as JSON: a name may hold any character. */
+/** Returns all prefixes of a path, the shortest first. They are JSON, because a name may contain any character. */
 function prefixesOf(path: readonly string[]): string[] {
   return path.slice(0, MAX_NAMES).map((_, index) => JSON.stringify(path.slice(0, index + 1)));
 }
@@ -138,7 +139,7 @@ function textIssues(
   );
 }
 
-/** Returns the variables of a text that nothing gives (STEPREAD-3). */
+/** Returns a problem for each variable of a text that has no source (STEPREAD-3). */
 export function missingVariables(
   source: string | undefined,
   isGiven: (name: string) => boolean,
@@ -153,7 +154,7 @@ export function missingVariables(
     }));
 }
 
-/** Returns the variables of a text; none of one that cannot be read, whose problem is reported where texts are checked. */
+/** Returns the variables of a text. Returns an empty list for an invalid text, because another check reports it. */
 function variables(source: string | undefined): string[] {
   try {
     return source === undefined ? [] : variablesOf(source);
@@ -183,7 +184,10 @@ function outputIssues(steps: readonly StepDefinition[], outputSchema: JsonObject
     const isOpen = outputSchema.additionalProperties !== false;
     if (isOpen || memberOf(outputSchema, [name]).kind !== "absent") return [];
     return [
-      { path: at, message: `\`outputSchema\` has no member "${name}". Add it there, or write another one.` },
+      {
+        path: at,
+        message: `\`outputSchema\` has no member "${name}". Add it there, or write another member.`,
+      },
     ];
   });
   return [...missing, ...excluded];

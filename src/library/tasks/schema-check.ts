@@ -1,4 +1,4 @@
-/** JSON Schemas within definitions: each is read as it will be checked, so a problem is found where it is written. */
+/** Compiles the JSON Schemas of a definition to find their problems, and reports the place of each problem. */
 import { z } from "zod";
 import type { InputIssue } from "../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
@@ -11,13 +11,13 @@ import { readSchema } from "../../shared/json-schema/read-schema.ts";
 import { checkBudget } from "../../shared/json-schema/violations.ts";
 import { issueAt, jsonPointer } from "../../shared/validation.ts";
 
-/** Steps of compiling the patterns of one definition. */
+/** Maximum steps for compiling the patterns of one definition. */
 const MAX_COMPILE_STEPS = 100_000;
 
-/** Steps of looking for defaults in a schema. */
+/** Steps that are charged for each schema in the search for defaults. */
 const STEPS_OF_SCHEMA = 4;
 
-/** A schema of a definition; `undefined` where it has none. */
+/** A schema of a definition, with its place. */
 export interface PlacedSchema {
   /** Its JSON pointer. */
   path: string;
@@ -37,7 +37,7 @@ export const objectSchemaCheck = schemaCheck.refine(({ type }) => type === "obje
   error: 'Must be "object".',
 });
 
-/** Returns the schema with a check of keywords, which has a budget of its own for compiling patterns. */
+/** Adds a check of keywords, with a separate budget for compiling patterns. */
 export function withKeywords(check: z.ZodType<JsonObject>): z.ZodType<JsonObject> {
   return check.superRefine((schema, context) => {
     for (const { path, message } of schemaIssues([{ path: "", schema }]))
@@ -46,8 +46,7 @@ export function withKeywords(check: z.ZodType<JsonObject>): z.ZodType<JsonObject
 }
 
 /**
- * Returns the problems of all schemas of one definition, which share one budget for compiling patterns, and one for checking defaults
- * against their schemas.
+ * Returns the problems of all schemas of one definition. They share a budget for compiling patterns, and a budget for checking defaults.
  */
 export function schemaIssues(schemas: readonly PlacedSchema[]): InputIssue[] {
   const patterns = new Patterns(MAX_COMPILE_STEPS);
@@ -60,12 +59,14 @@ export function schemaIssues(schemas: readonly PlacedSchema[]): InputIssue[] {
       return [...defaultIssues(schema, root, path, { hasUnevaluated, meter })];
     } catch (error) {
       if (!(error instanceof Spent)) throw error;
-      return [{ path, message: "Has defaults that are too much to check. Give fewer or shorter ones." }];
+      return [
+        { path, message: "Has too many or too long defaults to check. Give fewer or shorter defaults." },
+      ];
     }
   });
 }
 
-/** Finds defaults of members that do not fit their own schemas, at the places where defaults are filled in (DEFAULT-1). */
+/** Finds member defaults that do not match their schemas. Visits only places where defaults are filled in (DEFAULT-1). */
 function* defaultIssues(
   schema: Json | undefined,
   node: Schema | undefined,

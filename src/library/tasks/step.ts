@@ -1,6 +1,5 @@
 /**
- * Steps as authors write them in TypeScript, with the definitions that they use in their place, and their form as data: with
- * references.
+ * Steps in TypeScript may contain definitions. Their form as data has references instead.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type {
@@ -17,7 +16,7 @@ import { isJsonObject } from "../../shared/json.ts";
 import type { Defined } from "../tools/tool.ts";
 import { type Embedded, isLibraryAction, joined, type LibraryAction, madeAs, type Prompt } from "./built.ts";
 
-/** An action in code: with prompts and profiles in the place of references. */
+/** An action in code. It may contain prompts and model profiles instead of references. */
 export type Action =
   | Exclude<InlineAction, LlmAction | EmbedAction>
   | LlmAction<DefinitionReference | Prompt, DefinitionReference | Defined<ModelProfile>>
@@ -25,13 +24,13 @@ export type Action =
 
 /** The second argument of `step`. */
 export interface StepOptions extends StepSettings {
-  /** An action: made by `defineAction`, one of a kind without code, or a reference to one of a library. */
+  /** A result of `defineAction`, an inline action without code, or a reference to an action of a library. */
   action: LibraryAction | Action | DefinitionReference;
 }
 
 /** One step of a task. */
 export interface Step extends StepOptions {
-  /** Names the step in its task. */
+  /** The name of the step in its task. */
   readonly ref: string;
 }
 
@@ -43,7 +42,7 @@ export function step(ref: string, options: StepOptions): Step {
   return { ref, ...options };
 }
 
-/** Returns an action as data, and the definitions that it was built with. */
+/** Returns an action as data, and the definitions that it contains. */
 export function actionData(action: Action): { action: InlineAction; embedded: Embedded } {
   const prompts: Prompt[] = [];
   const modelProfiles: Defined<ModelProfile>[] = [];
@@ -61,11 +60,11 @@ export function actionData(action: Action): { action: InlineAction; embedded: Em
 }
 
 /**
- * Returns steps as data, and the definitions that they were built with. What is no step is left as it is, for the checks. Throws
- * `INVALID_INPUT` for a task or a workflow in the place of an action.
+ * Returns steps as data, and the definitions that they contain. Invalid values stay unchanged, because later checks report them. Throws
+ * `INVALID_INPUT` if a step has a task or a workflow as its action.
  */
 export function stepsData(steps: readonly Step[]): { steps: StepDefinition[]; embedded: Embedded } {
-  // SAFETY: the checks of the definition find what is no list.
+  // SAFETY: the checks of the definition reject a value that is not a list.
   if (!Array.isArray(steps)) return { steps: steps as unknown as StepDefinition[], embedded: joined([]) };
   const parts: Embedded[] = [];
   const data = steps.map((one: Step): StepDefinition => {
@@ -81,7 +80,7 @@ export function stepsData(steps: readonly Step[]): { steps: StepDefinition[]; em
         `Step "${one.ref}" has a ${made} as its \`action\`. A step runs an action: make one with defineAction(…).`,
       );
     if (!isJsonObject(action)) return one as StepDefinition;
-    // SAFETY: the checks of the definition find what is no action.
+    // SAFETY: the checks of the definition reject an invalid action.
     const { action: own, embedded } = actionData(action as unknown as Action);
     parts.push(embedded);
     return { ...one, action: own };

@@ -1,12 +1,12 @@
 /**
- * The steps of a task as a definition holds them, and their checks.
+ * The stored form of a task's steps, and their checks.
  *
- * STEP-1  Every problem of a task's steps is found where the task is defined, and named by its place: references that are used twice,
- *         kinds of actions and options that do not exist, expressions that cannot be compiled, and paths that cannot be written.
- * STEP-2  A task has the weakest effect of its steps: with one `once` action it is `once`, and runs no second time.
- * STEP-9  A step that asks a person is the only one of its task, without a condition, repetition or output mapping of its own. An
- *         action of a library that a step names is checked where the task is pinned.
- * STEP-8  If steps have `ordinal`, the ordinals are 0, 1, 2 and so on, and set the order.
+ * STEP-1  Defining a task reports all problems of its steps with their places: duplicate refs, unknown kinds of actions, unknown options,
+ *         expressions that do not compile, and invalid paths.
+ * STEP-2  A task has the strictest effect of its steps. With a `once` action, the task is `once` and has one attempt.
+ * STEP-9  A step that asks a person must be the only step of its task. Its action alone is used: the step's condition, retry and output mapping
+ *         have no effect. For actions of a library, this is checked when the task is pinned.
+ * STEP-8  If steps have `ordinal`, the ordinals must be 0, 1, 2 and so on. They set the order.
  */
 import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
@@ -50,7 +50,7 @@ const stepSchema = z.strictObject({
   onFailure: z.exactOptional(z.enum(["abort", "retry", "continue"])),
 });
 
-/** Returns steps in their stored form: in the order of their ordinals, and without them (STEP-8). Checks nothing else. */
+/** Returns the stored form of steps: sorted by ordinal, without the ordinals (STEP-8). Other problems stay for the checks. */
 export function normalSteps(steps: unknown): unknown {
   if (!Array.isArray(steps)) return steps;
   const ordinals = steps.map((one: unknown) => (isJsonObject(one) ? one.ordinal : undefined));
@@ -64,9 +64,9 @@ export function normalSteps(steps: unknown): unknown {
   });
 }
 
-/** The problem of a question to a person beside other steps. */
+/** The error of a question to a person in a task with other steps. */
 export const ALONE =
-  "Asks a person, so it must be the only step of its task. Put what comes before and after it into other nodes of the workflow.";
+  "Asks a person, so it must be the only step of its task. Move the other steps into other nodes of the workflow.";
 
 function isQuestion(step: unknown): boolean {
   const { action } = (step ?? {}) as { action?: unknown };
@@ -115,16 +115,16 @@ export function stepsIssues(steps: unknown): InputIssue[] {
   });
 }
 
-/** The effect of an action, as far as it is known. */
+/** Returns the effect of an action; `undefined` if it is unknown. */
 export type EffectLookup = (action: StepDefinition["action"]) => ToolEffect | undefined;
 
-/** Returns the effect of running the steps twice (STEP-2). An action that is not known counts as `pure`. */
+/** Returns the effect of running the steps twice (STEP-2). An unknown action counts as `pure`. */
 export function effectOfSteps(steps: readonly StepDefinition[], effectOf: EffectLookup): ToolEffect {
   const effects = new Set(steps.map(({ action }) => effectOf(action)));
   return (["once", "idempotent"] as const).find((effect) => effects.has(effect)) ?? "pure";
 }
 
-/** Returns the steps that would run an action, or the task, again although it must not run twice (STEP-2). */
+/** Returns the problems of retries that would repeat a `once` action (STEP-2). */
 export function againIssues(
   steps: readonly StepDefinition[],
   effectOf: EffectLookup,
@@ -148,9 +148,9 @@ export function againIssues(
 }
 
 const ONE_ATTEMPT =
-  'A `once` action has one attempt, because a failed one may have taken effect. Declare `effect: "idempotent"` if it may run twice under one operation id, or remove `retry`.';
+  'A `once` action has one attempt, because a failed attempt may have taken effect. Declare `effect: "idempotent"` if it may run twice under one operation id, or remove `retry`.';
 
-/** Reports whether a step names its action. */
+/** Reports whether the action of a step is a reference. */
 export function isReference(action: unknown): action is Exclude<StepDefinition["action"], { kind: string }> {
   return typeof action === "string" || (isJsonObject(action) && "library" in action && !("kind" in action));
 }

@@ -1,5 +1,5 @@
 /**
- * Tasks of steps as JSON, and their stored form. A task that is built in TypeScript passes the same schema, so equal content has one hash.
+ * Tasks of steps as JSON, and their stored form. A task in TypeScript passes the same schema, so equal content has an equal hash.
  */
 import { z } from "zod";
 import type { RetryPolicy } from "../../protocol/definition-parts.ts";
@@ -19,7 +19,7 @@ import { objectSchemaCheck, schemaCheck, schemaIssues } from "./schema-check.ts"
 import { normalSteps, stepsIssues } from "./steps-schema.ts";
 import { MAX_STEP_ATTEMPTS } from "./task-limits.ts";
 
-/** The attempts of a task. */
+/** The `retry` of a task. */
 export const taskRetrySchema: z.ZodType<TaskRetry> = z.strictObject({
   maxAttempts: z.int().min(1).max(MAX_STEP_ATTEMPTS),
   backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
@@ -42,19 +42,19 @@ export const taskFields = {
   outputSchema: z.exactOptional(schemaCheck),
   timeoutMs: z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS)),
   retry: z.exactOptional(taskRetrySchema),
-  // SAFETY: `stepsIssues` finds nothing in steps only.
+  // SAFETY: only valid steps pass `stepsIssues`.
   steps: steps as unknown as z.ZodType<NonNullable<TaskDefinition["steps"]>>,
 };
 
 /** A task of steps. */
 export const taskSchema = z.strictObject(taskFields);
 
-/** Problems of schemas that are reported of one task. */
+/** Maximum number of reported problems of one task. */
 const MAX_ISSUES = 20;
 
 /**
- * Returns a task in its stored form: with its time limit, and without attempts where there is one. Throws `INVALID_INPUT` for schemas
- * that cannot be checked: those of a whole task share one budget. So for reads that cannot be meant (STEPREAD-1).
+ * Returns the stored form of a task: adds the default time limit, and removes a `retry` with one attempt. Throws `INVALID_INPUT` for invalid
+ * schemas and invalid reads (STEPREAD-1). The schemas of a task share one budget.
  */
 export function completeTask({
   description,
@@ -79,7 +79,7 @@ export function completeTask({
   return { inputSchema, timeoutMs, ...defined({ description, outputSchema, retry: again, steps, effect }) };
 }
 
-/** Returns the attempts of a task as those of a call; `undefined` for one attempt. */
+/** Converts the `retry` of a task to the retry policy of a call; `undefined` if it is absent. */
 export function attemptsOf(retry: TaskRetry | undefined): RetryPolicy | undefined {
   if (retry === undefined) return undefined;
   const { maxAttempts, backoff, initialDelayMs = DEFAULT_TOOL_BACKOFF_MS, maxDelayMs } = retry;

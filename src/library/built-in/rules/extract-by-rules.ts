@@ -2,10 +2,10 @@
  * The extractor for the offline model: fixed patterns of English. Pure.
  *
  * LEARN-13  Equal turns give equal operations.
- * LEARN-14  A statement that contradicts an offered memory changes it, unless that is read-only. What can have one value only has a key, so that the store finds what it
- *           contradicts among all memories of the user. One that is there already is written once more, so that its sources are
- *           complete: the store then changes nothing.
- * LEARN-15  Only the words of the user are read: what the agent says of itself or of the user is nobody's fact.
+ * LEARN-14  A statement updates an offered memory that it contradicts, unless the memory is read-only. Attributes with a single value have a key,
+ *           so that the store finds contradictions among all memories of the user. A statement that equals an offered memory is written again. The
+ *           store then only adds the source.
+ * LEARN-15  The extractor reads only the user's words. It ignores the agent's claims about itself and about the user.
  */
 import type { MemoryOperation } from "../../../protocol/memory.ts";
 import { spaced } from "../../../shared/named-times.ts";
@@ -16,18 +16,18 @@ import { foldedText, type LearnedTurn, namesSecret } from "../../memory/turn.ts"
 import { clausesOf, sentencesOf, withoutOpening } from "./sentences.ts";
 import { keptStatement, type Statement, statementOf } from "./statements.ts";
 
-/** Characters of a key. */
+/** Maximum characters of a key. */
 const MAX_KEY = 200;
-/** Memories of one turn at most. */
+/** Maximum number of memories of one turn. */
 const MAX_OPERATIONS = 20;
 
-/** "Remember that …". Wishes to remember hold whatever they say, with negations too. */
+/** "Remember that …". Such wishes are stored even if they contain negations. */
 const REMEMBER =
   /^(?:(?:can|could|will|would) you )?(?:please )?(?:remember|do ?n['’]?t forget|never forget|keep in mind|make a note|take a note|note)(?: that|:| -)\s*(.{2,300})$/i;
 const DECISION =
   /^(?:we(?:['’]ve| have)?|i(?:['’]ve| have)?)(?: finally| now| just)? (?:decided|agreed)(?: on)?:? (.{3,240})$/i;
 
-/** Something that a turn states, and when it happened. */
+/** A statement of a turn, with the time of its event. */
 interface Found extends Statement {
   time?: number;
 }
@@ -37,7 +37,7 @@ export function extractByRules(turn: LearnedTurn): MemoryOperation[] {
   const found = new Map<string, Found>();
   for (const statement of statementsIn(turn)) {
     if (namesSecret(statement.content)) continue;
-    // Of what contradicts itself within a message the last word holds.
+    // If statements of one message contradict each other, keep the last statement.
     const name = statement.about ?? foldedText(statement.content);
     found.delete(name);
     found.set(name, statement);
@@ -49,14 +49,14 @@ function statementsIn(turn: LearnedTurn): Found[] {
   return [...wishes(turn), ...clausesOf(turn.said).flatMap((clause) => stated(clause, turn))];
 }
 
-/** Returns the sentence by which a wish to remember is kept, without the time that it may name. `wish` is what follows "remember that". */
+/** Returns the stored sentence of a wish, without its time. `wish` is the text after "remember that". */
 export function keptWish(wish: string): string {
   return statementsOfWish(wish, { time: 0, zone: "UTC" })
     .map(({ content }) => content)
     .join(" ");
 }
 
-/** Returns what the user asks to remember. */
+/** Returns the statements that the user asks to remember. */
 function wishes(turn: LearnedTurn): Found[] {
   return sentencesOf(turn.said).flatMap((sentence) => {
     if (sentence.endsWith("?")) return [];
@@ -69,7 +69,7 @@ type Moment = Pick<LearnedTurn, "time" | "zone">;
 
 function statementsOfWish(wish: string, moment: Moment): Found[] {
   const whole = wish.replace(/[.!\s]+$/, "");
-  // What has a form of its own is kept in that, if nothing is lost.
+  // If the whole wish is a known statement, store it in the form of that statement.
   const [clause] = clausesOf(wish);
   const own = clause !== undefined && clause === withoutOpening(whole) ? stated(clause, moment) : [];
   if (own.length > 0) return own.map((each) => ({ ...each, significance: Math.max(each.significance, 0.8) }));
@@ -107,7 +107,7 @@ function operationOf(
   const fields = { content, type, significance, time: at, validFrom: at };
   const isSame = (kept: string) => foldedText(kept) === foldedText(content);
   if (about === undefined) return { op: "write", ...fields };
-  // The store then finds the memory that it contradicts, also where the turn was not offered it.
+  // With the key, the store finds a contradicted memory even if the turn did not offer it.
   const keyed: MemoryOperation = { op: "write", ...fields, key: cut(`about ${about}`, MAX_KEY).trim() };
   if (turn.memories.some((memory) => isSame(memory.content))) return keyed;
   const contradicted = turn.memories

@@ -1,10 +1,10 @@
 /**
- * The sentences of a message that state something. Pure.
+ * Finds the sentences of a message that are statements. Pure.
  *
- * LEARN-12  Questions, negations, suppositions and quotes state nothing that may be kept. The month of May supposes nothing.
+ * LEARN-12  Questions, negations, suppositions and quotes are not stored. The name of the month May does not count as a supposition.
  */
 
-/** Sentences of a message that are read, and characters of each. */
+/** Maximum number of sentences that are read from a message, and characters of each sentence. */
 const MAX_SENTENCES = 200;
 const MAX_LENGTH = 400;
 
@@ -13,11 +13,11 @@ const NEGATION =
   /\b(?:not|never|no longer|no more|nobody|nothing|neither|nor|hardly|without|cannot|ain['’]?t)\b|n['’]t\b|\b(?:dont|doesnt|didnt|isnt|arent|wont|cant|wasnt)\b/i;
 const SUPPOSITION =
   /\b(?:if|unless|suppose|supposing|imagine|assume|assuming|pretend|hypothetically|would|could|should|might|may|maybe|perhaps|possibly|probably|i think|i guess|i wish|i hope|as though|let['’]?s say|for example|e\.g|used to|joking|kidding)\b/i;
-/** The month, or a name: "May" inside of a sentence, and in small letters where words of time stand before it. */
+/** The month or a name: "May" within a sentence, or lowercase "may" after a word of time. */
 const NO_MODAL =
   /(?<=\S\s+)May\b|\b[Mm]ay(?= \d)|(?<=\b(?:in|of|since|by|until|till|last|next|early|mid|late|\d(?:st|nd|rd|th)?)[ -])may\b/gu;
 
-/** Words that may stand before a statement. */
+/** Filler words before a statement. */
 const OPENING =
   /^(?:(?:and|but|so|well|also|oh|hey|hi|hello|ok|okay|yes|yeah|actually|btw|by the way|fyi|please|note that|you know|in fact|to be clear|honestly|now|sorry|thanks|thank you)\b[,:]?\s+)+/i;
 
@@ -47,7 +47,7 @@ export function sentencesOf(message: string): string[] {
     .slice(0, MAX_SENTENCES);
 }
 
-/** Returns a sentence without what may stand before a statement. */
+/** Returns a sentence without filler words at its start. */
 export function withoutOpening(sentence: string): string {
   return sentence.replace(OPENING, "");
 }

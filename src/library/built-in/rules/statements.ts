@@ -1,14 +1,13 @@
 /**
- * Statements about a user in English: as the user makes them, and as they are kept. Pure.
+ * English statements about a user, in the user's words and in their stored form. Pure.
  *
- * LEARN-10  A statement is kept with its subject: "My brother has a PhD" is "The user's brother has a PhD."
- * LEARN-11  Two statements are about the same where they have the same subject and predicate: of "I love olives" and "I hate olives" the newer
- *           one holds. A predicate that may have several values, such as having, contradicts nothing.
+ * LEARN-10  A stored statement keeps its subject: "My brother has a PhD" becomes "The user's brother has a PhD."
+ * LEARN-11  Two statements contradict each other if they have the same subject and predicate. "I hate olives" replaces an older "I love olives".
+ *           Statements with a predicate that allows several values, such as "have", never contradict each other.
  */
 
-/** A statement. */
 export interface Statement {
-  /** The sentence that is kept. */
+  /** The stored sentence. */
   content: string;
   type: string;
   significance: number;
@@ -32,11 +31,11 @@ const REST = "(.{1,240})";
 const rule = (source: string) => new RegExp(`^${source}$`, "iu");
 
 interface Rule {
-  /** As the user says it. */
+  /** Matches the user's words. */
   said: RegExp;
-  /** As it is kept. */
+  /** Matches the stored sentence. */
   kept: RegExp;
-  /** Makes the statement of the captured texts, which are the same for both. `undefined` where it is none. */
+  /** Builds the statement from the captured texts. Both patterns capture the same texts. Returns `undefined` for other meanings. */
   make(captured: readonly string[]): Statement | undefined;
 }
 
@@ -146,12 +145,12 @@ function bare(object: string): string {
   return object.toLowerCase().replace(/^(?:the|an?|my|eating|drinking) /, "");
 }
 
-/** Returns the statement of a clause in the user's words, without its full stop; `undefined` where it is none. */
+/** Parses a clause in the user's words, without its full stop. Returns `undefined` if no rule matches. */
 export function statementOf(clause: string): Statement | undefined {
   return firstOf(clause, ({ said }) => said);
 }
 
-/** Returns the statement of a memory; `undefined` for texts of another form. */
+/** Parses a stored sentence. Returns `undefined` if no rule matches. */
 export function keptStatement(content: string): Statement | undefined {
   return firstOf(content.replace(/[.!\s]+$/, ""), ({ kept }) => kept);
 }
