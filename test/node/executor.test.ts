@@ -250,6 +250,15 @@ describe("one call", () => {
     expect(await errorOf(callOf("failing", { how }))).toEqual(error);
   });
 
+  test("TASK-3 the log of an unexpected error names the tool and the operation, without the message", async () => {
+    const logged = silenceErrors();
+    const call = callOf("failing", { how: "plain" });
+    await errorOf(call);
+    const { library, id } = call.tool;
+    expect(logged[0]?.[0]).toBe(`A tool failed (${library}/${id}, ${call.operationId}):`);
+    expect(JSON.stringify(logged)).not.toContain("shelf.take");
+  });
+
   test.each<[string, () => unknown, object]>([
     [
       "a message that is an object",

@@ -126,7 +126,7 @@ export async function runTool(
       return { deferred: { expiresAt: value.expiresAt.getTime() } };
     return { result: await succeeded(value), ...did() };
   } catch (error) {
-    if (!signal.aborted) return { ...failedAttempt(call.toolCallId, error), ...did() };
+    if (!signal.aborted) return { ...failedAttempt(call, error), ...did() };
     if (work !== undefined) onAbandoned(work.then(succeeded));
     const cancelled = new ToolError("The call was cancelled.", { code: "CANCELLED" });
     return { result: failedResult(call.toolCallId, cancelled), ...did() };
@@ -150,8 +150,11 @@ async function outputOf(
 }
 
 /** Returns the result of an attempt that failed with `error`. A defect of the tool's code may be transient. */
-function failedAttempt(toolCallId: string, error: unknown): AttemptResult {
-  const result = failedResult(toolCallId, error);
+function failedAttempt(
+  { toolCallId, tool: { library, id }, operationId }: ToolInvocation,
+  error: unknown,
+): AttemptResult {
+  const result = failedResult(toolCallId, error, ` (${library}/${id}, ${operationId})`);
   return isDefect(error) || result.error?.retriable ? { result, transient: true } : { result };
 }
 
@@ -165,14 +168,15 @@ function isDefect(thrown: unknown): boolean {
   }
 }
 
-export function failedResult(toolCallId: string, error: unknown): ToolResult {
-  return { tool_call_id: toolCallId, success: false, error: errorOf(error) };
+/** Returns the result of a failed call. `place` is appended to the log of an unexpected error: the tool and its operation. */
+export function failedResult(toolCallId: string, error: unknown, place = ""): ToolResult {
+  return { tool_call_id: toolCallId, success: false, error: errorOf(error, place) };
 }
 
 /** Never throws. Reading a foreign error can fail, and its members can have any type. */
-function errorOf(thrown: unknown): NonNullable<ToolResult["error"]> {
+function errorOf(thrown: unknown, place: string): NonNullable<ToolResult["error"]> {
   try {
-    const { code, message, retriable } = describe(thrown);
+    const { code, message, retriable } = describe(thrown, place);
     const text = cut(String(message ?? ""), MAX_MESSAGE_LENGTH) || NO_MESSAGE;
     return { code: knownCode(code), message: text, retriable: Boolean(retriable) };
   } catch {
@@ -211,13 +215,13 @@ function timedOut({ timeoutMs }: ToolInvocation): ToolError {
   return new ToolError(message, { code: "TIMEOUT", retriable: true });
 }
 
-function describe(error: unknown): { code: unknown; message: unknown; retriable: unknown } {
+function describe(error: unknown, place: string): { code: unknown; message: unknown; retriable: unknown } {
   if (error instanceof ToolError) return error;
   if (error instanceof DramatisError) {
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
   // Log the place of unexpected errors for the tool's author. The message is only in the result, because it may quote the input.
-  console.error("A tool failed:", placeOf(error));
+  console.error(`A tool failed${place}:`, placeOf(error));
   const message =
     error instanceof Error
       ? (unreachableClass(error) ?? error.message)
