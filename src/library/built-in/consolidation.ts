@@ -16,7 +16,7 @@ import { ToolError } from "../tools/tool-error.ts";
 const SUMMARY = "summary";
 /** Maximum bytes of a summary. The stores keep this number of bytes in a row. */
 const MAX_SUMMARY_BYTES = 4_000;
-/** Characters of one memory in an extract. */
+/** Maximum characters of one memory in an extract. */
 const MAX_QUOTE = 400;
 
 const memory = z.looseObject({

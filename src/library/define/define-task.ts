@@ -34,7 +34,7 @@ interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
   input: Input;
   /** The schema of the result; any JSON when absent. */
   output?: Output;
-  /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. A hook has 30 000 at most. */
+  /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. The maximum for a hook is 30 000. */
   timeoutMs?: number;
 }
 

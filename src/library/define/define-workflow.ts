@@ -35,7 +35,7 @@ import { workflowSchema } from "../workflows/workflow-schema.ts";
 
 export type { EmbeddedInWorkflow as Embedded, Workflow } from "../tasks/built.ts";
 
-/** The second argument of `node`. It names a task, a workflow or an agent; without one, tokens pass through the node. */
+/** The second argument of `node`. It names a task, a workflow or an agent. If it names no work, tokens pass through the node. */
 export interface NodeOptions {
   name?: string;
   /** A task in code, or a reference to a task. */

@@ -59,7 +59,7 @@ export type LibraryAction = CodeAction | NamedAction;
 /** A task: a function, or steps. Hooks, tools and workflows run it. Models do not see it. */
 export interface Task extends Defined<TaskDefinition>, Made<"task"> {
   readonly embedded: Embedded;
-  /** Effect of running it twice; `once` if a step refers to an action outside this code. */
+  /** Effect of running it twice; `once` if a step refers to an action that the task does not contain. */
   readonly effect: ToolEffect;
   /** The function of a task without steps. */
   readonly run?: Run;

@@ -12,7 +12,7 @@ export const WORKFLOW_DEFAULTS = {
 
 /** The error of a `pure` tool that runs a workflow (FLOWTOOL-1). */
 export const NEVER_PURE =
-  "Must be `idempotent` or `once` for a tool that runs a workflow. `idempotent` is the usual one: a repeated call finds its run.";
+  "Must be `idempotent` or `once` for a tool that runs a workflow. The default is `idempotent`, because a repeated call finds its run.";
 
 /** Returns the workflow that a tool's calls run; `undefined` for other tools. */
 export function workflowTarget(target: ToolTarget | undefined): WorkflowTarget | undefined {
