@@ -84,7 +84,7 @@ describe("the checks of a workflow", () => {
       "MISSING_OWNER",
       { nodes: [node("a", { inputMapping: { id: "input.id" } }), node("b")] },
       "/nodes/0/inputMapping",
-      /Node "a" runs nothing, so it has no use for `inputMapping`/,
+      /Node "a" has no target, so `inputMapping` has no effect/,
     ],
     [
       "MULTIPLE_OWNERS",
@@ -102,7 +102,7 @@ describe("the checks of a workflow", () => {
       "INVALID_SIBLING_GROUP",
       edges({ siblingGroup: "g", synchronization }),
       "/transitions/0/synchronization",
-      /Transition "a-b" joins branches, so it makes none/,
+      /Transition "a-b" joins branches, so it cannot start branches/,
     ],
     [
       "INVALID_STRATEGY",
@@ -178,7 +178,7 @@ describe("the checks of a workflow", () => {
 
   test("FLOWBUILD-1 an unsound workflow is refused", () => {
     expect(issuesOf({ nodes: [...nodes, node("c")] })).toEqual([
-      { path: "/nodes/2", message: expect.stringMatching(/^SOUND-1: .* node "c"/) },
+      { path: "/nodes/2", message: expect.stringMatching(/^SOUND-1: Node "c" is unreachable/) },
     ]);
   });
 });

@@ -1,4 +1,4 @@
-/** The manager, with whom users talk: it has its colleagues do the work, and answers with one result. */
+/** The manager. It talks with the users, delegates to its colleagues, and answers with one result. */
 import { definePersona } from "../define/define.ts";
 
 export const manager = definePersona("manager", {

@@ -1,4 +1,4 @@
-/** The reviewer, who reads what others made and says what is wrong with it. */
+/** The reviewer. It reads the work of others and reports faults. */
 import { definePersona, defineTool } from "../define/define.ts";
 
 export const reviewer = definePersona("reviewer", {

@@ -1,7 +1,8 @@
 /**
  * Checks of the workflows that authors post.
  *
- * AUTHOR-6  Every task and workflow that a posted workflow names exists when it is added, and what is known of their schemas is checked.
+ * AUTHOR-6  Every task and workflow that a posted workflow names exists when it is added. Their known schemas are
+ *           checked.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";

@@ -58,7 +58,7 @@ export interface LibraryPorts {
 export interface PostedTool {
   name: string;
   description: string;
-  /** The task, or the deployed tool whose code runs, or the workflow, or the agent that answers. */
+  /** The target: a task, a deployed tool with code, a workflow, or an agent. */
   target: ToolTarget;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
@@ -174,7 +174,7 @@ export async function checkedTool(
   };
 }
 
-/** Returns the members of a posted tool that an agent answers, where its author gives none. */
+/** Returns the defaults of a posted tool over an agent. */
 function agentTool(target: AgentTarget): Runnable["definition"] {
   return { ...agentDefaults(target), effect: "once" };
 }
@@ -192,7 +192,7 @@ async function taskOf(
   });
 }
 
-/** Returns the target of a posted tool over a workflow, and what the tool has where its author gives nothing. Throws `INVALID_INPUT`. */
+/** Returns the workflow target of a posted tool, and the tool's defaults. Throws `INVALID_INPUT`. */
 async function workflowOf(
   registry: Registry,
   { workflow }: WorkflowTarget,
@@ -205,7 +205,10 @@ async function workflowOf(
   });
 }
 
-/** Throws `INVALID_INPUT`, naming the field below `path`, for a profile whose host or key is not the tenant's to choose (AUTHOR-3). */
+/**
+ * Throws `INVALID_INPUT` with the field below `path` if the tenant may not choose the host or the key of a profile
+ * (AUTHOR-3).
+ */
 export function refuseUntrusted(
   { mayReceiveKey }: Pick<LibraryPorts, "mayReceiveKey">,
   profile: ModelProfile,

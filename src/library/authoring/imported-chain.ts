@@ -1,12 +1,14 @@
 /**
- * The versions that an imported conversation brings.
+ * The versions in an imported conversation.
  *
- * BACKUP-7  A file grants nothing that its tenant's authors could not have: a model profile goes only to hosts, and with keys, that the
- *           deployer trusts. A task is deployed only where it equals the deployed one; any other is an author's, so that its
- *           requests reach only hosts that the deployer lists. Code is named and never brought.
- * BACKUP-8  What runs deployed code promises no more about repeating it than the code does today, and needs the approvals that it needs today.
- * BACKUP-14  All that a conversation has pinned has the form and the limits of what authors post, down to the actions of tasks and the workflows of
- *            hooks. So no file makes a conversation that cannot be read or run.
+ * BACKUP-7  A file has only the rights of its tenant's authors. A model profile uses only hosts and keys that the
+ *           deployer trusts. A task counts as deployed only if it equals the deployed task. Any other task is an
+ *           author's task, so its requests reach only hosts that the deployer lists. A file names code and never
+ *           contains it.
+ * BACKUP-8  A definition over deployed code promises no more about repeated calls than the current code, and needs
+ *           the current approvals.
+ * BACKUP-14  All pinned versions have the form and the limits of posted definitions. This includes the actions of
+ *            tasks and the workflows of hooks. So every imported conversation can be read and run.
  */
 
 import type { z } from "zod";
@@ -47,9 +49,9 @@ export interface ImportPorts extends LibraryPorts {
 }
 
 /**
- * Returns the versions of an agent as a conversation may keep them (BACKUP-7, BACKUP-8, BACKUP-14). `path` is the JSON pointer of the chain. Throws
- * `INVALID_INPUT` for what no author could have posted, for hosts, keys and approvals that the tenant may not have, and `UNAVAILABLE`, retriable,
- * while the database does not answer.
+ * Returns the checked versions of an agent for a conversation (BACKUP-7, BACKUP-8, BACKUP-14). `path` is the JSON
+ * pointer of the chain. Throws `INVALID_INPUT` for content that an author cannot post, and for hosts, keys and
+ * approvals that the tenant may not use. Throws `UNAVAILABLE`, retriable, while the database does not answer.
  */
 export async function importedChain(ports: ImportPorts, given: unknown, path: string): Promise<VersionChain> {
   const chain = validate(chainSchema, given, path, CHAIN);
@@ -121,7 +123,10 @@ class ImportCheck {
     };
   }
 
-  /** Returns the least that running deployed code asks for; nothing for a task of steps, and for what is not deployed. */
+  /**
+   * Returns the minimum requirements of deployed code. Empty for a task of steps, and for a definition that is not
+   * deployed.
+   */
   #limits({ library, id }: DefinitionKey): Pick<ToolDefinition, "effect" | "approval"> {
     const { code } = this.ports;
     const { effect = "pure", approval } = code.toolCode(library, id)?.definition ?? {};
@@ -167,7 +172,7 @@ class ImportCheck {
     if (needsApproval(approval))
       throw invalidAt(
         path,
-        `"${library}/${id}" needs a person's approval of each call, and nobody gives it here.`,
+        `"${library}/${id}" needs a person's approval of each call, which is not available here.`,
       );
     const pinned = steps === undefined ? undefined : await this.#task(steps, `${path}/task`);
     const effect = strictest(given.effect, strictest(ofCode, pinned?.effect ?? "pure"));
@@ -200,7 +205,7 @@ class ImportCheck {
     const isHere = given.library !== undefined && code.has(given.library);
     throw invalidAt(
       issue.path,
-      `The task "${name}" is not that of the deployed code${isHere ? "" : ", which has no such library"}. ${issue.message}`,
+      `The task "${name}" differs from the deployed task${isHere ? "" : ": its library is not deployed"}. ${issue.message}`,
     );
   }
 
@@ -219,7 +224,7 @@ class ImportCheck {
   }
 }
 
-/** Returns a step whose action, if it may run once only, is not attempted again (BACKUP-8). */
+/** Returns a step without retries if its action may run only once (BACKUP-8). */
 function onceOnly({ retry, onFailure, ...step }: PinnedStep): PinnedStep {
   const isOnce = step.action.kind === "code" && step.action.effect === "once";
   return {

@@ -21,7 +21,7 @@ import { MAX_LEVELS } from "../workflows/workflow-limits.ts";
 import { workflowSchema } from "../workflows/workflow-schema.ts";
 import { codeActionSchema, pinnedTaskSchema, pinnedWorkflowSchema } from "./imported-schemas.ts";
 
-/** Begins the messages about what a file has pinned. */
+/** The first words of messages about the pinned versions of a file. */
 export const CHAIN = "The set of versions of an agent";
 
 /** The library of the parts of a task that is taken apart. No task is stored with it. */
@@ -47,7 +47,7 @@ export async function checkedPinnedTask(
     action: parts.apart(step.action, index, `${path}/steps/${index}/action`),
   }));
   const definition = validate(taskSchema, defined({ inputSchema, outputSchema, steps: posted }), path, CHAIN);
-  // SAFETY: the file is JSON. The hash of the file could be that of another task.
+  // SAFETY: the file is JSON. Compute the hash, because the file's hash can belong to another task.
   const hash = await sha256Hex(canonicalJson(given as Json));
   const source = { ...pin, library: PARTS, hash, definition: { ...definition, timeoutMs: 1 } };
   const { task, effect } = await below(path, () => pinTask(parts, source));
@@ -64,7 +64,7 @@ class Parts implements TaskParts {
   readonly #prompts = new Map<string, PromptDefinition>();
   readonly #profiles = new Map<string, ModelProfile>();
 
-  /** Returns an action with references in the place of what it is made of. */
+  /** Returns an action with references instead of its parts. */
   apart(action: { kind: string; [member: string]: unknown }, index: number, path: string): object {
     const id = `step-${index}`;
     const reference = { library: PARTS, id };
@@ -108,8 +108,9 @@ function found<Part>(part: Part | undefined): Part {
 }
 
 /**
- * Returns a pinned workflow whose definition is checked, without what no node runs. What is in its tasks and workflows is not checked. `path` is its
- * JSON pointer in the file, and `level` counts the workflows above it. Throws `INVALID_INPUT`.
+ * Returns a pinned workflow with a checked definition, without parts that no node runs. The content of its tasks and
+ * workflows is not checked. `path` is its JSON pointer in the file, and `level` counts the workflows above it. Throws
+ * `INVALID_INPUT`.
  */
 export function checkedPinnedWorkflow(given: unknown, path: string, level: number) {
   const { tasks, workflows, definition: posted, ...pin } = validate(pinnedWorkflowSchema, given, path, CHAIN);
@@ -125,7 +126,7 @@ export function checkedPinnedWorkflow(given: unknown, path: string, level: numbe
   return { ...pin, definition, tasks: own.tasks.parts, workflows: own.workflows.parts };
 }
 
-/** Returns the parts that the nodes of a workflow run, by their `ref`, and what is missing. */
+/** Returns the parts that the nodes of a workflow run, by their `ref`, and the missing parts. */
 function partsOf<Part>(
   { nodes }: WorkflowDefinition,
   kind: "task" | "workflow",
@@ -138,7 +139,7 @@ function partsOf<Part>(
   return { missing, parts: Object.entries(parts).filter(([ref]) => named.includes(ref)) };
 }
 
-/** Runs a check whose errors have places of their own, which continue `path`. */
+/** Runs a check, and prefixes the places of its errors with `path`. */
 export async function below<Value>(path: string, check: () => Value | Promise<Value>): Promise<Value> {
   try {
     return await check();

@@ -1,4 +1,7 @@
-/** The forms of what an imported conversation has pinned: the same as those of what authors post, with the parts in the place of references. */
+/**
+ * The schemas of pinned versions in an imported conversation. They equal the schemas of posted definitions, with
+ * parts instead of references.
+ */
 import { z } from "zod";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
@@ -13,7 +16,7 @@ import {
   toolDefinitionSchema,
 } from "../tools/tool-schema.ts";
 
-/** A persona has 128 tools at most, and the platform adds those of memory and of calls. */
+/** A persona has at most 128 tools. The platform adds the tools for memory and calls. */
 const MAX_TOOLS = 140;
 
 const effect = z.enum(["pure", "idempotent", "once"]);
@@ -44,7 +47,7 @@ const hook = z
     error: "Must be absent: the hook has a task.",
   });
 
-/** The versions of an agent, but for what is in its tasks and workflows. */
+/** The versions of an agent, without the content of its tasks and workflows. */
 export const chainSchema = z.strictObject({
   persona: z.strictObject({ ...pin, definition: personaSchema }),
   tools: z.array(tool).max(MAX_TOOLS),
@@ -67,7 +70,7 @@ export const pinnedTaskSchema = z.strictObject({
 /** The action of a step that runs code of the deployment. */
 export const codeActionSchema = z.strictObject({ kind: z.literal("code"), ...place });
 
-/** A workflow, but for its definition, and what is in its tasks and workflows. */
+/** A workflow without its definition, and without the content of its tasks and workflows. */
 export const pinnedWorkflowSchema = z.strictObject({
   ...origin,
   library: definitionIdSchema,
@@ -79,7 +82,7 @@ export const pinnedWorkflowSchema = z.strictObject({
   workflows: z.record(z.string(), z.unknown()),
 });
 
-/** The problems of a tool that depend on more than one of its fields, or on what its texts mean. */
+/** Returns the problems of a tool that depend on several fields, or on the meaning of its texts. */
 function toolIssues(tool: ToolDefinition) {
   const { target, inputSchema, inputMapping = {} } = tool;
   const agent = agentTarget(target);

@@ -47,7 +47,10 @@ export interface DefinitionSource {
   library(id: string): Promise<LibraryView | null>;
   /** Returns the libraries of a range, and one more if there is one: it shows that another page follows. */
   libraries(range: ListRange): Promise<Listed<LibraryView>[]>;
-  /** Returns the version that the reference names, else the latest; `null` if it does not exist. */
+  /**
+   * Returns the named version, or the latest version if the reference has no version. Returns `null` if it does not
+   * exist.
+   */
   find<Kind extends DefinitionKind>(
     kind: Kind,
     reference: LibraryReference,
@@ -71,16 +74,16 @@ export interface DefinitionStore extends DefinitionSource {
   /** Returns the ids of a library's definitions without their content, the first `limit` by creation. */
   ids(kind: DefinitionKind, library: string, limit: number): Promise<string[]>;
   /**
-   * Returns the version with this content, and adds it if there is none. The author of a library's first definition owns
-   * the library. Throws `FORBIDDEN` if somebody else owns it, unless the author is an administrator. Throws `CONFLICT` if
-   * the definition has the maximum number of versions, or if the library is new and its id is too close to another's
+   * Returns the version with this content. If it does not exist, adds it. The author of a library's first definition
+   * owns the library. Throws `FORBIDDEN` if the author is neither the owner nor an administrator. Throws `CONFLICT`
+   * if the definition has the maximum number of versions, or if the id of a new library is too similar to another id
    * (LIBAPI-5).
    */
   add<Kind extends DefinitionKind>(
     definition: UnversionedDefinition<Kind>,
     author: Principal,
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }>;
-  /** Returns the versions with this content, in the order given, and adds those that are missing. */
+  /** Returns the versions with this content, in the given order. Adds missing versions. */
   publish(definitions: readonly UnversionedDefinition[]): Promise<PublishedVersion[]>;
 }
 

@@ -1,16 +1,17 @@
 /**
  * The libraries of the deployed code: definitions, and the code of the tools.
  *
- * REG-1  An id of a kind names one definition. Duplicate libraries are refused here, duplicates in a library by
- *        `defineLibrary`.
+ * REG-1  An id of a kind names one definition. This file refuses duplicate libraries. `defineLibrary` refuses
+ *        duplicates in a library.
  * REG-2  Each caller gets its own copy of a definition.
- * REG-10  The platform's own library is always deployed: its id cannot be taken, and no list shows it. Its definitions have version 1; the
- *         hash identifies their content.
- * APPROVE-9  Where a deployed tool over a task needs an approval of each call, so do the tools of authors over it, and no hook runs it.
- *            The rule of the deployed tool names who may answer. A tool of an author may have a rule only if the deployed tool has no rule.
- * PUBLISH-1  The first request of an isolate that needs a version number reads those of all deployed definitions with one
- *            statement. It writes only the definitions that are missing.
- * PUBLISH-2  Equal content keeps its version number: code that is rolled back has its old numbers again.
+ * REG-10  The platform's own library is always deployed. Its id is reserved, and no list shows it. Its definitions
+ *         have version 1. The hash identifies their content.
+ * APPROVE-9  If a deployed tool over a task needs an approval of each call, the tools of authors over it need it too,
+ *            and hooks cannot run it. The rule of the deployed tool names who may answer. A tool of an author may
+ *            have a rule only if the deployed tool has no rule.
+ * PUBLISH-1  The first request of an isolate that needs a version number reads the numbers of all deployed
+ *            definitions with one statement. It writes only the definitions that are missing.
+ * PUBLISH-2  Equal content keeps its version number. Code that is rolled back has its old numbers again.
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
@@ -78,8 +79,8 @@ export class DeployedCode implements ToolCodes {
   #published: PublishedVersions | undefined;
 
   /**
-   * Throws `INVALID_INPUT` if two libraries have the same id, for what is no array, for an item that is no library, and for workflows that
-   * nest wrongly over several libraries (NEST-3).
+   * Throws `INVALID_INPUT` if `libraries` is not an array of libraries, if two libraries have the same id, or if
+   * workflows nest wrongly over several libraries (NEST-3).
    */
   constructor(libraries: readonly Library[]) {
     const given: unknown = libraries;
@@ -115,7 +116,7 @@ export class DeployedCode implements ToolCodes {
     return this.#contents(library) !== undefined;
   }
 
-  /** Returns the deployed library whose id is almost the same; `undefined` where there is none (LIBAPI-5). */
+  /** Returns the deployed library with an almost equal id, if any (LIBAPI-5). */
   similarTo(library: string): string | undefined {
     return [...this.libraryIds, builtIn.id].find((other) => foldedId(other) === foldedId(library));
   }
@@ -246,7 +247,7 @@ export function nameOf({ kind, library, id }: UnversionedDefinition): string {
   return `${kind} ${library}/${id}`;
 }
 
-/** Throws `INVALID_INPUT` for what is no library, which code without types may give. */
+/** Throws `INVALID_INPUT` if the value is not a library. Code without types can pass any value. */
 function checkMade(library: unknown, index: number): void {
   const members: object = typeof library === "object" && library !== null ? library : {};
   if (["id", "personas", "tools", "modelProfiles"].every((name) => name in members)) return;

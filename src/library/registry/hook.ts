@@ -15,14 +15,14 @@ import { MAX_TIMEOUT_MS } from "../tools/tool-schema.ts";
 import { WORKFLOW_DEFAULTS } from "../tools/workflow-tool.ts";
 import type { Registry } from "./registry.ts";
 
-/** A hook of a persona, and the library in which a bare id is looked up. */
+/** A hook of a persona, and the default library for a bare id. */
 export interface NamedHook {
   name: HookUse;
   target: HookTarget;
   home: string | undefined;
 }
 
-/** A hook that was found. That of a workflow has the version, and not what the workflow runs. */
+/** A resolved hook. A workflow hook has the version of the workflow, but not its content. */
 type FoundHook = PinnedHook & { version?: number };
 
 /**

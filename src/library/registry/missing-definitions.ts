@@ -1,8 +1,8 @@
 /**
  * Errors for definitions that a registry does not contain.
  *
- * REG-7  The error for an id that does not exist lists those that do, at most 20, the most similar first. A registry asks the database for them once,
- *        for the first such error, and reads no definitions for it.
+ * REG-7  The error for an unknown id lists at most 20 existing ids, the most similar first. A registry queries the
+ *        database for ids once, for the first such error. The query reads no definitions.
  */
 import { DramatisError } from "../../shared/errors.ts";
 import { listIds, MAX_LISTED_IDS } from "../../shared/known-ids.ts";
@@ -13,7 +13,7 @@ import type { DeployedCode } from "./deployed-code.ts";
 
 /** Make one per registry. */
 export class MissingDefinitions {
-  /** The ids beside the first authored one that did not exist. A request has one answer, so it needs no others. */
+  /** The ids of the library of the first missing authored id. A request has one answer, so it needs no other list. */
   #listed: { kind: DefinitionKind; library: string; ids: Promise<string[]> } | undefined;
 
   constructor(
@@ -32,7 +32,7 @@ export class MissingDefinitions {
     return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${listIds(id, ids)}.`);
   }
 
-  /** Returns ids of the library if the first error is about it, otherwise none (REG-7). */
+  /** Returns ids of the library if the first error is about it, otherwise an empty list (REG-7). */
   async #authoredIds(kind: DefinitionKind, library: string): Promise<string[]> {
     if (this.authored === null) return [];
     this.#listed ??= { kind, library, ids: this.authored.ids(kind, library, MAX_LISTED_IDS + 1) };

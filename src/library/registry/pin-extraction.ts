@@ -1,8 +1,8 @@
 /**
- * Pins the extraction that a persona asks for by `extract`.
+ * Pins the extraction of a persona with `extract`.
  *
- * LEARN-9  The extraction asks the persona's model, or that of the profile that `extract` names. Where that is the offline model, fixed rules
- *          take its place.
+ * LEARN-9  The extraction asks the persona's model, or the model of the profile in `extract`. For the offline model,
+ *          fixed rules replace the model.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
@@ -16,7 +16,7 @@ export function pinExtraction(registry: Registry, profile: ModelProfile): Promis
   return pinBuiltIn(registry, profile, { byModel: extractMemories.id, byRules: extractWithoutModel.id });
 }
 
-/** Returns a task of the platform's library as a hook: the one that asks the model, or the one for the offline model. */
+/** Returns a task of the platform's library as a hook. The offline model has its own task. */
 export async function pinBuiltIn(
   registry: Registry,
   profile: ModelProfile,

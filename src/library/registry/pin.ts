@@ -1,14 +1,15 @@
 /**
- * Pins a workflow: puts what its nodes run in the place of references.
+ * Pins a workflow: replaces the references of its nodes with content.
  *
- * FLOWPIN-1  A pinned workflow is complete and holds only data: later versions of its tasks, of what these refer to, and of its sub-workflows do
- *            not reach it. A function is named, and runs as it is deployed. Agents are named, and answer as they then are.
- * FLOWPIN-2  A reference without a version means the latest version when the run begins. A bare id means a definition of the library of
- *            the workflow that names it.
+ * FLOWPIN-1  A pinned workflow is complete and holds only data. Later versions of its tasks, their references and its
+ *            sub-workflows do not affect it. A function stays a name: its deployed code runs. An agent stays a name:
+ *            its current definition answers.
+ * FLOWPIN-2  A reference without a version means the latest version when the run begins. A bare id means a definition
+ *            in the library of the referring workflow.
  * FLOWPIN-3  An error about a part begins with the workflow and the node that name it.
- * FLOWPIN-4  A node never runs a task that needs an approval of each call: nobody answers for a run.
- * FLOWPIN-5  A pinned workflow has at most 1 MiB as JSON. Its size is known before it is written as JSON, and a workflow that is too large
- *            is refused before all of its tasks are read.
+ * FLOWPIN-4  A node never runs a task that needs an approval of each call, because a run has no person to approve it.
+ * FLOWPIN-5  A pinned workflow has at most 1 MiB as JSON. Its size is computed before serialization. A workflow that
+ *            is too large is refused before all of its tasks are read.
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
@@ -31,7 +32,7 @@ const TASKS_AT_A_TIME = 8;
 
 /** The models of a workflow's tasks. */
 export interface PinOptions {
-  /** The model of `llm` actions that name none. */
+  /** The model for `llm` actions without their own model. */
   defaultProfile: ModelProfile;
   /** Adds settings of the deployment to each profile. */
   complete?(profile: ModelProfile): ModelProfile;
@@ -99,7 +100,7 @@ async function pinNodeTask(
   if (needsApproval(approval))
     throw new DramatisError(
       "INVALID_INPUT",
-      `"${library}/${id}" needs a person's approval of each call, and nobody approves calls of a run. Name another task, or remove \`approval\` from the deployed tool.`,
+      `"${library}/${id}" needs a person's approval of each call, which a run cannot get. Name another task, or remove \`approval\` from the deployed tool.`,
     );
   const steps = task && withModels(task, defaultProfile, complete);
   return { library, id, effect, timeoutMs, ...defined({ retry, task: steps }) };
@@ -136,7 +137,7 @@ class Assembly {
       if (inner !== undefined) workflows.set(ref, this.of(inner));
     }
     const own = { library, id, version, hash, definition };
-    // The size of the whole is that with `0` in the place of each part, and then of the parts.
+    // The total size is the size with `0` for each part, plus the sizes of the parts.
     const placeholders = {
       ...own,
       tasks: byRef(tasks, () => 0),

@@ -1,4 +1,4 @@
-/** What a budget requires of the models that it pays for: prices, and room for one call. */
+/** The requirements of a budget on its models: prices, and room for one call. */
 import { amountsOf, isPriced, maxOutputTokens } from "../../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, inUnits } from "../../protocol/budget.ts";
 import type { VersionChain } from "../../protocol/definitions.ts";

@@ -1,22 +1,25 @@
 /**
- * The registry of a tenant: the deployed libraries and those that the tenant's authors wrote. It resolves references for
- * pinning, and serves the API of libraries.
+ * The registry of a tenant: the deployed libraries and the libraries by the tenant's authors. It resolves references
+ * for pinning, and serves the API of libraries.
  *
- * REG-3  A reference without a version means, for a deployed definition, the content of the deployed code, even if other
- *        deployments left higher versions; otherwise the highest version. A reference with a version means that version.
- * REG-4  Only the tenant sees the libraries of its authors. Every tenant sees the deployed libraries, which take precedence.
- * REG-5  Deployed definitions can be pinned while the database does not answer. They then have version 0, which means that
- *        the number was unknown; the hash identifies the content.
- * REG-6  A tool never promises more about repeating it, and about the hosts that it reaches, than its deployed code does, even if an older
+ * REG-3  For a deployed definition, a reference without a version means the content of the deployed code, even if
+ *        other deployments left higher versions. For other definitions it means the highest version. A reference with
+ *        a version means that version.
+ * REG-4  Only the tenant sees the libraries of its authors. Every tenant sees the deployed libraries, which take
+ *        precedence.
+ * REG-5  Deployed definitions can be pinned while the database does not answer. They then have version 0, which means
+ *        that the number was unknown. The hash identifies the content.
+ * REG-6  A tool never promises more than its deployed code about repeated calls and reachable hosts, even if an older
  *        version did.
- * REG-9  A tool over a workflow is pinned with the version of the workflow: later versions do not reach the conversation.
+ * REG-9  A tool over a workflow is pinned with the version of the workflow: later versions do not reach the
+ *        conversation.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
- * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
- *           deployment changes deployed libraries.
- * LIBAPI-3  A refused request leaves nothing behind, not even an empty library.
+ * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it.
+ *           Only a deployment changes deployed libraries.
+ * LIBAPI-3  A refused request has no effect. It does not even create an empty library.
  * LIBAPI-4  Lists ascend by creation, deployed items first. They continue after a cursor without loss or repetition.
- * LIBAPI-5  The id of a new library differs from those of all libraries that its tenant sees by more than case, and `_` for
- *           `-`: a reader cannot take one for the other.
+ * LIBAPI-5  The id of a new library is not confusable with another library id that its tenant sees. Ids that differ
+ *           only in case, or in `_` for `-`, are refused.
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
@@ -68,9 +71,9 @@ export interface Runnable {
 
 /** The database's definitions for a registry. */
 export interface RegistryStores {
-  /** Those of `CODE_TENANT`. */
+  /** Definitions of `CODE_TENANT`. */
   deployed: DefinitionStore;
-  /** Those of the registry's tenant. */
+  /** Definitions of the registry's tenant. */
   authored: DefinitionStore;
 }
 
@@ -81,7 +84,7 @@ export class Registry {
   readonly #authored: DefinitionStore | null;
   readonly #absent: MissingDefinitions;
 
-  /** Definitions that were found, by kind and reference, so that each is read once. Nobody changes it: callers get copies (REG-2). */
+  /** Cache of found definitions by kind and reference, so that each is read once. Callers get copies (REG-2). */
   readonly #kept = new Map<string, Promise<DefinitionVersion | null>>();
 
   /** Without stores, the registry has only the deployed definitions, each with version 1. */
@@ -97,7 +100,10 @@ export class Registry {
     return this.#copy("persona", reference);
   }
 
-  /** As `persona`, with the steps of its task. The effect is that of the task or of the deployed code if that is stricter (REG-6). */
+  /**
+   * Returns a pinned tool like `persona`, with the steps of its task. The stricter effect of the task and the
+   * deployed code applies (REG-6).
+   */
   async tool(reference: LibraryReference): Promise<PinnedTool & { library: string }> {
     const { definition, ...pin } = await this.#copy("tool", reference);
     if (agentTarget(definition.target) !== undefined) return { ...pin, definition };
@@ -114,7 +120,7 @@ export class Registry {
     // A deployed tool over a task decides for itself (APPROVE-9).
     const isBound = target === undefined || !this.#code.has(pin.library);
     const approval = isBound ? needOver(runs?.definition.approval, definition.approval) : definition.approval;
-    // What the code reaches is what it declares today (REG-6).
+    // Use the hosts that the code declares today (REG-6).
     const { hosts: _declared, ...rest } = definition;
     const hosts = runs === undefined ? _declared : runs.definition.hosts;
     const changed = { ...rest, effect, ...defined({ approval, hosts }) };
@@ -122,8 +128,8 @@ export class Registry {
   }
 
   /**
-   * Returns a tool with the version of its workflow, which is the latest one where the target names none (REG-9). What a run reaches is not
-   * known, so it declares no hosts.
+   * Returns a tool with the version of its workflow. Default: the latest version (REG-9). It declares no hosts,
+   * because the hosts of a run are unknown.
    */
   async #overWorkflow(
     { hosts: _hosts, ...definition }: ToolDefinition,
@@ -173,7 +179,7 @@ export class Registry {
     throw notFound(`There is no deployed task or tool "${name}". Library "${library}" has: ${known}.`);
   }
 
-  /** Returns the schemas of what `runnable` returns, without reading what a task refers to. Throws as `runnable` does. */
+  /** Returns the schemas of `runnable` without reading a task's references. Throws like `runnable`. */
   async schemas(reference: LibraryReference): Promise<Pick<TaskDefinition, "inputSchema" | "outputSchema">> {
     const { task, code } = (await this.#codeOrTask(reference)) ?? (await this.#refuseRunnable(reference));
     const { inputSchema } = (task ?? code).definition;
@@ -208,7 +214,10 @@ export class Registry {
     return task && { task };
   }
 
-  /** Returns a task of steps with all that it refers to. Throws `INVALID_INPUT` with the places of what does not exist. */
+  /**
+   * Returns a task of steps with its resolved references. Throws `INVALID_INPUT` with the places of missing
+   * definitions.
+   */
   async pinned(source: TaskSource): Promise<Runnable & { task: PinnedTask }> {
     const { library, id, definition } = source;
     const parts: TaskParts = {
@@ -231,7 +240,7 @@ export class Registry {
     };
   }
 
-  /** Returns an action. The effect of a function is that of the deployed code if that is stricter (REG-6). */
+  /** Returns an action. For a function, the stricter effect of the action and the deployed code applies (REG-6). */
   async #action(reference: LibraryReference): Promise<Resolved<ActionDefinition>> {
     const { definition, ...pin } = await this.#resolve("action", reference);
     if (definition.kind !== "code") return { ...pin, definition };
@@ -240,13 +249,13 @@ export class Registry {
     return { ...pin, definition: { ...definition, effect } };
   }
 
-  /** Lists the deployed libraries, then those of the tenant. Throws `INVALID_INPUT` for an invalid cursor. */
+  /** Lists the deployed libraries, then the tenant's libraries. Throws `INVALID_INPUT` for an invalid cursor. */
   async libraries(options: PageOptions = {}): Promise<Page<LibraryView>> {
     const range = listRange(options);
     const { order, limit } = range;
     const deployed = await this.#deployed.libraries(range);
     if (order === "asc" && deployed.length > limit) return listPage(deployed, limit);
-    // Deployed libraries hide authored ones with the same ids, so at most that many rows are left out.
+    // Deployed libraries hide authored libraries with the same ids, so at most that many rows are dropped.
     const rows = { ...range, limit: limit + this.#code.libraryIds.length };
     const authored = (await this.#authored?.libraries(rows)) ?? [];
     const visible = authored.filter(({ item }) => !this.#code.has(item.id));
@@ -291,14 +300,14 @@ export class Registry {
   }
 
   /**
-   * Throws `FORBIDDEN` if the principal is neither author nor administrator, `CONFLICT` if the library is deployed,
+   * Throws `FORBIDDEN` without the role of an author or administrator, `CONFLICT` if the library is deployed,
    * `UNAVAILABLE` without a database.
    */
   checkWriter(principal: Principal, library: string): void {
     this.#storeFor(principal, library);
   }
 
-  /** Returns the version with this content, and adds it if there is none. Throws as `checkWriter` and the store do. */
+  /** Returns the version with this content. If it does not exist, adds it. Throws like `checkWriter` and the store. */
   async add<Kind extends DefinitionKind>(
     principal: Principal,
     kind: Kind,

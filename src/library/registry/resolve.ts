@@ -43,7 +43,7 @@ import { checkPrices } from "./prices.ts";
 import type { Registry } from "./registry.ts";
 
 /**
- * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields, whose JSON
+ * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields. Their JSON
  * pointers begin with `base`.
  */
 export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
@@ -156,7 +156,7 @@ export async function resolveFallbacks(
       if (fallbacks.length === MAX_FALLBACKS) {
         throw new DramatisError(
           "INVALID_INPUT",
-          `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including those of its fallbacks. Name fewer.`,
+          `The model profile "${profile.id}" has more than ${MAX_FALLBACKS} fallbacks, including nested fallbacks. Name fewer.`,
         );
       }
       const fallback = await registry.modelProfile(target);

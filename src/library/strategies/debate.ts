@@ -62,7 +62,10 @@ const judge = askModel({
   },
 });
 
-/** The workflow `debate`. In each round, both sides see the rounds before, and neither sees the other's new argument. */
+/**
+ * The workflow `debate`. In each round, both sides see only the previous rounds. Their new arguments are hidden from
+ * each other.
+ */
 export const debate = defineWorkflow("debate", {
   description: "Two sides argue a question in parallel for some rounds, and a judge decides.",
   input: z.object({

@@ -10,7 +10,7 @@ import { askModel } from "./ask-model.ts";
 const MAX_ANGLES = 8;
 
 const plan = z.object({ questions: z.array(z.string()).min(1).max(MAX_ANGLES) });
-/** The answer to one sub-question; `basis` says what it rests on. */
+/** The answer to one sub-question. `basis` names its sources. */
 const found = z.object({ finding: z.string(), basis: z.string() });
 const candidate = found.extend({ question: z.string() });
 const candidates = z.array(candidate);
@@ -132,7 +132,7 @@ const synthesise = askModel({
   outputMapping: { "output.text": "result.response" },
 });
 
-/** The workflow `research`. A sub-question whose call fails is left out; if all fail, the run does. */
+/** The workflow `research`. A failed sub-question is dropped. If all sub-questions fail, the run fails. */
 export const research = defineWorkflow("research", {
   description:
     "Splits a question into sub-questions, answers each by its own call, judges the findings, and answers by those that hold.",

@@ -1,4 +1,7 @@
-/** The strategy `tree_of_thought`: from the best thoughts so far, next ones are proposed in parallel, scored one by one, and the best continue. */
+/**
+ * The strategy `tree_of_thought`: proposes next thoughts from the best thoughts in parallel, scores each thought, and
+ * continues with the best thoughts.
+ */
 import { z } from "zod";
 import { defineTool } from "../define/define.ts";
 import { definePrompt, defineTask } from "../define/define-task.ts";
@@ -102,7 +105,10 @@ const answer = askModel({
   outputMapping: { "output.text": "result.response" },
 });
 
-/** The workflow `tree_of_thought`. A thought whose proposal or score fails is left out; a level without any thought fails the run. */
+/**
+ * The workflow `tree_of_thought`. A thought is dropped if its proposal or score fails. A level without any thought
+ * fails the run.
+ */
 export const treeOfThought = defineWorkflow("tree_of_thought", {
   description:
     "Solves a problem step by step: next thoughts are proposed in parallel, a judge scores each, and the best continue.",

@@ -1,9 +1,9 @@
 /**
- * Checks of a workflow that need no walk over its graph. Pure.
+ * Checks of a workflow that do not follow its graph. Pure.
  *
- * FLOWCHECK-1  Nodes, transitions and groups that a workflow names exist, and each name is used once: `DUPLICATE_NODE_REF`,
- *              `DUPLICATE_TRANSITION_REF`, `INVALID_NODE_REF`, `INVALID_SIBLING_GROUP`.
- * FLOWCHECK-2  Every expression compiles, with the names that exist at its place. Every schema is one that can be checked against.
+ * FLOWCHECK-1  Nodes, transitions and groups that a workflow names exist, and each name is unique:
+ *              `DUPLICATE_NODE_REF`, `DUPLICATE_TRANSITION_REF`, `INVALID_NODE_REF`, `INVALID_SIBLING_GROUP`.
+ * FLOWCHECK-2  Every expression compiles with the names in its scope. Every schema is valid.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
@@ -102,7 +102,7 @@ function* transitionIssues({ transitions }: WorkflowDefinition): Issues {
     if (siblingGroup !== undefined || spawnCount !== undefined || foreach !== undefined)
       yield at(
         "/synchronization",
-        `INVALID_SIBLING_GROUP: Transition "${ref}" joins branches, so it makes none. Start them with a transition from "${to}".`,
+        `INVALID_SIBLING_GROUP: Transition "${ref}" joins branches, so it cannot start branches. Start them with a transition from "${to}".`,
       );
     const group = synchronization.siblingGroup;
     if (!groups.has(group))

@@ -14,7 +14,10 @@ export interface PlacedExpression {
   source: string;
   /** JSON pointer. */
   path: string;
-  /** Expressions of one node, and those of all transitions without `fanIn` or with it, share one list. */
+  /**
+   * Shared by all expressions of one node. All transitions with `fanIn` share one list, and all transitions without
+   * it share another.
+   */
   names: readonly string[];
 }
 

@@ -2,7 +2,7 @@
 import type { InputIssue } from "../../shared/errors.ts";
 import { MAX_WORKFLOW_ISSUES } from "./workflow-limits.ts";
 
-/** Returns the first issues, at most `MAX_WORKFLOW_ISSUES`. Those of a generator beyond them are not made. */
+/** Returns the first issues, at most `MAX_WORKFLOW_ISSUES`. A generator stops there. */
 export function firstIssues(found: Iterable<InputIssue>): InputIssue[] {
   const first: InputIssue[] = [];
   for (const issue of found) {

@@ -1,11 +1,12 @@
 /**
- * Other forms of the fields of a workflow, and its defaults, so that equal workflows are equal JSON.
+ * Alternative forms of the fields of a workflow, and its defaults, so that equal workflows are equal JSON.
  *
- * FLOWFORM-1  `taskId` with `taskVersion`, `subworkflowId` with `subworkflowVersion`, `workflowId` with `workflowVersion`, and `agentId`
- *             with `invocationMode` mean `task`, `workflow`, and `agent` with `mode`. `initialNodeId`, `fromNodeId` and `toNodeId` mean
- *             `initialNode`, `from` and `to`. `null` means absent.
- * FLOWFORM-2  A definition has its references as text, its strategies as `any`, `all` or `{mOfN}`, and its defaults written out. A
- *             workflow in TypeScript and the same one in JSON are equal.
+ * FLOWFORM-1  `taskId` with `taskVersion`, `subworkflowId` with `subworkflowVersion`, `workflowId` with
+ *             `workflowVersion`, and `agentId` with `invocationMode` mean `task`, `workflow`, and `agent` with
+ *             `mode`. `initialNodeId`, `fromNodeId` and `toNodeId` mean `initialNode`, `from` and `to`. `null` means
+ *             absent.
+ * FLOWFORM-2  A definition has its references as text, its strategies as `any`, `all` or `{mOfN}`, and its defaults
+ *             written out. A workflow in TypeScript equals the same workflow in JSON.
  */
 import { defined } from "../../shared/defined.ts";
 import { isPlainObject } from "../../shared/json.ts";
@@ -17,7 +18,7 @@ type Fields = Record<string, unknown>;
 /** Reports a problem at a path. */
 export type Report = (path: PropertyKey[], message: string) => void;
 
-/** The forms of each owner of a node: the field, and the one with its version or mode. */
+/** The field names for a node's target: the field, and its version or mode. */
 const OWNERS = [
   { owner: "task", field: "task", detail: null },
   { owner: "task", field: "taskId", detail: "taskVersion" },
@@ -67,7 +68,7 @@ export function nodeFields(value: unknown, report: Report): unknown {
     if (unused !== undefined)
       report(
         [unused],
-        `MISSING_OWNER: ${nodeName(fields)} runs nothing, so it has no use for \`${unused}\`. Name its \`task\`, \`workflow\` or \`agent\`, or remove the field.`,
+        `MISSING_OWNER: ${nodeName(fields)} has no target, so \`${unused}\` has no effect. Name its \`task\`, \`workflow\` or \`agent\`, or remove the field.`,
       );
     return others;
   }
@@ -101,7 +102,7 @@ function synchronizationFields(value: Fields): Fields {
     ...fields,
     strategy: strategyOf(fields.strategy),
     onTimeout: fields.onTimeout ?? "fail",
-    // A limit of 0 is none.
+    // A limit of 0 means no limit.
     ...(fields.timeoutMs === 0 ? { timeoutMs: undefined } : {}),
   };
 }
@@ -111,7 +112,7 @@ function strategyOf(value: unknown): unknown {
   return count === undefined ? value : { mOfN: Number(count) };
 }
 
-/** Returns a reference as text. The version may stand beside it, as a number or as text. */
+/** Returns a reference as text. `version` may be a number or text. */
 function referenceText(reference: unknown, version: unknown): unknown {
   const suffix = version === undefined ? "" : `@${version}`;
   if (typeof reference === "string") return `${reference}${suffix}`;

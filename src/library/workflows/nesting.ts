@@ -1,13 +1,13 @@
 /**
- * The walk over a workflow and all that it names, directly and through sub-workflows. Pure: the walk asks for each definition that it
- * needs, and its driver looks it up in memory or in a database.
+ * The walk over a workflow and all its references, direct and through sub-workflows. Pure: the walk requests each
+ * definition. Its driver reads the definition from memory or from a database.
  *
  * NEST-1  A workflow never contains itself, in any version, directly or through others.
- * NEST-2  Workflows nest 10 levels deep at most. A workflow names 200 different tasks and workflows at most, those that its sub-workflows
- *         name included.
- * NEST-3  Both hold for workflows in code and for posted ones. They are checked when the code starts, when a workflow is posted, and when a
- *         run begins. When the code starts, the content of a named version and of a library that is not deployed is unknown, and the walk
- *         does not enter it.
+ * NEST-2  Workflows nest at most 10 levels deep. A workflow names at most 200 different tasks and workflows,
+ *         including the references of its sub-workflows.
+ * NEST-3  Both rules hold for workflows in code and for posted workflows. They are checked when the code starts, when
+ *         a workflow is posted, and when a run begins. When the code starts, named versions and libraries that are
+ *         not deployed are unknown. The walk skips them.
  */
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -38,7 +38,7 @@ export type Walk<Found extends Source, Result> = Generator<Part, Result, Found |
 
 /** The way down from a workflow. */
 interface Below {
-  /** The names of the longest way, that of the workflow first. */
+  /** The names on the longest path, from the workflow down. */
   longest: readonly string[];
   /** The names of the workflow and of all below it. */
   names: ReadonlySet<string>;
@@ -79,7 +79,7 @@ export class Nesting<Found extends Source = Source> {
       );
   }
 
-  /** Walks all below a workflow. `above` has the names of those that contain it. Throws `INVALID_INPUT`. */
+  /** Walks the descendants of a workflow. `above` has the names of its ancestors. Throws `INVALID_INPUT`. */
   *below(source: Found, above: readonly string[] = []): Walk<Found, Below> {
     const name = nameOf(source);
     const names = new Set([name]);
@@ -108,7 +108,7 @@ export class Nesting<Found extends Source = Source> {
     refuseDepth(place, [...above, name]);
     const key = formatReference(reference);
     const known = this.#below.get(key);
-    // Where it leads back up, it is walked again: to the loop.
+    // A descendant that is also an ancestor is a loop. Walk it again to report the loop.
     if (known !== undefined && !above.some((one) => known.names.has(one))) {
       refuseDepth(place, [...above, ...known.longest]);
       return known;
@@ -162,7 +162,7 @@ function refuseDepth(place: string | undefined, path: readonly string[]): void {
   if (path.length > MAX_LEVELS)
     throw invalid(
       place,
-      `Workflows may nest ${MAX_LEVELS} levels deep: ${path.join(" > ")}. Let a workflow further up run the lower ones.`,
+      `Workflows may nest ${MAX_LEVELS} levels deep: ${path.join(" > ")}. Let a workflow further up run the lower workflows.`,
     );
 }
 

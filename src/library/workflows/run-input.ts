@@ -12,8 +12,8 @@ import { misfits } from "../../shared/json-schema/violations.ts";
 import { issueAt, issuesText } from "../../shared/validation.ts";
 
 /**
- * Returns the input with defaults, and leaves the given value as it is. Throws `INVALID_INPUT` with the places of what does not fit,
- * whose JSON pointers begin with `base`.
+ * Returns the input with defaults, and leaves the given value as it is. Throws `INVALID_INPUT` with the
+ * JSON pointers of the invalid values. They begin with `base`.
  * @example checkedRunInput(pinned.definition, body.input, "/input");
  */
 export function checkedRunInput(

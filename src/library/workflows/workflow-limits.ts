@@ -6,13 +6,13 @@ export const MAX_NODES = 500;
 export const MAX_TRANSITIONS = 1_000;
 /** Expressions of one workflow together, in UTF-16 units. */
 export const MAX_WORKFLOW_EXPRESSIONS = 32 * 1024;
-/** Names of items of `foreach` that one node sees. */
+/** Maximum number of `foreach` item names in scope of one node. */
 export const MAX_ITEM_NAMES = 32;
 /** Paths that the nodes and merges of one workflow write. */
 export const MAX_WRITTEN_PATHS = 2_000;
 /** Names of one path that is written, or read from branches, below its area. */
 export const MAX_PATH_NAMES = 16;
-/** Tokens that one transition makes. */
+/** Maximum number of tokens from one transition. */
 export const MAX_SPAWN_COUNT = 1_000;
 /** Iterations of one loop. */
 export const MAX_ITERATIONS = 10_000;

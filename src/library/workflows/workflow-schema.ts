@@ -1,8 +1,9 @@
 /**
- * The schema of a workflow: its fields, their limits, and their other forms. What depends on more than one field is checked in
- * `check-form.ts`.
+ * The schema of a workflow: its fields, their limits, and their alternative forms. `check-form.ts` checks relations
+ * between fields.
  *
- * FLOWDEF-1  A workflow within its limits is checked in bounded time; one beyond them is refused before anything else is checked.
+ * FLOWDEF-1  A workflow within its limits is checked in bounded time. A workflow beyond its limits is refused before
+ *            all other checks.
  */
 import { z } from "zod";
 import {
@@ -35,7 +36,7 @@ const timeout = z.int().min(1).max(MAX_WORKFLOW_TIMEOUT_MS);
 const jsonSchema: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 const reference = referenceSchema.pipe(z.string());
 
-/** Returns a schema whose input is put into one form before it is checked. */
+/** Returns a schema that normalizes its input before the checks. */
 function formed<Schema extends z.ZodType>(form: (value: unknown, report: Report) => unknown, schema: Schema) {
   return z.preprocess(
     (value, context) =>
@@ -117,7 +118,7 @@ const workflow = z.strictObject({
   ),
 });
 
-/** Accepts a workflow in all its forms. The output has one form, so that its hash is that of every form (FLOWFORM-2). */
+/** Accepts a workflow in all its forms. The output is normalized, so equal workflows have equal hashes (FLOWFORM-2). */
 export const workflowSchema: z.ZodType<WorkflowDefinition> = z
   .custom<unknown>()
   .superRefine((value, context) => {

@@ -7,12 +7,12 @@ import { MAX_WORKFLOW_ISSUES } from "../workflow-limits.ts";
 import { soundnessIssues } from "./check.ts";
 import type { Lookup } from "./schemas.ts";
 
-/** Knows no schemas, so that nothing is checked against them. */
+/** Returns no schemas, which skips the schema checks. */
 const nothingKnown: Lookup = () => null;
 
 /**
- * Returns the problems of a definition that `workflowSchema` has accepted; none if it can run. Each message begins with the code or the
- * number of its rule, and says what to change.
+ * Returns the problems of a definition that `workflowSchema` accepted. The list is empty if the definition can run. Each
+ * message begins with the code or the number of its rule, and states the fix.
  * @example checkWorkflow(workflowSchema.parse(body), () => null);
  */
 export function checkWorkflow(definition: WorkflowDefinition, lookup: Lookup = nothingKnown): InputIssue[] {

@@ -1,4 +1,4 @@
-/** The soundness check: whether every run of a workflow can go on, end, and read what it needs. Pure. */
+/** The soundness check: every run of a workflow can continue, can end, and finds the values that it reads. Pure. */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
 import { type Reads, readsOf } from "../../../shared/expressions/reads.ts";
@@ -15,7 +15,7 @@ import { branchIssues, findWrites } from "./writes.ts";
 
 const TOO_MUCH = `SOUND-10: The workflow has more than ${MAX_PLACES} places, which are pairs of a node and the fan-outs around it, or ${MAX_WAYS} ways between them. Join branches earlier, or move parts into sub-workflows.`;
 
-/** Returns the problems of a definition whose form is right. */
+/** Returns the problems of a definition with a valid form. */
 export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup): InputIssue[] {
   const live = findLive(definition);
   if (live.atlas.isCut) return [{ path: "", message: TOO_MUCH }];

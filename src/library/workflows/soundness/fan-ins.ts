@@ -37,14 +37,14 @@ function mixedIssue({ kind, transition, inner }: Mixed, at: Places): InputIssue 
   const { ref, siblingGroup, synchronization } = transition;
   const outer = synchronization?.siblingGroup;
   const message = {
-    crossed: `Transition "${ref}" joins the group "${outer}", but tokens come by that are branches of the group "${inner}" within it: each would pass, and the node "${transition.to}" would run more than once. Join the group "${inner}" before.`,
+    crossed: `Transition "${ref}" joins the group "${outer}", but receives branches of its inner group "${inner}". Each branch would pass, and the node "${transition.to}" would run more than once. Join the group "${inner}" first.`,
     repeated: `Transition "${ref}" starts branches of the group "${siblingGroup}" within a branch of this group. Join the group before, or use another \`siblingGroup\`.`,
     deep: `Transition "${ref}" starts branches within ${MAX_FAN_OUT_DEPTH} fan-outs, which is the maximum. Join the group "${inner}" before, or move a part into a sub-workflow.`,
   }[kind];
   return at.transition(transition, "SOUND-5", message);
 }
 
-/** Returns the fan-outs that differ only in what is around them. */
+/** Groups the fan-outs by origin and group. */
 function byOrigin(fanOuts: readonly FanOut[]): FanOut[][] {
   return [...Map.groupBy(fanOuts, ({ group, origin }) => `${origin.node} ${group}`).values()];
 }
@@ -75,7 +75,7 @@ function meetingIssues(definition: WorkflowDefinition, fanOuts: readonly FanOut[
   return short;
 }
 
-/** Returns the greatest number of branches that one token starts: transitions of one priority fire together. */
+/** Returns the maximum number of branches that one token starts. Transitions of one priority fire together. */
 function branchesAtMost({ transitions }: WorkflowDefinition, { starts }: FanOut): number {
   const live = transitions.filter((one) => starts.has(one));
   const tiers = Map.groupBy(live, ({ priority }) => priority);

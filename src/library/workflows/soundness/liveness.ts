@@ -8,10 +8,12 @@ import { placeKey, usedUp } from "./bounds.ts";
 import { componentsOf } from "./components.ts";
 import { type Atlas, explore, isAlways, type Place, transitionsByNode } from "./places.ts";
 
-/** Rounds of finding more dead transitions by those that are known. A transition that is missed is not reported. */
+/**
+ * Rounds of finding more dead transitions from the known dead transitions. Further dead transitions are not reported.
+ */
 const MAX_ROUNDS = 4;
 
-/** The transitions that never fire, each with the one that fires in its place, and the places that the others reach. */
+/** The dead transitions, each with the transition that fires instead, and the places that live transitions reach. */
 export interface Liveness {
   atlas: Atlas;
   dead: ReadonlyMap<WorkflowTransition, WorkflowTransition | null>;
@@ -53,7 +55,7 @@ function withoutUsedUp(
   return atlas;
 }
 
-/** Returns the dead transitions, given which unconditional ones fire each time. */
+/** Returns the dead transitions for a given set of unconditional transitions that always fire. */
 function deadGiven(
   outgoing: ReadonlyMap<string, readonly WorkflowTransition[]>,
   isEndless: (transition: WorkflowTransition) => boolean,
@@ -73,7 +75,10 @@ function deadGiven(
   return dead;
 }
 
-/** Returns the transitions by which a token can come back to its node, in the same fan-outs or in more: it takes its counts along. */
+/**
+ * Returns the transitions by which a token can return to its node, in the same fan-outs or deeper. The token keeps
+ * its counts.
+ */
 function transitionsInLoops({ places }: Atlas): Set<WorkflowTransition> {
   const byNode = Map.groupBy(places, ({ node }) => node);
   const numbers = new Map([...byNode.keys()].map((node, index) => [node, index]));

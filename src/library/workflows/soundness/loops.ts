@@ -1,8 +1,9 @@
 /**
  * Loops. Pure.
  *
- * SOUND-6  Every loop ends: one of its transitions has a `loopConfig`. A bound on a transition within branches, or on one that joins them,
- *          does not count for a loop around them, since the token behind the fan-in starts from the counts of the fan-out.
+ * SOUND-6  Every loop ends: at least one of its transitions has a `loopConfig`. A bound on a transition that is
+ *          within branches or joins branches does not count for a loop around them. The token after the fan-in starts
+ *          from the counts of the fan-out.
  */
 import type { InputIssue } from "../../../shared/errors.ts";
 import { componentsOf } from "./components.ts";

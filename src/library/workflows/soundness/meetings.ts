@@ -1,13 +1,13 @@
 /**
- * Where branches meet. Pure.
+ * The meeting points of branches. Pure.
  *
- * MEET-1  The branches of a fan-out meet at the fan-in that they can reach, which is known before any of them arrives: an empty list, or
- *         branches that all end early, continue at that fan-in.
+ * MEET-1  The branches of a fan-out meet at the fan-in that they can reach. It is known before the first branch
+ *         arrives. If the list is empty, or if all branches end early, the token continues at that fan-in.
  */
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import { findLive } from "./liveness.ts";
 
-/** Returns a transition by which the branches arrive that start at a node, as members of a group; `undefined` if nothing joins them. */
+/** Returns a transition that joins a group's branches from a node, or `undefined` without a fan-in. */
 export type Meetings = (origin: string, group: string) => WorkflowTransition | undefined;
 
 /** Finds where the branches of each fan-out meet. In a sound workflow that is one fan-in for each node and group. */

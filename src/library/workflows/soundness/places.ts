@@ -9,14 +9,14 @@ import { MAX_FAN_OUT_DEPTH, MAX_PLACES, MAX_WAYS } from "../workflow-limits.ts";
 /** A fan-out, seen from its branches. */
 export interface FanOut {
   group: string;
-  /** The place whose token fans out. */
+  /** The place with the token that fans out. */
   origin: Place;
   /** The fan-out around it. */
   outer: FanOut | null;
   depth: number;
   /** The transitions that make its branches. */
   starts: Set<WorkflowTransition>;
-  /** The transitions by which its branches arrive. */
+  /** The transitions that join its branches. */
   joins: Set<WorkflowTransition>;
 }
 
@@ -29,8 +29,9 @@ export interface Place {
 }
 
 /**
- * A way of a token: a `step` within the same fan-outs, the `start` of a branch, or the way `around` the branches of a fan-out, which
- * leads from its origin to its fan-in. It carries one of the transitions that start branches.
+ * A path of a token: a `step` within the same fan-outs, the `start` of a branch, or the path `around` the branches of
+ * a fan-out. `around` leads from the origin of a fan-out to its fan-in. Its transition is any of the transitions that
+ * start branches.
  */
 export interface Way {
   kind: "step" | "start" | "around";
@@ -38,7 +39,7 @@ export interface Way {
   transition: WorkflowTransition;
 }
 
-/** A transition at which the branches of two fan-outs get mixed up. `inner` is the group of the innermost one. */
+/** A transition that mixes the branches of two fan-outs. `inner` is the innermost group. */
 export interface Mixed {
   kind: "crossed" | "repeated" | "deep";
   transition: WorkflowTransition;

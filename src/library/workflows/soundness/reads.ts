@@ -1,8 +1,9 @@
 /**
  * The reads of expressions. Pure.
  *
- * SOUND-8  An expression reads of `state` and `output` what some way to it has written, and of `input` members that `inputSchema` has. What an
- *          expression tests, with `has(…)`, `in` or a comparison with null, may be missing.
+ * SOUND-8  An expression reads only members of `state` and `output` that some path to it has written, and members of
+ *          `input` that `inputSchema` has. A member may be missing if the expression tests it with `has(…)`, `in` or
+ *          a comparison with null.
  */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
@@ -83,6 +84,6 @@ class Reader {
     }
     if (area !== "state" && area !== "output") return null;
     if (written.covers([area, ...names])) return null;
-    return `SOUND-8: ${what}, but nothing on a way to it has written that. Write it before in an \`outputMapping\` or a merge, or test it with has(…).`;
+    return `SOUND-8: ${what}, but no path to it writes that member. Write it earlier in an \`outputMapping\` or a merge, or test it with has(…).`;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The schemas of what is written and of what reads it. Pure.
+ * Compares the schemas of written values and of their readers. Pure.
  *
- * SOUND-9  Where schemas are known, what a node gets fits its input, what is written fits `contextSchema`, and the output of the run fits
- *          `outputSchema`: every required member is there, and no type excludes the other.
+ * SOUND-9  If schemas are known, a node's values fit its input, writes fit `contextSchema`, and the output of the run
+ *          fits `outputSchema`. Every required member is present, and the types overlap.
  */
 import type { WorkflowDefinition, WorkflowNode } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
@@ -21,10 +21,10 @@ export interface KnownSchemas {
   output: JsonObject | null;
 }
 
-/** Returns the schemas of what a node runs; `null` if nothing is known. The reference is as the definition has it. */
+/** Returns the schemas of a node's target, or `null` if they are unknown. The reference is unresolved. */
 export type Lookup = (kind: "task" | "workflow", reference: string) => KnownSchemas | null;
 
-/** The variables of an expression whose schemas are known. */
+/** The variables of an expression that have known schemas. */
 type Variables = Readonly<Record<string, JsonObject | null>>;
 
 /** Returns the mismatches of schemas (SOUND-9), node by node. */
@@ -133,7 +133,7 @@ class SchemaCheck {
       )
       .map((names) => ({
         path,
-        message: `SOUND-9: Node "${node.ref}" reads \`${names.join(".")}\`, which the output of what it runs does not have.`,
+        message: `SOUND-9: Node "${node.ref}" reads \`${names.join(".")}\`, which is not in the output of its target.`,
       }));
   }
 
@@ -205,7 +205,7 @@ class SchemaCheck {
     return member.kind === "known" ? member.schema : null;
   }
 
-  /** Returns the schema of a part of `output` that one node writes. */
+  /** Returns the schema of a part of `output` if a single node writes it. */
   #outputOf(names: readonly string[]): JsonObject | null {
     const written = this.#outputs.get(["output", ...names].join(".")) ?? [];
     const [only = null] = written;

@@ -8,7 +8,7 @@ import type { InputIssue } from "../../../shared/errors.ts";
 import type { Places } from "./issue.ts";
 import type { Liveness } from "./liveness.ts";
 
-/** Returns the nodes that nothing reaches (SOUND-1), and the transitions that never fire (SOUND-2). */
+/** Returns the unreachable nodes (SOUND-1), and the transitions that never fire (SOUND-2). */
 export function wayIssues(
   { nodes, transitions, initialNode }: WorkflowDefinition,
   { atlas, dead }: Liveness,
@@ -21,7 +21,7 @@ export function wayIssues(
       at.node(
         ref,
         "SOUND-1",
-        `Nothing leads from the initial node "${initialNode}" to node "${ref}". Add a transition to it, or remove the node.`,
+        `Node "${ref}" is unreachable from the initial node "${initialNode}". Add a transition to it, or remove the node.`,
       ),
     );
   const silent = transitions.flatMap((transition) => {
