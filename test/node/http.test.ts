@@ -12,9 +12,10 @@ import { parseBody, readJson } from "../../src/http/base/body.ts";
 import type { HttpEnv } from "../../src/http/base/context.ts";
 import { keepAlive } from "../../src/http/base/keep-alive.ts";
 import { problem, problemOf } from "../../src/http/base/problem.ts";
-import { pageSchema, streamPosition } from "../../src/http/base/query.ts";
+import { pageSchema, pathParams, streamPosition } from "../../src/http/base/query.ts";
 import { sse } from "../../src/http/base/respond.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
+import { ids } from "../../src/protocol/scalars.ts";
 import { isBlank, MAX_CONTENT_BYTES, parseContent } from "../../src/shared/content.ts";
 import { DramatisError, ERROR_CODES } from "../../src/shared/errors.ts";
 import { isAgentId, isConversationId, isTurnId } from "../../src/shared/identifiers.ts";
@@ -271,6 +272,13 @@ describe("queries", () => {
     ["/order", { order: "DESC" }],
   ])("refuses %s in %j", (path, query) => {
     expect(errorOf(() => pageOptions(query))).toMatchObject({ code: "INVALID_INPUT", errors: [{ path }] });
+  });
+
+  it("names a long id of a path in part only", () => {
+    const schema = z.object({ id: ids.conversation });
+    const error = errorOf(() => pathParams(schema, { param: () => ({ id: "x".repeat(10_000) }) }));
+    expect(error).toMatchObject({ code: "NOT_FOUND" });
+    expect(JSON.stringify(error).length).toBeLessThan(300);
   });
 
   it("a reconnecting client's Last-Event-ID wins over from", () => {

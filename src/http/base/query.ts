@@ -5,10 +5,10 @@
  */
 import { z } from "zod";
 import { ids } from "../../protocol/scalars.ts";
-import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import type { InputIssue } from "../../shared/errors.ts";
 import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from "../../shared/page.ts";
 import { issueAt, jsonPointer, validate } from "../../shared/validation.ts";
-import { nothingNamed } from "./respond.ts";
+import { noConversation, nothingNamed } from "./respond.ts";
 
 const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
 
@@ -71,8 +71,7 @@ export function pathParams<Schema extends z.ZodObject>(
   if (parsed.success) return parsed.data;
   const name = String(parsed.error.issues[0]?.path[0] ?? "id");
   const value = request.param()[name] ?? "";
-  if (name === "id" && schema.shape.id === ids.conversation)
-    throw new DramatisError("NOT_FOUND", `There is no conversation "${value}".`);
+  if (name === "id" && schema.shape.id === ids.conversation) throw noConversation(value);
   const kind = name === "id" ? "resource" : name.replace(/Id$/, "");
   throw nothingNamed(kind, value);
 }

@@ -19,14 +19,14 @@ import { type Participant, participantSchema } from "../../protocol/participants
 import { stopFields } from "../../protocol/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
+import { unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { listIds } from "../../shared/known-ids.ts";
 import { checkMayImport } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
-import { empty, json, page } from "../base/respond.ts";
+import { empty, json, noConversation, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
@@ -370,7 +370,7 @@ export async function findConversation(
   { actors, principal }: Pick<HttpEnv["Variables"], "actors" | "principal">,
   id: string,
 ): Promise<ConversationActor> {
-  if (!isConversationId(id)) throw new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
+  if (!isConversationId(id)) throw noConversation(id);
   return actors.conversation(principal.tenant, id);
 }
 
