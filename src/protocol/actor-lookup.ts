@@ -28,10 +28,10 @@ export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 export interface ActorLookup {
   agent(tenant: string, id: string, hint?: LocationHint): Promise<AgentApi>;
   conversation(tenant: string, id: string, hint?: LocationHint): Promise<ConversationActor>;
-  /** Throws `UNAVAILABLE` where this runtime has no runs of workflows. */
+  /** Throws `UNAVAILABLE` if this runtime has no runs of workflows. */
   coordinator(tenant: string, id: string, hint?: LocationHint): Promise<RunActor>;
-  /** Throws `UNAVAILABLE` where this runtime has no triggers. */
+  /** Throws `UNAVAILABLE` if this runtime has no triggers. */
   trigger(tenant: string, id: string, hint?: LocationHint): Promise<TriggerApi>;
-  /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */
+  /** Throws `NOT_FOUND` if this runtime has no actors of the address's kind. */
   mailbox(address: ActorAddress): Promise<MailboxActor>;
 }

@@ -101,7 +101,7 @@ export const agentCallSchema = callAddressSchema.extend({
   deadline: z.int(),
   ...trailFields,
   correlationId: label,
-  /** The bounds of the sub-agent. Absent if the agent works as it is. */
+  /** The bounds of a sub-agent. Absent if the agent works without extra bounds. */
   bounds: subAgentBoundsSchema.exactOptional(),
 });
 
@@ -119,7 +119,7 @@ const failed = z.object({
 export type AgentOutcome = (z.infer<typeof answered> & { view?: JsonObject }) | z.infer<typeof failed>;
 
 export const agentResultSchema = callAddressSchema.extend({
-  /** Absent in a later report: calls below, which ended after this call, have used up more. */
+  /** Absent in a later report. A later report adds the usage of nested calls that ended after this call. */
   outcome: z.union([answered, failed]).exactOptional(),
   /** The excerpt of a shortened answer. */
   large: resultExcerptSchema.exactOptional(),
@@ -199,7 +199,7 @@ export const agentErrorSchema = z.strictObject({
 /** The failure of an agent, by RPC. */
 export type AgentError = z.infer<typeof agentErrorSchema>;
 
-/** Returns an input where it is small enough to be shown above the agent that asks. */
+/** Returns an input if it is small enough for the view of the calling agent. */
 export function shownInput(input: JsonObject): JsonObject | undefined {
   const isSmall = isJsonWithin(input, MAX_ASKED_DEPTH) && JSON.stringify(input).length <= MAX_ASKED_LENGTH;
   return isSmall ? input : undefined;

@@ -25,7 +25,7 @@ export type ApprovalNeed = z.infer<typeof approvalNeedSchema>;
  */
 export type ApprovalOutcome = (typeof APPROVAL_OUTCOMES)[number];
 
-/** The answer to a request for approval. It has no input: what runs is the input that was shown. */
+/** The answer to a request for approval. It has no input, because the call runs with the shown input. */
 export interface ApprovalAnswer {
   approved: boolean;
   /** The model gets the reason of a denial. At most 500 characters. */

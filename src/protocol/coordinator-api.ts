@@ -34,7 +34,10 @@ export interface StartRun extends CallTrail {
   idempotencyKey?: string;
   /** The agents that wait for the run, from the first. The run's nodes must not ask them. Not settable over HTTP. */
   path?: string[];
-  /** The call of a tool that starts the run; absent where a principal or a trigger does. No request over HTTP has it (INVITE-1). */
+  /**
+   * The tool call that starts the run. Absent if a principal or a trigger starts it. Not settable over HTTP
+   * (INVITE-1).
+   */
   origin?: RunOrigin;
   /**
    * The workflow with all its dependencies, if the caller pinned it. Otherwise `workflow` is resolved. Not settable
@@ -67,7 +70,7 @@ export interface RetryRun {
    * not checked.
    */
   seq?: number;
-  /** Repeats nodes although their effects may have happened already: those in `retry.repeatsOnce` of the run. */
+  /** Repeats the nodes in `retry.repeatsOnce` of the run, although their effects may happen twice. */
   repeatOnce?: boolean;
 }
 
@@ -141,6 +144,6 @@ export interface CoordinatorApi {
    * the run.
    */
   follow(principal: Principal, options?: FollowRun): Promise<Result<ReadableStream<Uint8Array> | null>>;
-  /** Waits until the run is over, at most `timeoutMs` milliseconds, and returns it as it is then. */
+  /** Waits until the run is over, at most `timeoutMs` milliseconds. Returns the current run. */
   finished(principal: Principal, timeoutMs: number): Promise<Result<RunView>>;
 }

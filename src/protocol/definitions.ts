@@ -49,9 +49,11 @@ export interface Persona {
     recall?: false | RecallSettings;
     /** The tools `remember`, `recall`, `forget` and `history`. `false` removes them. */
     memoryTools?: false;
-    /** Learns from each completed turn by a model, or by rules where the model is `offline`. `false` when absent. */
+    /** Learns from each completed turn by a model, or by rules if the model is `offline`. Default: `false`. */
     extract?: boolean | { profileId: DefinitionReference };
-    /** The IANA zone of the users, such as `Asia/Tokyo`: what is learned of "yesterday" is a day there. UTC when absent. */
+    /**
+     * The IANA zone of the users, such as `Asia/Tokyo`. It defines the day that "yesterday" refers to. Default: UTC.
+     */
     timeZone?: string;
     /** Ranking weights. An absent weight has its default. */
     ranking?: Partial<RankingWeights>;
@@ -149,7 +151,10 @@ export interface AgentTarget {
   agent: string;
   /** The mode of a call if the model chooses no mode. Default: the first of `modes`. */
   mode?: AgentMode;
-  /** The modes among which the model may choose; `["delegate", "loop_in"]` when absent. With one mode it has no choice. */
+  /**
+   * The modes that the model may choose from. Default: `["delegate", "loop_in"]`. With a single mode there is no
+   * choice.
+   */
   modes?: AgentMode[];
   /**
    * The history that the agent receives when it joins. Default: `recent`. `custom`: the calling model writes it in
@@ -175,16 +180,16 @@ export interface PinnedHook {
   effect: ToolEffect;
   /** Milliseconds. */
   timeoutMs: number;
-  /** The steps of the task; absent where it is a function, or a workflow. */
+  /** The steps of the task. Absent if the target is a function or a workflow. */
   task?: PinnedTask;
-  /** The workflow with all that it runs; absent where the hook is a task. */
+  /** The workflow with its dependencies. Absent if the hook is a task. */
   workflow?: PinnedWorkflow;
 }
 
 /** A tool as a conversation pins it. */
 export type PinnedTool = Pin & {
   definition: ToolDefinition;
-  /** The steps of the task that it runs; absent where it runs code, or an agent answers. */
+  /** The steps of the task. Absent if the tool runs code, or if an agent answers. */
   task?: PinnedTask;
 };
 

@@ -27,7 +27,7 @@ export interface ToolInvocation {
   /** The steps of a task. They replace the tool's code. */
   task?: PinnedTask;
   input: JsonObject;
-  /** The most that the models of the task may use up (LLM-5); absent where no budget limits them. */
+  /** The budget of the task's models (LLM-5). Absent without a budget. */
   allowance?: Allowance;
   timeoutMs: number;
   /**
@@ -36,7 +36,7 @@ export interface ToolInvocation {
    */
   inlineBytes?: number;
   context: CallContext;
-  /** Absent where the agent has no memory. */
+  /** Absent if the agent has no memory. */
   memory?: CalledMemory;
 }
 

@@ -58,7 +58,7 @@ interface FrameData {
   };
   "participant.joined": { participant: Participant };
   "participant.left": { participant: Participant };
-  /** `caller` is the agent or the run that started the turn; absent where a user did. */
+  /** `caller` is the agent or the run that started the turn. Absent if a user started it. */
   "turn.started": { clientId?: string; agentId: string; caller?: Caller };
   /** The turn waits for earlier turns. `position` is 1 for the next turn. */
   "turn.queued": { position: number };
@@ -77,7 +77,7 @@ interface FrameData {
   };
   "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
-  /** `agentId` is the agent that wrote it; absent where a user did. Without `content` and `seq` it answers the sender of a message that was recorded before. */
+  /** `agentId` is the agent that wrote it; absent if a user did. Without `content` and `seq` it answers the sender of a message that was recorded before. */
   "message.user": { clientId?: string; content?: Content; agentId?: string; runId?: string };
   /** The next model call did not fit a budget, and was not made: the turn fails. */
   "budget.exceeded": BudgetExcess;

@@ -53,6 +53,6 @@ export interface ImportPart {
   /** The number of the first line, from 1. The first part restarts the import. */
   from: number;
   lines: string[];
-  /** No part follows: what was imported becomes visible. */
+  /** This is the last part. The imported conversation or agent becomes visible. */
   isLast: boolean;
 }

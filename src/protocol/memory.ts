@@ -144,7 +144,7 @@ export interface RankingWeights {
   recency: number;
 }
 
-/** Relevance below which the recall of a conversation leaves a memory out. */
+/** Minimum relevance of a memory for recall in a conversation. */
 export const MIN_RELEVANCE = 0.4;
 
 /** Explains the rank of a result. Each member is the contribution of one step. */
@@ -157,7 +157,7 @@ export type MemorySearchResult = z.infer<typeof searchResult>;
 /** The result of a search over several agents, by descending relevance. */
 export type AgentsSearchResult = z.infer<typeof agentsSearchResult>;
 
-/** A change of a memory in the log, which is appended to only. Erasing a memory erases its contents here too. */
+/** An append-only log entry for a change of a memory. Erasing a memory also erases the contents of its entries. */
 export type MemoryLogEntry = z.infer<typeof logEntry>;
 
 /** The author of a change. */

@@ -20,6 +20,6 @@ export interface PinnedNodeTask {
   effect: ToolEffect;
   timeoutMs: number;
   retry?: RetryPolicy;
-  /** The steps of the task; absent where it is a function. */
+  /** The steps of the task; absent if it is a function. */
   task?: PinnedTask;
 }

@@ -28,7 +28,7 @@ export const RUN_WAITS = "run.waits";
 export const PART_ENDED = "part.ended";
 /** Sends the progress of a part's branches, if the fan-in depends on it. */
 export const PART_PROGRESS = "part.progress";
-/** Asks for the end of a part: what its branches have completed counts. */
+/** Requests the end of a part. The completed branches count. */
 export const PART_CLOSE = "part.close";
 
 /** Bytes of an output in an envelope, as JSON. */
@@ -65,7 +65,7 @@ export type RunEndedBody = z.infer<typeof runEndedSchema>;
 export interface TreeRoom {
   /** Runs that may work below it at once, in all branches together. From 1. */
   runs: number;
-  /** Active tokens of this run above which fan-outs wait. From 1. */
+  /** Maximum number of active tokens of this run before fan-outs wait. From 1. */
   tokens: number;
 }
 
@@ -170,7 +170,7 @@ export interface ChildRun extends CallTrail {
   origin?: RunOrigin;
   workflow: PinnedWorkflow;
   input: JsonObject;
-  /** Branches above which fan-outs are spread; absent where the default counts. */
+  /** Maximum number of branches before fan-outs are spread. Absent for the default. */
   width?: number;
   /** Its room in the tree; `TREE_ROOM` if absent. */
   room?: TreeRoom;
@@ -180,13 +180,13 @@ export interface ChildRun extends CallTrail {
 
 /** The door of a `Coordinator` for the coordinators of its sub-workflows. Only Workers with a binding reach it. */
 export interface ChildRunApi {
-  /** Returns what the run of an attempt works with. `NOT_FOUND` where the attempt waits for no run any more. */
+  /** Returns the input of an attempt's run. `NOT_FOUND` if the attempt no longer waits for a run. */
   childRun(address: CallAddress): Promise<Result<ChildRun>>;
   /**
    * Counts a run that is about to start below this first run, whatever the depth. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`. A start that
    * arrives twice may count twice.
    */
   admitRun(): Promise<Result<null>>;
-  /** Returns the result of a part. `NOT_FOUND` where the run has no part of that operation, or has not completed it. */
+  /** Returns the result of a part. `NOT_FOUND` if the run has no completed part with that operation. */
   partResult(address: CallAddress): Promise<Result<PartResult>>;
 }

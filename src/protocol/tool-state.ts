@@ -1,4 +1,4 @@
-/** The limits of tool state, which both of its sides check. */
+/** The limits of tool state. Both sides check them. */
 
 import { DramatisError } from "../shared/errors.ts";
 import type { Json } from "../shared/json.ts";

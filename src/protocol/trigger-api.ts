@@ -188,7 +188,7 @@ export interface TriggerApi {
    */
   create(principal: Principal, input: CreateTrigger): Promise<Result<TriggerWithSecret>>;
   view(principal: Principal): Promise<Result<TriggerView>>;
-  /** Changes the trigger, which acts as this principal from then on, unless the change only disables it. Throws as `create`. */
+  /** Changes the trigger. It then acts as this principal, unless the change only disables it. Throws like `create`. */
   update(principal: Principal, change: ChangeTrigger): Promise<Result<TriggerView>>;
   /**
    * Replaces the secret of the webhook. The old secret becomes invalid at once. The trigger then acts as this

@@ -22,7 +22,7 @@ export const DELIVERY_HEADER = "dramatis-delivery";
 const SIGNATURE = /^t=(\d{1,12}),\s?v1=([0-9a-f]{64})$/;
 export const DELIVERY_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Reads the headers of a delivery; returns `null` where one is missing or has another form. */
+/** Reads the headers of a delivery. Returns `null` if a header is missing or invalid. */
 export function readDelivery(headers: Headers, body: Uint8Array): Delivery | null {
   const id = headers.get(DELIVERY_HEADER) ?? "";
   const [, time, signature] = SIGNATURE.exec(headers.get(SIGNATURE_HEADER) ?? "") ?? [];

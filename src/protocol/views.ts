@@ -68,9 +68,9 @@ export interface OperationView {
   id: string;
   turnId: string;
   name: string;
-  /** The model's input; of a call that needs a person's approval, what it runs with. */
+  /** The model's input. For a call that needs a person's approval: the input that runs. */
   input: unknown;
-  /** The model's own input of such a call; absent where the tool does not map it. */
+  /** The model's own input of such a call. Absent if the tool does not map it. */
   modelInput?: unknown;
   /** The task or the workflow that such a call runs, as `library/id`. Absent if the tool has no target. */
   target?: string;

@@ -7,7 +7,7 @@ import type { AgentMode } from "./definition-parts.ts";
 export interface WorkflowDefinition {
   name?: string;
   description?: string;
-  /** JSON Schema of the run's input, which stays as it is. */
+  /** JSON Schema of the run's input. The input never changes. */
   inputSchema: JsonObject;
   /** JSON Schema of the run's output; any JSON when absent. */
   outputSchema?: JsonObject;
@@ -60,7 +60,10 @@ export interface WorkflowTransition {
   ref: string;
   from: string;
   to: string;
-  /** Transitions with the lowest number are tried first. If any of them fires, those with higher numbers do not. */
+  /**
+   * Transitions with the lowest number are tried first. If any of them fires, transitions with higher numbers do not
+   * fire.
+   */
   priority: number;
   /** Decides whether the transition fires; it always does when absent. */
   condition?: string;
@@ -106,7 +109,7 @@ export interface WorkflowMerge {
   strategy: MergeStrategy;
 }
 
-/** The ways of merging branches, which are in the order of their `branchIndex`. */
+/** The strategies for merging branches, in the order of their `branchIndex`. */
 export const MERGE_STRATEGIES = [
   "append",
   "collect",

@@ -11,7 +11,7 @@ import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { Principal } from "../../shared/principal.ts";
 
-/** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` where a binding is missing. */
+/** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` if a binding is missing. */
 export interface RequestPorts {
   actors: ActorLookup;
   /** Allowed locations for the agents and conversations of a tenant. */

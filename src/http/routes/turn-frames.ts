@@ -29,7 +29,7 @@ export interface ReadOptions {
   from?: number;
   /** A stream that is open already. */
   opened?: Bytes;
-  /** Ends also where the turn waits for work in the background, now. */
+  /** Also ends as soon as the turn waits for background work. */
   untilWaiting?: true;
   signal?: AbortSignal | undefined;
 }
