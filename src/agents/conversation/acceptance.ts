@@ -1,8 +1,7 @@
 /**
- * Accepts the messages that start turns: what they contain, whether they repeat another, and how many may come.
+ * Accepts the messages that start turns. Checks their content, their repetitions and their rate.
  *
- * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
- *        messages.
+ * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began. Repeated and refused messages do not count.
  */
 import type { StartedTurn } from "../../protocol/signals.ts";
 import { parseContent } from "../../shared/content.ts";
@@ -33,11 +32,11 @@ export class Acceptance {
     this.#bucket = context.turnLimit === undefined ? null : tokenBucket(context.turnLimit);
   }
 
-  /** Checks a message's content and schemas. Throws what is wrong with them. Returns a promise for attachments only. */
+  /** Checks a message's content and schemas. Throws if they are invalid. Returns a promise for attachments only. */
   check(signal: UserMessage): Promise<void> | undefined {
     const content = parseContent(signal.data.content);
     checkTurnSchemas(signal.data);
-    // Before the key is looked up for good: nothing may come between that and the commit.
+    // Do this before the final look-up of the key, because that look-up and the commit need one step.
     if (!hasMedia(content)) return undefined;
     return checkNewMedia(content, this.context.media, () => this.#turnOfKey(signal) !== undefined);
   }
@@ -69,7 +68,7 @@ export class Acceptance {
     if (!this.#stage(unit, signal, () => undefined).repeated) this.#prepaid += 1;
   }
 
-  /** Forgets turns that were staged and not committed. */
+  /** Drops staged turns that were not committed. */
   forgetPrepaid(): void {
     this.#prepaid = 0;
   }
@@ -87,7 +86,7 @@ export class Acceptance {
     const begun = unit.state.turns - (unit.base?.turns ?? 0);
     checkRate(begun + 1);
     unit.stage([{ ...signal, ...defined({ replied }) }]);
-    // In a conversation that is stopped the turn is over at once. A statement could fail, and the message is committed.
+    // In a stopped conversation the turn ends at once. A read here could fail although the message is committed.
     const turn = unit.commits.at(-1)?.transition.touched.get(unit.state.turns);
     if (turn === undefined) throw new Error("An accepted message has started a turn.");
     return startedTurn(turn, false);

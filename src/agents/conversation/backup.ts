@@ -1,9 +1,9 @@
 /**
- * The export of a conversation, and the import of one.
+ * Export and import of a conversation.
  *
- * BACKUP-3  An imported conversation has the messages, turns, journal and sessions of the exported one, byte for byte, but for its id and its tenant. Nothing of
- *           it runs: a conversation is exported while it has no work.
- * BACKUP-4  Keys of handles are not exported: a handle is good for the conversation that gave it out.
+ * BACKUP-3  An imported conversation has the same messages, turns, journal and sessions as the exported conversation, byte for byte. Only
+ *           its id and its tenant differ. It has no running work, because only an idle conversation can be exported.
+ * BACKUP-4  Keys of handles are not exported, because a handle is valid only for its own conversation.
  */
 import { z } from "zod";
 import { schemas } from "../../memory/session/schemas.ts";
@@ -48,9 +48,9 @@ interface BackupContext
   listing: Pick<ActorContext["listing"], "announce" | "publish">;
 }
 
-/** Rows that are read at once. */
+/** Rows of one read. */
 const PAGE = 50;
-/** Time after which an import that does not go on is removed, in milliseconds. */
+/** Milliseconds after which a stalled import is removed. */
 const ABANDONED_MS = 3_600_000;
 const IMPORT = "importing";
 /** The prefixes of the keys that a file has. */
@@ -130,7 +130,7 @@ export class ConversationBackup {
     return linesStream(this.#lines(state));
   }
 
-  /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for a line that is wrong. */
+  /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
   async import(principal: Principal, given: ImportPart): Promise<void> {
     const { database, keyValue, runtime, owner } = this.context;
     checkMayImport(principal.tenant === owner().tenant ? principal : { roles: [] });
@@ -161,7 +161,7 @@ export class ConversationBackup {
     if (isLast && runtime.state.record.listed !== false) await this.context.listing.publish();
   }
 
-  /** Removes an import that does not go on. Returns the milliseconds until the next call; `null` where none is open. */
+  /** Removes a stalled import. Returns the milliseconds until the next call; `null` without an open import. */
   wake(): number | null {
     const begun = this.context.keyValue.get<Begun>(IMPORT);
     if (begun === undefined || this.context.runtime.exists) return null;
@@ -213,7 +213,7 @@ export class ConversationBackup {
     this.#checkUnchanged(newest);
   }
 
-  /** Throws `CONFLICT` if the conversation went on while it was exported: the file would be of two states. */
+  /** Throws `CONFLICT` if the conversation changed during the export, because the file would mix two states. */
   #checkUnchanged(newest: number): void {
     const { runtime } = this.context;
     if (runtime.exists && runtime.state.seq === newest) return;
@@ -222,7 +222,7 @@ export class ConversationBackup {
     });
   }
 
-  /** Does what of a line needs other places than this actor: stores attachments, and checks versions in libraries (BACKUP-7). */
+  /** Runs the external steps of a line: stores attachments, and checks versions in libraries (BACKUP-7). */
   async #prepare(number: number, line: Record<string, unknown>): Promise<void> {
     try {
       const [[kind = ""] = []] = Object.entries(line);
@@ -238,7 +238,7 @@ export class ConversationBackup {
     await this.context.attachments?.put(this.context.owner(), { ...info, bytes: fromBase64(base64) });
   }
 
-  /** Returns the record with versions that its tenant may have. */
+  /** Returns the record with versions that its tenant may use. */
   async #checked(value: unknown): Promise<unknown> {
     const { agents } = validate(recordSchema, value, "", "The record");
     const { tenant } = this.context.owner();
@@ -291,7 +291,7 @@ export class ConversationBackup {
     }
   }
 
-  /** Makes the conversation visible, in the current transaction. Returns the wake-ups. Throws for a file that is not whole. */
+  /** Makes the conversation visible, in the current transaction. Returns the wake-ups. Throws for an incomplete file. */
   #finish(
     { next, record: read }: Begun,
     last: Record<string, unknown> | undefined,

@@ -1,10 +1,10 @@
 /**
- * The rate at which callers change a conversation itself: its stops, its resumes, its participants, and other orders of its turns. Each of these
- * is a commit that every reader gets.
+ * The rate of changes of a conversation itself: stops, resumes, participants, and the order of its turns. All readers get each of these
+ * commits.
  *
- * RUN-9  Limit these changes together, from every caller and entrance. What changes nothing is free. So are a stop, the end of the
- *        conversation and the removal of a participant, which are never refused, so that nobody can prevent them by changes of
- *        their own: each needs another change before it, and that counts.
+ * RUN-9  Limit these changes together, from all callers and entrances. No-ops do not count. A stop, the end of the conversation and the
+ *        removal of a participant do not count either, and are never refused. A caller therefore cannot block them with other changes. Each
+ *        of them requires an earlier change that counts.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -26,7 +26,7 @@ const FREE: ReadonlySet<ChangeSignal["type"]> = new Set([
 export class ChangeRate {
   #bucket: TokenBucket | null;
 
-  /** Without a limit nothing is refused. The count is in memory and starts anew when the actor wakes. */
+  /** Without a limit all changes are accepted. The count is in memory and restarts when the actor wakes. */
   constructor(
     limit: RateLimit | undefined,
     private readonly clock: Pick<Clock, "now">,
@@ -34,7 +34,7 @@ export class ChangeRate {
     this.#bucket = limit === undefined ? null : tokenBucket(limit);
   }
 
-  /** Commits a planned change. Throws `RATE_LIMITED`, and what `commit` throws: neither counts. */
+  /** Commits a planned change. Throws `RATE_LIMITED`, and the errors of `commit`. A failed change does not count. */
   commit(
     { type }: ChangeSignal,
     { entries }: Pick<Transition, "entries">,

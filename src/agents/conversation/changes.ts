@@ -22,8 +22,7 @@ export class ConversationChanges {
   }
 
   /**
-   * Stops a turn. Stopping it again changes nothing. Throws `CONFLICT` for one that ended by itself. Resolves when its end
-   * is durable.
+   * Stops a turn. Idempotent. Throws `CONFLICT` if the turn has already ended. Resolves when its end is durable.
    */
   async cancelTurn({ n, status, error }: Turn, stop: Stop): Promise<void> {
     if (status === "active")
@@ -32,32 +31,34 @@ export class ConversationChanges {
       throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
   }
 
-  /** Changes how turns that overlap go on, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that is durable. */
+  /**
+   * Changes the order of overlapping turns, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that is durable.
+   */
   async update(changes: Omit<Update, "type">): Promise<void> {
     await this.#change({ type: "conversation.update", ...changes });
   }
 
   /**
-   * Stops the conversation with all its turns. Stopping it again changes nothing. Throws `RATE_LIMITED` where it has no active
-   * turns. Resolves when that is durable.
+   * Stops the conversation with all its turns. Idempotent. May throw `RATE_LIMITED` if it has no active turns. Resolves when that is
+   * durable.
    */
   async cancel(stop: Stop): Promise<void> {
     await this.#change({ type: "conversation.cancel", ...stop });
   }
 
-  /** Lets the conversation go on. Throws `NOT_CANCELLED` if it is not stopped, `RATE_LIMITED`. Resolves when that is durable. */
+  /** Resumes the conversation. Throws `NOT_CANCELLED` if it is not stopped, `RATE_LIMITED`. Resolves when that is durable. */
   async resume(stop: Stop): Promise<void> {
     await this.#change({ type: "conversation.resume", ...stop });
   }
 
-  /** Ends the conversation for good. Ending it again changes nothing. Resolves when that is durable. */
+  /** Ends the conversation permanently. Idempotent. Resolves when that is durable. */
   async end(stop: Stop): Promise<void> {
     await this.#change({ type: "conversation.complete", ...stop });
   }
 
   /**
-   * Adds or removes a participant. Changes nothing if that is done already. Throws `RATE_LIMITED`, and as `planJoin` and
-   * `planLeave` do. Resolves when that is durable, and will reach the lists.
+   * Adds or removes a participant. Idempotent. Throws `RATE_LIMITED`, and as `planJoin` and `planLeave` do. Resolves when that is durable,
+   * and will reach the lists.
    */
   async changeParticipants(signal: Join | Leave | AgentDeleted): Promise<void> {
     const { shell, listing } = this.context;
@@ -65,12 +66,12 @@ export class ConversationChanges {
     await this.#change(signal, isListed ? () => listing.note() : undefined);
   }
 
-  /** Erases an entry of a turn that is over. Resolves when that is durable. */
+  /** Erases an entry of a finished turn. Resolves when that is durable. */
   erase(signal: EraseEntry): Promise<void> {
     return this.context.shell.commit([signal]);
   }
 
-  /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
+  /** Commits a caller's change of the conversation itself. All such changes use this method (RUN-9). */
   async #change(signal: ChangeSignal, before?: () => Promise<void>): Promise<void> {
     if (this.#isSeen(signal)) return;
     const planned = this.context.shell.preview([signal]);

@@ -6,9 +6,8 @@ import type { ToolOutcome } from "../../protocol/requests.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 
 /**
- * Gives a deferred operation its result. The same result again changes nothing. Throws `CONFLICT` for a late result or another
- * one, and `NOT_FOUND` for a handle that no conversation gave out. `env` is needed only where the configuration declares a
- * binding `Conversation`.
+ * Gives a deferred operation its result. Idempotent. Throws `CONFLICT` for a late or different result, and `NOT_FOUND` for an unknown
+ * handle. `env` is needed only if the configuration declares a binding `Conversation`.
  *
  * @example await completeOperation(event.metadata.handle, { result: { paid: true } });
  */

@@ -76,7 +76,7 @@ export interface RuntimeContext
   /** The memory for media; unlimited when absent. */
   mediaBudget?: MediaBudget;
   resultStores: LargeResultStores;
-  /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
+  /** Rate of accepted turns; absent = no limit. The count is in memory and restarts when the actor wakes. */
   turnLimit?: RateLimit;
   /** As `turnLimit`, of the changes that `ChangeRate` counts. */
   changeLimit?: RateLimit;

@@ -1,4 +1,4 @@
-/** The core of a conversation, as its shell calls it: decisions, store, and the effects that a state calls for. */
+/** The core of a conversation for its shell: decisions, the store, and the effects of a state. */
 import { BUDGET_LEASE } from "../../protocol/budget-lease.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
@@ -52,7 +52,7 @@ interface CoreContext
   extends Pick<RuntimeContext, "ids" | "gate" | "calls" | "agentTurns" | "clientToolTimeoutMs">,
     Pick<RuntimeContext, "approvalTimeoutMs" | "room" | "approvals">,
     Required<Pick<PlanInput, "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens">> {
-  /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` while none may. */
+  /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` if no message may begin. */
   drainFrom(state: ConversationState): number | null;
 }
 
@@ -61,7 +61,7 @@ export class ConversationCore
 {
   readonly effectsOf = effectsOf;
 
-  /** `wokeAt` is the time at which this life of the actor began. */
+  /** `wokeAt` is the start of this life of the actor. */
   constructor(
     private readonly store: ConversationDatabase,
     private readonly context: CoreContext,
@@ -146,7 +146,7 @@ export class ConversationCore
     );
   }
 
-  /** A turn that was held is of the work that a commit touched if the commit lets it go on. */
+  /** A commit also touches a held turn if it lets this turn resume. */
   effectsAfter(commits: readonly ConversationCommit[], state: ConversationState): Effect[] {
     const { active } = state;
     const [held, released] = [heldTurns(active), new Set(touchedBy(commits).keys())];
@@ -180,8 +180,7 @@ export class ConversationCore
   }
 
   /**
-   * Fails the turn, or gives up the compaction, of outcomes that can never be committed. The outcomes of one effect belong
-   * to one of them.
+   * Fails the turn, or abandons the compaction, of outcomes that can never be committed. The outcomes of one effect belong to one of them.
    */
   abandon([first]: readonly Signal[], error: ErrorData): Signal[] {
     if (first !== undefined && "session" in first) {
@@ -223,7 +222,7 @@ function storedTurns(store: ConversationDatabase): StoredTurns {
   };
 }
 
-/** Returns the turns that commits touched, each as it was before the first of them; `undefined` for a new turn. */
+/** Returns the turns that commits touched, each in its state before the first commit; `undefined` for a new turn. */
 function touchedBy(commits: readonly ConversationCommit[]): Map<number, Turn | undefined> {
   const touched = new Map<number, Turn | undefined>();
   for (const { before, transition } of commits) {

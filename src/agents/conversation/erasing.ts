@@ -1,12 +1,12 @@
 /**
- * Erasing an entry of a conversation, and the job that removes what the entry alone has elsewhere.
+ * The erasure of a conversation's entry, and the job that removes its data elsewhere.
  *
- * ERASE-5  Whoever may delete a conversation may erase its entries, also after its end. An entry of a turn that is active, or whose memories
- *          are being extracted, and one that a summary in progress may have, is refused with `CONFLICT`, retriable.
- * ERASE-6  An erasure is durable when it is acknowledged. Repeating it changes nothing.
- * ERASE-7  Attachments that only the entry names are deleted, with the stored result of an erased call and the conversations that an erased call
- *          has opened. A title that the erased message has is removed.
- * ERASE-8  The agents of the conversation are told: what they learned from the entry alone goes.
+ * ERASE-5  Principals that may delete a conversation may erase its entries, also after its end. The erasure fails with a retriable
+ *          `CONFLICT` while the entry's turn is active, its memories are being extracted, or a summary in progress may contain it.
+ * ERASE-6  An erasure is durable when it is acknowledged, and idempotent.
+ * ERASE-7  Attachments that only the entry names are deleted, with the stored result of an erased call and the conversations that an erased
+ *          call has opened. A title from the erased message is removed.
+ * ERASE-8  The agents of the conversation delete memories that have only this entry as their source.
  */
 import { attachmentIdOf } from "../../attachments/attachment.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
@@ -42,7 +42,7 @@ interface ErasingContext
   runtime: ConversationRuntime;
 }
 
-/** The number of things that the job removes at once. */
+/** Removals in one step of the job. */
 const BATCH = 50;
 
 export class Erasing {
@@ -134,7 +134,7 @@ export class Erasing {
     };
   }
 
-  /** Returns the word to each agent. */
+  /** Returns the envelope to each agent. */
   #words({ record: { id, tenant, agents } }: ConversationState, turn: Turn, item: number): NewEnvelope[] {
     const entries = this.context.runtime.store.journal.entriesOf(turn.firstSeq, turn.n, item);
     const body = { conversationId: id, turns: [{ turnId: turnId(turn), entries }] };
@@ -171,7 +171,7 @@ export class Erasing {
   }
 }
 
-/** Throws `CONFLICT` where work is under way that has the content of the turn. */
+/** Throws `CONFLICT` if running work has the content of the turn. */
 function checkFree(state: ConversationState, turn: Turn): void {
   const busy =
     turn.status === "active"
@@ -206,7 +206,7 @@ function openedBy(turn: Turn, { item, attempt, agent }: Turn["operations"][numbe
   );
 }
 
-/** Returns the ids under which the attempts of a call store their results. The result of a call may name any attachment. */
+/** Returns the ids of the stored results of a call's attempts. The result of a call may name any attachment. */
 function resultsOf(turn: Turn, { item, attempt }: Operation): string[] {
   const id = operationId(turn, item);
   return Array.from({ length: attempt }, (_, before) => resultAttachmentId(id, before + 1));

@@ -1,4 +1,6 @@
-/** The RPC methods that delete a conversation, the answer of its mailbox from then on, and the removal of an actor that has none. */
+/**
+ * The RPC methods that delete a conversation, the answers of its mailbox afterwards, and the removal of an actor without a conversation.
+ */
 
 import type { Envelope } from "../../protocol/envelope.ts";
 import type { ConversationKeepingApi, ImportPart } from "../../protocol/keeping-api.ts";
@@ -44,7 +46,7 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
     });
   }
 
-  /** Returns the parts of a conversation that is there. Throws `NOT_FOUND` with the words for one that a principal must not read. */
+  /** Returns the parts of an existing conversation. Throws the same `NOT_FOUND` as for a principal without read access. */
   #kept(): ConversationContext {
     if (this.context.runtime.exists) return this.context;
     throw noConversationAt(this.name);
@@ -57,7 +59,7 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
     throw new DramatisError("INVALID_INPUT", "Address the conversation by `<tenant>:<id>`.");
   }
 
-  /** Removes the storage of an actor that has no conversation: a handle can name any conversation (HANDLE-3). */
+  /** Removes the storage of an actor without a conversation, because a handle can name any conversation (HANDLE-3). */
   protected removeEmpty(): Promise<void> {
     const isUsed = () => this.context.runtime.exists || this.isRefused || this.context.removal.isDeleted;
     return destroyUnused(this.ctx, () => this.destroy(), isUsed);

@@ -2,8 +2,8 @@
  * The handlers of envelopes that begin or change work of a conversation, and of answers of its agents. Each handler stages its change in the
  * transaction of the receipt.
  *
- * RUNINVITE-5  An invitation that is acknowledged has started its turn, or the run gets the reason. A run that takes its invitation back stops
- *              the turn; where the invitation comes later, nothing of it runs. Whatever arrives twice changes nothing.
+ * RUNINVITE-5  An acknowledged invitation has started its turn, or the run gets the reason. If a run withdraws its invitation, the turn
+ *              stops. If the invitation arrives after its withdrawal, the turn does not start. Handlers are idempotent.
  * RUNINVITE-6  An invitation counts only if its first run has an id that derives from the operation of its origin.
  */
 import { z } from "zod";
@@ -56,7 +56,10 @@ type Handlers = Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">;
 /** Envelopes that end work, and have no content. */
 const CANCELLATIONS = [AGENT_CANCEL, RUN_CANCEL];
 
-/** Returns the messages of a conversation over its mailbox. They are owed; calls of agents keep to the room that they leave. */
+/**
+ * Returns the messages of a conversation over its mailbox. They may use the reserved room of the outbox. Calls of agents use only the other
+ * room.
+ */
 export function outgoing(
   mailbox: Pick<Mailbox, "send" | "withdraw" | "discard" | "room">,
 ): Pick<RuntimeContext, "send" | "withdraw" | "discard" | "room"> {
@@ -206,7 +209,7 @@ function takeInvitations(mailbox: Handlers, context: HandlerContext): void {
   });
 }
 
-/** The key of the mark that an invitation starts no turn any more. */
+/** The key of the mark of a withdrawn invitation. */
 function markOf({ operationId, attempt }: CallAddress): string {
   return `uninvited:${operationId}:${attempt}`;
 }
@@ -218,7 +221,7 @@ function checkOrigin({ origin, rootRunId }: AgentInviteBody, { from, to }: Envel
   throw new DramatisError("FORBIDDEN", "Only a run that the conversation has started may invite an agent.");
 }
 
-/** Returns the signal of an invitation. Throws the reason if there is none. */
+/** Returns the signal of an invitation. Throws the reason of a refusal. */
 function invited(
   { agentId, node, content, operationId, attempt, path, origin, traceparent }: AgentInviteBody,
   runId: string,

@@ -1,12 +1,12 @@
 /**
- * The opening of a conversation by a call of another agent: the agent gives its versions, then the conversation begins with the call's
+ * A call of another agent opens a conversation. The called agent supplies its versions. The conversation then begins with the call's
  * message, in the transaction of the call's receipt.
  *
- * OPENING-1  A call that is acknowledged has opened its conversation, or its caller gets the reason. While the agent cannot be reached,
- *            it is asked again, first here and then with each attempt of the caller's mailbox, until the call's time is over.
- * OPENING-2  A cancellation that arrives before the call refuses it: nothing of it runs.
- * OPENING-3  An agent works only in a project that it shares with its caller, and where the application is strict only in its caller's
- *            jurisdiction: `PERMISSION_DENIED` otherwise.
+ * OPENING-1  An acknowledged call has opened its conversation, or its caller gets the reason. If the agent cannot be reached, it is retried
+ *            here, and then with each attempt of the caller's mailbox, until the call expires.
+ * OPENING-2  If a cancellation arrives before its call, the call is refused and does not run.
+ * OPENING-3  An agent works only in a project that it shares with its caller. If the application is strict, it must also be in its caller's
+ *            jurisdiction. Other calls fail with `PERMISSION_DENIED`.
  */
 
 import { checkPrices } from "../../library/registry/prices.ts";
@@ -38,21 +38,24 @@ interface OpeningContext
   runtime: Pick<ConversationRuntime, "exists" | "state" | "begin" | "stageCreation" | "stageMessage">;
 }
 
-/** The record of the conversation of a call, or why there is none. */
+/** The record of a call's conversation, or the reason of a refusal. */
 export type Found = Result<ConversationIdentity>;
 
-/** Time in which an agent that cannot be reached is asked again, in milliseconds. With the time of its answer it is within that of an attempt. */
+/** Milliseconds during which an unreachable agent is retried. Together with the time limit of its answer, this fits into one attempt. */
 const ASK_AGAIN_WITHIN_MS = 12_000;
-/** The first pause before that, in milliseconds. They double. */
+/** The first pause before a retry, in milliseconds. The pauses double. */
 const FIRST_PAUSE_MS = 500;
 
-/** The key of the mark that a call is not to be opened any more. */
+/** The key of the mark of a call that must not be opened. */
 const OVER = "opening:over";
 
 export class Opening {
   constructor(private readonly context: OpeningContext) {}
 
-  /** Returns the record of the conversation that a call opens, as its agent is now, or why there is none. Throws `INVALID_INPUT`. */
+  /**
+   * Returns the record of the conversation that a call opens, with its agent's present versions, or the reason of a refusal. Throws
+   * `INVALID_INPUT`.
+   */
   async read(call: AgentCallBody, from: ActorAddress, to: ActorAddress): Promise<Found> {
     checkAddress(call, from, to);
     const { clock } = this.context;
@@ -65,8 +68,8 @@ export class Opening {
   }
 
   /**
-   * Opens the conversation with the call's message, in the transaction of the call's receipt; answers the caller where there is no
-   * record. Throws `CONFLICT`, and for now what kept the agent from answering.
+   * Opens the conversation with the call's message, in the transaction of the call's receipt. Without a record it sends the refusal to the
+   * caller. Throws `CONFLICT`, or a retriable error if the agent did not answer.
    */
   take(
     call: AgentCallBody,
@@ -87,8 +90,7 @@ export class Opening {
     }
   }
 
-  /** Stops a call, in the transaction of its receipt. Throws `FORBIDDEN` for another caller's. */
-  cancel(
+  /** Stops a call, in the transaction of its receipt. Throws `FORBIDDEN` for a call of another caller. */ cancel(
     { reason, ...call }: AgentCancelBody,
     from: ActorAddress,
     to: ActorAddress,
@@ -129,7 +131,7 @@ export class Opening {
     if (!this.#isOver) throw new NotNow("The call has not arrived yet.");
   }
 
-  /** The call was stopped before it arrived, or has its answer: it is not opened any more. */
+  /** The call was stopped before it arrived, or has its answer. It must not be opened. */
   get #isOver(): boolean {
     return this.context.keyValue.get<boolean>(OVER) ?? false;
   }
@@ -158,7 +160,7 @@ export class Opening {
     return record;
   }
 
-  /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
+  /** Returns the record of the conversation with its agent's present versions. Throws `FORBIDDEN` without a shared project. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.context;
     const { agentId, operationId, attempt, path, readers, readersSeq, requester } = call;
@@ -189,7 +191,7 @@ export class Opening {
     };
   }
 
-  /** Tells the caller why its call is not answered; while the agent may answer later, the caller's mailbox is to try again. */
+  /** Sends the reason of a failure to the caller. If the agent may answer later, throws so that the caller's mailbox retries. */
   #refuse(
     call: AgentCallBody,
     from: ActorAddress,

@@ -1,4 +1,4 @@
-/** The results of tools that come to a conversation from outside: of a client, by a handle, or of an executor that lost the actor. */
+/** Results of tools from outside the actor: from a client, by a handle, or from an executor that lost the actor. */
 import { NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { type Amounts, NOTHING } from "../../model/spending.ts";
 import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../protocol/agent-call.ts";
@@ -53,9 +53,8 @@ export class OperationResults {
   constructor(private readonly context: ResultsContext) {}
 
   /**
-   * Commits results of tools that the client ran, all or none. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for
-   * one that takes no result, or not this one. Resolves when the results are durable and the wake-up of the turns that
-   * continue is armed.
+   * Commits results of tools that the client ran, atomically. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for an operation that
+   * does not accept this result. Resolves when the results are durable and the wake-up of the resumed turns is armed.
    */
   async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
     void this.context.runtime.state;
@@ -77,8 +76,8 @@ export class OperationResults {
   }
 
   /**
-   * Commits the answer of a person to a request for approval. The same answer again changes nothing. Throws `NOT_FOUND` for an unknown
-   * operation, `CONFLICT` for one that has another answer or waits for none. Returns the operation when the answer is durable.
+   * Commits the answer of a person to a request for approval. Idempotent. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for an
+   * operation that has another answer or does not wait for an answer. Returns the operation when the answer is durable.
    */
   async approve(
     id: string,
@@ -101,12 +100,12 @@ export class OperationResults {
     return answeredBy(this.context.runtime.state.record, found.turn, operation);
   }
 
-  /** Returns the conversation of a called agent that asks for an approval by this id, or has asked; `undefined` for other ids. */
+  /** Returns the called conversation that requested the approval with this id; `undefined` for other ids. */
   askingConversation(id: string): string | undefined {
     return this.context.store.askingConversation(id);
   }
 
-  /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for one that waits for no result of a client. */
+  /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for an operation that does not wait for a client's result. */
   checkClientCall(id: string): void {
     const { operation } = operationAt(id, this.context.runtime.turn);
     if (operation.target === "client" && isOpen(operation)) return;
@@ -114,8 +113,9 @@ export class OperationResults {
   }
 
   /**
-   * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
-   * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
+   * Commits the result of an operation after its executor lost this actor. Has no effect if the operation no longer waits for this attempt.
+   * The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation.
+   * Resolves when the result is durable.
    */
   async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
     this.context.shell.retryUnsaved();
@@ -145,8 +145,8 @@ export class OperationResults {
   }
 
   /**
-   * Commits the end of a call of another agent that did not come by envelope; changes nothing if the operation does not wait for this
-   * attempt any more. Throws `NOT_FOUND` for an unknown operation. Resolves when the end is durable.
+   * Commits the end of an agent call that did not come by envelope. Has no effect if the operation no longer waits for this attempt. Throws
+   * `NOT_FOUND` for an unknown operation. Resolves when the end is durable.
    */
   async takeAgentEnd(
     { operationId, attempt, spent = NOTHING }: { operationId: string; attempt: number; spent?: Amounts },
@@ -190,8 +190,8 @@ export class OperationResults {
   }
 
   /**
-   * Gives out a handle of an operation whose tool runs. Throws `CONFLICT` unless the operation waits for this attempt, `NOT_FOUND`
-   * for an unknown one.
+   * Returns a handle of an operation with a running tool. Throws `CONFLICT` unless the operation waits for this attempt, `NOT_FOUND` for an
+   * unknown operation.
    */
   async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
     if (this.#hookAt(operationId) !== undefined)
@@ -207,9 +207,9 @@ export class OperationResults {
   }
 
   /**
-   * Commits the result of a deferred operation. The same result again changes nothing. Throws `NOT_FOUND` for a handle that this
-   * conversation did not give out, `CONFLICT` for a late result or another one. The late success of a `once` operation that was given up
-   * becomes a note to the model (OP-6) all the same. Resolves when the result is durable.
+   * Commits the result of a deferred operation. Idempotent. Throws `NOT_FOUND` for a handle of another conversation, `CONFLICT` for a late
+   * or different result. The late success of an abandoned `once` operation still becomes a note to the model (OP-6). Resolves when the
+   * result is durable.
    */
   async complete(handle: unknown, outcome: ToolOutcome): Promise<CompletedOperation> {
     const claim = await this.context.handles.check(handle, this.context.runtime.state.record);
@@ -245,7 +245,7 @@ export class OperationResults {
     }
   }
 
-  /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
+  /** Commits the success of an abandoned `once` operation as one note to the model (OP-6). */
   async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
     const id = operationId(turn, item);
     if (effect !== "once" || !result.success || this.context.store.hasLateResult(id)) return;

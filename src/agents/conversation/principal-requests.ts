@@ -40,7 +40,7 @@ interface RequestContext
   runtime: ConversationRuntime;
 }
 
-/** Milliseconds in which the conversation of an agent below must answer. */
+/** Time limit of an answer from a called conversation, in milliseconds. */
 export const BELOW_TIMEOUT_MS = 15_000;
 
 export class PrincipalRequests {

@@ -1,8 +1,8 @@
 /**
- * Every read of an imported conversation, before anybody can see it.
+ * Runs all reads of an imported conversation before it becomes visible.
  *
- * BACKUP-15  A conversation of a file is visible only where all that readers may ask for can be read: its turns by their ids, the pages of its
- *            messages and of its journal, the spans of its trace, and its snapshot.
+ * BACKUP-15  An imported conversation becomes visible only if all its reads succeed: turns by id, pages of messages and of the journal, the
+ *            spans of its trace, and its snapshot.
  */
 import { z } from "zod";
 import { contentSchema } from "../../shared/content.ts";
@@ -17,14 +17,14 @@ const LIMIT = 100;
 /** Attempts of an operation: more than any ever had. */
 const MAX_ATTEMPTS = 1_000;
 
-/** The members of a turn that readers count with, or take apart. That of an erased message may have no parts. */
+/** The members of a turn that readers count with, or take apart. The content of an erased message may have no parts. */
 const turnSchema = z.looseObject({
   input: z.union([contentSchema, z.array(z.never())]),
   operations: z.array(z.looseObject({ name: z.string(), attempt: z.int().min(0).max(MAX_ATTEMPTS) })),
   replies: z.array(z.looseObject({ text: z.string() })),
 });
 
-/** Reads all of a conversation. Throws whatever a read throws, and an `Error` where lines are missing. */
+/** Reads all of a conversation. Throws the errors of the reads, and an `Error` if lines are missing. */
 export function readAll(
   store: ConversationDatabase,
   queries: ConversationQueries,
@@ -35,7 +35,7 @@ export function readAll(
     const turn = queries.requireTurn(state, id);
     turnSchema.parse(turn);
     queries.view(state, turn);
-    // A trace of many turns is these of each.
+    // A trace of many turns consists of the parts of each turn.
     spanViews(state.record, turn);
     turns += 1;
   }

@@ -1,10 +1,12 @@
 /**
- * The deletion of a conversation. One commit stops its work, puts a tombstone in the place of its record, and sends its agents word that
- * what they learned from it alone goes. From then on there is no such conversation, at any entrance. The rest is removed by a job.
+ * The deletion of a conversation. One commit stops its work and replaces its record with a tombstone. It also requests its agents to delete
+ * the memories that only this conversation supports. Afterwards all entrances answer that the conversation does not exist. A job removes
+ * the other data.
  *
- * DELETE-1  Whoever may end a conversation may delete it, and operators too. To others it is not there.
- * DELETE-2  A deletion is durable when it is acknowledged, whatever else is down. From then on reads, messages, results and connections
- *           get `NOT_FOUND`, open connections and streams are closed, and its id never refers to another conversation.
+ * DELETE-1  Principals that may end a conversation, and operators, may delete it. Other principals get `FORBIDDEN`, or `NOT_FOUND` without
+ *           read access.
+ * DELETE-2  A deletion is durable when it is acknowledged, also during outages of other services. Afterwards reads, messages, results and
+ *           connections get `NOT_FOUND`, and open connections and streams are closed. Its id is never reused.
  * DELETE-3  The conversations that its calls of agents opened are deleted with it.
  * DELETE-4  A deleted agent leaves its conversations. A conversation without another agent fails (LIFE-5), and stays readable.
  */
@@ -27,7 +29,7 @@ interface RemovalContext
   runtime: ConversationRuntime;
 }
 
-/** Rows of the journal that are read at once. */
+/** Rows of one read of the journal. */
 const SLICE = 64;
 
 export class ConversationRemoval {
@@ -95,7 +97,7 @@ export class ConversationRemoval {
     await runtime.changes.changeParticipants({ type: "conversation.agent.deleted", caller, agentId });
   }
 
-  /** Sends each agent word that what it learned from the conversation alone goes. */
+  /** Requests each agent to delete the memories that only the conversation supports. */
   #words({ record }: ConversationState): Promise<void>[] {
     const { id, tenant, agents } = record;
     return agents.map((agent) =>

@@ -51,7 +51,7 @@ import { OperationResults } from "./operation-results.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 
-/** The beginning of a conversation, beside its record. */
+/** The initial settings of a conversation, without its record. */
 export interface Beginning {
   history?: readonly SessionEvent[];
   /** `parallel` when absent. */
@@ -77,7 +77,7 @@ export class ConversationRuntime implements StoredConversation {
   readonly results: OperationResults;
   /** The changes of the conversation itself. */
   readonly changes: ConversationChanges;
-  /** The messages that wait to begin their turns. */
+  /** The queued messages. */
   readonly queue: SignalQueueDoor;
 
   constructor(given: RuntimeContext) {
@@ -107,8 +107,7 @@ export class ConversationRuntime implements StoredConversation {
   }
 
   /**
-   * The state, loaded on first use. Throws `NOT_FOUND` before the conversation was created, `UNAVAILABLE` if a newer
-   * release stored it.
+   * The state, loaded on first use. Throws `NOT_FOUND` before the conversation is created, `UNAVAILABLE` if a newer release stored it.
    */
   get state(): ConversationState {
     const { state } = this.#shell;
@@ -126,7 +125,7 @@ export class ConversationRuntime implements StoredConversation {
     return this.#effects.hookRuns;
   }
 
-  /** Forgets a conversation whose deletion is committed. */
+  /** Forgets a conversation after the commit of its deletion. */
   forget = () => this.#shell.forget();
 
   /** Reports whether turns are active. */
@@ -191,8 +190,8 @@ export class ConversationRuntime implements StoredConversation {
   }
 
   /**
-   * Commits outcomes that were kept, fails operations whose deadline has passed, begins turns of messages that wait, then starts
-   * every effect that the state calls for and that does not run.
+   * Commits kept outcomes, fails operations after their deadline, and begins turns of queued messages. Then starts all missing effects of
+   * the state.
    */
   reconcile(): void {
     if (!this.exists) return;
@@ -216,7 +215,7 @@ export class ConversationRuntime implements StoredConversation {
     return this.#acceptance.isKnown(signal);
   }
 
-  /** Checks a message's content and schemas. Throws what is wrong with them, and `CONVERSATION_CLOSED` after the end. */
+  /** Checks a message's content and schemas. Throws if they are invalid. Throws `CONVERSATION_CLOSED` after the end. */
   async check(signal: UserMessage): Promise<void> {
     checkOpen(this.state);
     await this.#acceptance.check(signal);
@@ -228,7 +227,7 @@ export class ConversationRuntime implements StoredConversation {
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
     const checked = this.#acceptance.check(signal);
-    // Without attachments the commit belongs to the caller's own step: nothing may come in between.
+    // Without attachments, the commit happens in the caller's own step, without an interruption.
     if (checked !== undefined) await checked;
     let accepted: StartedTurn | undefined;
     const committed = this.#shell.commitBy((unit) => {
@@ -280,7 +279,7 @@ export class ConversationRuntime implements StoredConversation {
     if (before.compactions !== state.compactions && before.usage !== state.usage) this.context.onUsage();
     const rewritten = transition.erased?.flatMap(({ turns }) => turns) ?? [];
     const turnOf = (n: number) => transition.touched.get(n) ?? rewritten.find((turn) => turn.n === n);
-    // An extraction ends after its turn, which must not be read for that: the read may fail.
+    // An extraction ends after its turn. Do not read the turn here, because the read may fail.
     const extracted = (n: number) => {
       const run = extractionOf(before, n);
       return run && { n, stem: run.stem };
@@ -323,7 +322,7 @@ export class ConversationRuntime implements StoredConversation {
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
       inlineBytes: (turn) => inlineBytes(this.state, turn),
-      // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
+      // A late outcome is noted by name, as if its executor had lost this actor. It is noted once, even if it arrives again.
       report: (...outcomes) => {
         if (outcomes.some(bringsAgent) && this.state.record.listed !== false)
           void this.context.listing.note();
@@ -342,7 +341,7 @@ export class ConversationRuntime implements StoredConversation {
     try {
       return this.#shell.preview([signal]).touched.get(signal.turn);
     } catch {
-      // Reporting the signal fails likewise, and handles the failure.
+      // The report of the signal fails in the same way, and handles the failure.
       return undefined;
     }
   }

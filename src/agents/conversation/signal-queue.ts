@@ -1,13 +1,13 @@
 /**
- * The queue of messages, in its actor: takes those that cannot begin their turns yet, and lets them begin as turns end.
+ * The queue of messages. It takes messages that cannot start their turns yet, and starts them as turns end.
  *
- * SIGQUEUE-4  A message counts against the rate of turns when it is accepted into the queue, and not again when it begins. One
- *             that is dropped, or refused for the rate, does not count, and after the first of a batch that the rate refuses
- *             none is taken.
- * SIGQUEUE-5  A message that waits and comes again is accepted again, and waits once. With another body it is refused.
- * SIGQUEUE-6  A message that fails without a reason of its own is tried alone, `MAX_TRIES` times with growing pauses, and then
- *             refused. It holds up those behind it no longer. If the refusal cannot be stored either, the message stays.
- * SIGQUEUE-7  A message whose sender has left the conversation since it came is refused when it could begin.
+ * SIGQUEUE-4  A message counts against the rate of turns when it is accepted into the queue, and not again when it begins. Dropped
+ *             messages, and messages that the rate refuses, do not count. After the first refusal because of the rate, the rest of the
+ *             batch is refused too.
+ * SIGQUEUE-5  Enqueueing is idempotent. A repeated key with another body is refused.
+ * SIGQUEUE-6  A message that fails for an unknown reason is retried alone, `MAX_TRIES` times with growing pauses, and then refused. Later
+ *             messages then continue. If the refusal cannot be stored either, the message stays.
+ * SIGQUEUE-7  If the sender has left the conversation, a queued message is refused when it could begin.
  */
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
@@ -35,21 +35,21 @@ interface SignalQueueContext extends Pick<RuntimeContext, "clock" | "database"> 
   store: Pick<ConversationDatabase, "signals" | "waitingMessage">;
 }
 
-/** Milliseconds before a queue that could not be read or written is tried again; twice as many each further time. */
+/** Milliseconds before the retry of a failed read or write of the queue. Each further pause doubles. */
 const RETRY_MS = 1_000;
-/** Number of times that a message is tried without a reason for its failures. */
+/** Maximum number of tries of a message that fails for an unknown reason. */
 const MAX_TRIES = 7;
 
-/** The messages that failed together, from the first one on; each is tried alone. */
+/** The messages that failed together, in their order. Each message is retried alone. */
 interface Suspects {
   n: number;
   until: number;
-  /** Number of failures of the first one. */
+  /** Number of failures of the first message. */
   tries: number;
 }
 
 export class SignalQueueDoor {
-  /** Number of the journal entry after which no message could begin; `null` before. */
+  /** Number of the journal entry at which no message could begin, if any. */
   #blockedAt: number | null = null;
   /** Earliest time of the next try, in milliseconds since the epoch. */
   #notBefore = 0;
@@ -61,14 +61,14 @@ export class SignalQueueDoor {
     return this.context.runtime.state.queue === undefined;
   }
 
-  /** Returns when the next message may begin, in milliseconds since the epoch; `null` while none may. */
+  /** Returns when the next message may begin, in milliseconds since the epoch; `null` if no message may begin. */
   drainFrom(state: ConversationState): number | null {
     return mayDrain(state) && this.#blockedAt !== state.seq ? this.#notBefore : null;
   }
 
   /**
-   * Takes messages whose content was checked, in order. Returns for each `null`, or why it was refused: `RATE_LIMITED` or
-   * `QUEUE_OVERFLOW`, or `IDEMPOTENCY_CONFLICT`. Resolves when those that were taken are durable and the wake-up is armed.
+   * Takes checked messages, in order. Returns `null` for each accepted message, or its error: `RATE_LIMITED`, `QUEUE_OVERFLOW` or
+   * `IDEMPOTENCY_CONFLICT`. Resolves when the accepted messages are durable and the wake-up is armed.
    */
   async add(signals: readonly UserMessage[]): Promise<(ErrorData | null)[]> {
     const refusals = new Map<UserMessage, ErrorData>();
@@ -98,7 +98,7 @@ export class SignalQueueDoor {
     return signals.map((signal) => refusals.get(signal) ?? null);
   }
 
-  /** Counts as many turns as the rate allows, and returns why it does not allow more. */
+  /** Counts turns up to the rate. Returns the error for the turns beyond it. */
   #prepay(turns: number): { paid: number; refusal?: ErrorData } {
     for (let paid = 0; paid < turns; paid++) {
       try {

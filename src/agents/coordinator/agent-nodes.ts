@@ -98,7 +98,7 @@ function outcomeOf(outcome: AgentOutcome): NodeOutcome {
   return { error: { code, message } };
 }
 
-/** Throws `FORBIDDEN` unless an envelope comes from a conversation in which an agent of the run works (AGENTNODE-2). */
+/** Throws `FORBIDDEN` unless an agent of the run works in the envelope's conversation (AGENTNODE-2). */
 export function checkSender(
   address: CallAddress,
   { from, to }: Pick<Envelope, "from" | "to">,

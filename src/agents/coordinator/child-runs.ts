@@ -1,8 +1,8 @@
 /**
  * The envelopes between a run and its caller, at both ends. The caller is the run above, or the conversation of a tool call.
  *
- * SUBRUN-4  A start that arrives again begins nothing, and one that arrives after its cancellation begins nothing either. An end counts only if
- *           it comes from the run that the attempt has started, a cancellation only from the run above.
+ * SUBRUN-4  A repeated start is a no-op. So is a start that arrives after its cancellation. An end counts only if it comes from the run
+ *           that the attempt has started, a cancellation only from the run above.
  * PARTRUN-2  The result of a part is read from its run before the end of the part is taken. A part that was to close before it has begun does
  *            not begin, and ends without a branch.
  * FLOWCALL-1  An attempt of a tool call has one run. Its id derives from the operation and the attempt. The run has the jurisdiction of the
@@ -168,7 +168,7 @@ export function takeChildRuns(
   );
 }
 
-/** Registers the handlers of what the runs of parts and the run above tell each other. */
+/** Registers the handlers of envelopes between a run and the runs of its parts. */
 function takeParts(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
   { keyValue, runtime, run }: Pick<ChildRunContext, "keyValue" | "runtime" | "run">,

@@ -46,7 +46,7 @@ export function givenContext<Env extends object>(
     directory: () => ports.directory(env),
     workflow: (...given) => ports.workflow(env, ...given),
     bounds: { room: { runs, tokens }, ...defined({ width: ports.fanOutWidth }) },
-    // Starts keep to the room for what begins work (MAIL-20).
+    // Starts do not use the reserved room (MAIL-20).
     send: (envelope) => mailbox.send(envelope, { owed: !beginsWork(envelope) }),
     room: () => mailbox.room(),
     withdraw: ({ to, type }) => mailbox.withdraw(to, type),

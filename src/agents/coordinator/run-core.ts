@@ -51,7 +51,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   readonly effectsOf = effectsOf;
 
   /**
-   * `wokeAt`: the time at which this life of the actor began. `note` runs in the transaction of each commit.
+   * `wokeAt`: the start of this life of the actor. `note` runs in the transaction of each commit.
    */
   constructor(
     private readonly store: RunDatabase,

@@ -36,7 +36,7 @@ import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
 import { type RunCommit, RunCore } from "./run-core.ts";
 import { RunDatabase } from "./store/run-database.ts";
 
-/** The key of the number of the runs that were admitted below this one. */
+/** The key of the number of admitted runs below this run. */
 const ADMITTED = "run:admitted";
 
 /** The key of the node of a gate with a rule. */
@@ -90,7 +90,7 @@ export class RunRuntime implements StoredRun {
 
   /** The time of the run's end, in milliseconds since the epoch; `undefined` before. Throws as `state` does. */
   get endedAt(): number | undefined {
-    // Nothing is committed after the end but a retry, which takes it back.
+    // After the end, only a retry commits. It undoes the end.
     return isOver(this.state) ? this.store.newestAt : undefined;
   }
 
@@ -155,13 +155,13 @@ export class RunRuntime implements StoredRun {
     await this.#noted;
   }
 
-  /** Lets the failed run go on. Throws as `retryRun` does. */
+  /** Retries the failed run. Throws as `retryRun` does. */
   async retry(by: string, { seq, repeatOnce }: RetryRun): Promise<void> {
     await this.#shell.commit([{ type: "run.retry", by, ...defined({ seq, repeatOnce }) }]);
     await this.#noted;
   }
 
-  /** Takes the result of a task whose caller is lost. Throws `NOT_FOUND` for an operation of no token. */
+  /** Takes the result of a task with a lost caller. Throws `NOT_FOUND` for an operation of no token. */
   async taskResult({ operationId, attempt, ...end }: TaskResult): Promise<void> {
     this.#tokenOf(operationId);
     await this.#shell.commit(endedBy({ operationId, attempt, end }));
@@ -197,8 +197,8 @@ export class RunRuntime implements StoredRun {
   }
 
   /**
-   * Commits the answer of a person to a gate. The same answer again changes nothing. Throws `NOT_FOUND` for an operation of no token,
-   * `CONFLICT` for another answer and for a gate that waits no more, `INVALID_INPUT` for one that does not fit.
+   * Commits the answer of a person to a gate. Idempotent. Throws `NOT_FOUND` for an operation of no token, `CONFLICT` for another answer
+   * and for a gate that waits no more, `INVALID_INPUT` for one that does not fit.
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.context;
@@ -221,7 +221,7 @@ export class RunRuntime implements StoredRun {
     await this.#noted;
   }
 
-  /** Returns the signals of the end of what a node has started. Throws `NOT_FOUND` for an operation of no token. */
+  /** Returns the signals of the end of a node's work. Throws `NOT_FOUND` for an operation of no token. */
   endSignals({ operationId, attempt }: CallAddress, outcome: NodeOutcome, tainted?: true): RunSignal[] {
     const token = this.#tokenOf(operationId);
     return [{ type: "node.ended", token, attempt, outcome, ...defined({ tainted }) }];
@@ -243,7 +243,7 @@ export class RunRuntime implements StoredRun {
     return [{ type: "part.progress", token: this.#tokenOf(operationId), ...progress }];
   }
 
-  /** Commits the end of what a node has started. Throws as `endSignals` does. */
+  /** Commits the end of a node's work. Throws as `endSignals` does. */
   async end(address: CallAddress, outcome: NodeOutcome): Promise<void> {
     await this.#shell.commit(this.endSignals(address, outcome));
     await this.#noted;

@@ -46,7 +46,7 @@ export async function startRun(
   checkNew(id, context.location(tenant), "/id");
   const workflow = pinned ?? (await context.workflow(tenant, reference));
   refuseWaiting(workflow, path);
-  // Another request may have started the run meanwhile.
+  // Another request may have started the run during the wait.
   if (runtime.exists) return repeated();
   await runtime.start({
     ...{ id, tenant, projectId, workflow, request },

@@ -30,7 +30,7 @@ const key = identifier.refine((text) => text.isWellFormed(), "Must be well-forme
 export const startTurnSchema = z
   .strictObject({
     content: contentSchema,
-    // Callers by RPC may give `undefined` for what they leave out.
+    // RPC callers may pass `undefined` for omitted members.
     ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
     maxOutputTokens: z.int().min(1).optional(),
@@ -57,7 +57,7 @@ export const updateSchema = z
   })
   .transform(defined);
 
-/** Callers by RPC may give `undefined` for what they leave out. */
+/** RPC callers may pass `undefined` for omitted members. */
 export const stopSchema = z.strictObject(stopFields).partial().transform(defined);
 
 /** RPC callers may pass `undefined` for an omitted reason. */
