@@ -2,13 +2,13 @@
  * The agent that the next message of the reader is for. Pure.
  *
  * NEXT-1  The rule is the server's (ADDRESS-1, ADDRESS-2), from what is loaded: the first mention of an agent that takes part, else the agent of
- *         the newest turn that has been answered, else the first agent. Where several people take part, only a mention is certain.
+ *         the newest turn that has been answered, else the first agent. If several people take part, only a mention is certain.
  */
 import type { LiveConversation, TurnState } from "../../src/client/index.ts";
 import { MENTION } from "../../src/shared/identifiers.ts";
 
 export interface Addressee {
-  /** The agent's id; absent where it is not certain. */
+  /** The agent's id; absent if it is not certain. */
   agentId?: string;
   /** The first name that the text mentions, if it mentions none of the agents. */
   unknown?: string;
@@ -30,7 +30,7 @@ export function addresseeOf({ conversation, turns }: LiveConversation, text: str
   return { agentId: (agents.length > 1 ? last?.agentId : undefined) ?? first, ...mark };
 }
 
-/** A turn counts that is complete with an answer, or that waits. Failed and silent ones say nothing to the reader. */
+/** A turn counts if it completed with an answer, or waits. Failed and silent turns do not count. */
 function isAnswered({ status, phase, silent }: TurnState): boolean {
   return status === "completed" ? silent !== true : status === "active" && phase === "waiting";
 }

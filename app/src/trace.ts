@@ -1,10 +1,10 @@
 /**
  * The rows of a trace, for a timeline. Pure.
  *
- * TRACEVIEW-1  Each span has one row, below that of its parent; those of one parent stand in the order of their beginnings. A span
- *              whose parent is not there stands at the top. A turn after a wait stands beside its beginning, and is marked as its continuation.
- * TRACEVIEW-2  A bar lies within the time of the whole trace, whatever the clocks of the actors say.
- * TRACEVIEW-3  Waits, in which nothing but calls of agents goes on, have at most three quarters of the room, however long they
+ * TRACEVIEW-1  Each span has one row, below the row of its parent. Spans of one parent are in the order of their starts. A span
+ *              without a loaded parent is at the top. A turn after a wait is next to its start, and is marked as its continuation.
+ * TRACEVIEW-2  A bar stays within the time of the whole trace, even if the clocks of the actors differ.
+ * TRACEVIEW-3  Waits, with no other work than calls of agents, have at most three quarters of the width, however long they
  *              were. The order of all beginnings and ends stays.
  */
 import type { SpanView, TraceView } from "../../src/client/index.ts";
@@ -17,7 +17,7 @@ export interface TraceRow {
   kind: StepKind;
   /** The agent that worked or was called, the model, or the tool that ran or waited. */
   subject: string;
-  /** The turn of an agent goes on after a wait. */
+  /** The turn of an agent continues after a wait. */
   isContinued: boolean;
   /** Number of rows above it that it belongs to. */
   depth: number;
@@ -87,7 +87,7 @@ export function summaryOf({ spans }: Pick<TraceView, "spans">): TraceSummary {
   };
 }
 
-/** Returns the spans with their times, by their beginnings; the longer one first where two begin together. */
+/** Returns the spans with their times, by start. If two start together, the longer span is first. */
 function timedOf(spans: readonly SpanView[]): Timed[] {
   return spans
     .map((span) => {

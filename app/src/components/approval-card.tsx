@@ -13,10 +13,10 @@ import { JsonView } from "./json-view.tsx";
 
 interface ApprovalCardProps {
   operation: OperationState;
-  /** The agent that asks, where it is not the one of this conversation. */
+  /** The agent that asks, if it is another agent than this conversation's. */
   asker?: string;
   actions: ApprovalActions;
-  /** Gets the error of an answer that came after another one: the card goes with that one. */
+  /** Receives the error if another answer came first. That answer removes the card. */
   onLate: (text: string) => void;
   /** Takes the focus when the card goes while it has it. */
   onLeave: () => void;

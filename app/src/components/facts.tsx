@@ -1,10 +1,10 @@
 /** Facts of a thing, each with its label. */
 import type { ReactNode } from "react";
 
-/** A label with its value. Facts of one label have texts as values, each another one. */
+/** A label with its value. Facts of one label have distinct texts as values. */
 export type Fact = readonly [label: string, value: ReactNode];
 
-/** Leaves out facts whose value is `undefined`. */
+/** Leaves out facts with the value `undefined`. */
 export function Facts({ facts }: { facts: readonly Fact[] }) {
   return (
     <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-0.5 text-xs">

@@ -18,7 +18,7 @@ interface TraceDialogProps {
   onClose: () => void;
 }
 
-/** Time until the next reading of a turn that works. It grows while there is nothing new. */
+/** Time until the next reading of a turn that works. It grows while the trace stays unchanged. */
 const REFRESH_MS = 2_000;
 const MAX_REFRESH_MS = 30_000;
 /** Steps that are shown. */

@@ -1,8 +1,8 @@
-/** Loads a value, and again on request. A newer request aborts an older one. */
+/** Loads a value, and again on request. A newer request aborts the older request. */
 import { useCallback, useEffect, useRef, useState } from "react";
 
 export interface Resource<Value> {
-  /** Last loaded value. It stays during a reload and after a failed one. */
+  /** Last loaded value. It stays during a reload and after a failed reload. */
   value: Value | undefined;
   error: unknown;
   reload(): void;

@@ -1,4 +1,4 @@
-/** Loads what a turn was told of its agent's memory, what was learned from it, and the texts of these memories. */
+/** Loads the memories that a turn recalled or taught, with their texts. */
 import { useCallback, useContext } from "react";
 import type { JournalEntryView } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
@@ -9,11 +9,11 @@ import { type Resource, useResource } from "./use-resource.ts";
 /** Pages of the journal that are searched for the entries of a turn, and the entries of each. */
 const MAX_PAGES = 10;
 const PAGE_SIZE = 200;
-/** Memories whose texts are loaded. */
+/** Maximum number of loaded texts. */
 const MAX_TEXTS = 20;
 
 export interface ShownMemories extends TurnMemories {
-  /** By id. A memory that is gone, or that the reader may not see, has none. */
+  /** Texts by id. Deleted and hidden memories have no text. */
   texts: ReadonlyMap<string, string>;
 }
 
@@ -36,7 +36,7 @@ export function useTurnMemories(turnId: string): Resource<ShownMemories> {
   return useResource(load);
 }
 
-/** Returns the entries of a turn that tell of its memories, the newest first. */
+/** Returns the memory entries of a turn, the newest first. */
 async function entriesOf(conversationId: string, turnId: string, signal: AbortSignal) {
   const found: JournalEntryView[] = [];
   let cursor: string | undefined;

@@ -1,8 +1,8 @@
 /**
  * The form of a memory: its texts, and the memory or the change that they mean. Pure.
  *
- * MEMVIEW-2  A change has only the members that the reader changed, and the version that the reader saw. A text that stands as it was is no
- *            change, also where the form shows less of the value than there is.
+ * MEMVIEW-2  A change has only the members that the reader changed, and the version that the reader saw. An unchanged text is no
+ *            change, even if the form shows only a part of the value.
  */
 import type { Memory, MemoryChange, MemoryInput } from "../../../src/protocol/memory.ts";
 import { isoOf, localInput } from "./local-time.ts";
@@ -14,9 +14,9 @@ export interface MemoryDraft {
   significance: string;
   validFrom: string;
   validTo: string;
-  /** Of a new memory only. */
+  /** New memories only. */
   userId: string;
-  /** Of a new memory only. */
+  /** New memories only. */
   key: string;
 }
 
@@ -49,7 +49,7 @@ export function draftOf(memory: Memory): MemoryDraft {
   };
 }
 
-/** Returns what is wrong with the texts. A member that a new memory lacks gets its default; one that is there cannot be emptied. */
+/** Returns what is wrong with the texts. A member that a new memory lacks gets its default. An existing member cannot be emptied. */
 export function errorsOf(draft: MemoryDraft, { isNew }: { isNew: boolean }): DraftErrors {
   const { content, type, significance, validFrom, validTo } = draft;
   const number = significanceOf(significance);
@@ -85,7 +85,7 @@ export function inputOf(draft: MemoryDraft): MemoryInput {
   };
 }
 
-/** Returns the change of `memory` that the texts mean; `undefined` if they change nothing. They are free of errors. */
+/** Returns the change of `memory` that the texts mean; `undefined` if they equal the memory. They are free of errors. */
 export function changeOf(memory: Memory, draft: MemoryDraft): MemoryChange | undefined {
   const before = draftOf(memory);
   const isChanged = (field: DraftField) => draft[field] !== before[field];

@@ -58,7 +58,7 @@ function authorText(by: MemoryAuthor): string {
   }
 }
 
-/** Returns whom a memory is about, such as "About ada"; `undefined` where it has no subject. */
+/** Returns the subject of a memory, such as "About ada", or `undefined` if it has no subject. */
 export function subjectText({ userId, conversationId }: MemorySubject): string | undefined {
   if (userId !== undefined) return `About ${userId}`;
   return conversationId === undefined ? undefined : "About one conversation";
@@ -74,7 +74,7 @@ export function validityText(
   return validTo === undefined ? from : `${from} until ${momentOf(validTo, now, locales)}`;
 }
 
-/** Returns a notice about a search without all vectors; `undefined` where all were compared. */
+/** Returns a notice about a search without all vectors; `undefined` if all were compared. */
 export function searchNotice(semantic: MemorySearchResult["semantic"]): string | undefined {
   switch (semantic) {
     case "all":
@@ -104,7 +104,7 @@ export function embedderText(embedder: MemoryStatus["embedder"]): string {
     : `Embedder ${embedder.id}, ${embedder.dimensions} dimensions`;
 }
 
-/** Returns the work that the stores still lack, and why; `undefined` where there is none. */
+/** Returns the pending work of the stores and its reason, or `undefined` if all work is done. */
 export function pendingText(
   { records, embeddings, error, since }: MemoryStatus["pending"],
   now: Date,

@@ -1,21 +1,21 @@
-/** What a turn was told of its agent's memory, and what its agent learned from it. Pure. */
+/** Memories that a turn recalled, and memories that its agent learned from it. Pure. */
 import type { JournalEntryView, TurnView } from "../../../src/client/index.ts";
 
-/** What became of something that an agent wanted to learn. */
+/** The outcome of a memory that an agent wanted to learn. */
 export type Lesson =
   | { status: "applied" | "unchanged"; memoryId: string }
   | { status: "refused"; message: string };
 
 export interface TurnMemories {
   agentId: string;
-  /** Ids of the memories, the most relevant ones of each cycle first. */
+  /** Ids of the memories, the most relevant of each cycle first. */
   told: readonly string[];
-  /** The code of the error by which the memory did not answer. */
+  /** The error code of the failed recall. */
   error: string | undefined;
   learned: readonly Lesson[];
 }
 
-/** Returns the memories of a turn. `entries` are those of the journal that name the turn. */
+/** Returns the memories of a turn. `entries` are the journal entries that name the turn. */
 export function turnMemories(
   turn: Pick<TurnView, "agentId" | "memories" | "memoryError">,
   entries: readonly JournalEntryView[],
@@ -30,7 +30,7 @@ export function hasMemories({ told, error, learned }: TurnMemories): boolean {
   return told.length > 0 || error !== undefined || learned.length > 0;
 }
 
-/** Reports whether an entry is the last one about what a turn taught. */
+/** Reports whether an entry ends the extraction of a turn. */
 export function endsLearning({ type }: JournalEntryView): boolean {
   return type === "memory_extraction.applied" || type === "memory_extraction.refused";
 }

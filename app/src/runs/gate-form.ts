@@ -9,7 +9,7 @@ import { messageOf, wordsOf } from "../format.ts";
 export type FieldKind = "line" | "text" | "date" | "number" | "boolean" | "choice" | "json";
 
 export interface GateField {
-  /** The members that lead to the value in the answer; none for the answer itself. */
+  /** The members that lead to the value in the answer; empty for the answer itself. */
   path: readonly string[];
   /** `path` as JSON pointer. */
   pointer: string;
@@ -19,7 +19,7 @@ export interface GateField {
   /** The values of a `choice`, as JSON. */
   options: readonly string[];
   isRequired: boolean;
-  /** The text that stands there at first. */
+  /** The initial text. */
   initial: string;
   maxLength?: number;
 }
@@ -27,7 +27,7 @@ export interface GateField {
 /** Texts of fields, by pointer. */
 export type GateTexts = Readonly<Record<string, string>>;
 
-/** Messages by the pointer of their field; those that belong to no field have the key `FORM`. */
+/** Messages by the pointer of their field; messages of the whole form have the key `FORM`. */
 export type GateErrors = ReadonlyMap<string, string>;
 
 /** The key of errors of the whole form: no pointer begins so. */
@@ -36,7 +36,7 @@ export const FORM = "form";
 /** Length of a text that a field of one line takes. */
 const MAX_LINE = 200;
 
-/** Returns the fields of a question. Its verdict has none: buttons give it. */
+/** Returns the fields of a question. Buttons, not a field, give the verdict. */
 export function fieldsOf({ kind, schema }: Pick<GateView, "kind" | "schema">): GateField[] {
   if (kind === "human.input") return fieldsAt(schema, [], true);
   const { comment, changes } = membersOf(schema.properties);
@@ -44,7 +44,7 @@ export function fieldsOf({ kind, schema }: Pick<GateView, "kind" | "schema">): G
   return kind === "human.review" ? [...fields, ...fieldsAt(changes, ["changes"], false)] : fields;
 }
 
-/** Returns the answer that the texts of the fields mean, or what is wrong with them. */
+/** Returns the answer that the texts of the fields mean, or their problems. */
 export function answerOf(
   fields: readonly GateField[],
   texts: GateTexts,
@@ -84,7 +84,7 @@ export function errorsAt(fields: readonly GateField[], issues: readonly InputIss
   return errors;
 }
 
-/** Returns the fields of a value: those of the members of an object, or one for all of it. */
+/** Returns the fields of a value: one field per member of an object, or one field for the value. */
 function fieldsAt(schema: Json | undefined, path: readonly string[], isRequired: boolean): GateField[] {
   const { type, properties, required } = membersOf(schema);
   const members = Object.entries(membersOf(properties));
@@ -169,7 +169,7 @@ function parsed(text: string): Json {
   }
 }
 
-/** Returns a value with another one at a path. */
+/** Returns a value with a replacement at a path. */
 function withValue(whole: Json, path: readonly string[], value: Json): Json {
   const [name, ...rest] = path;
   if (name === undefined) return value;

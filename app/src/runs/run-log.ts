@@ -12,7 +12,7 @@ export type TokenState =
   | "retrying"
   | "lost"
   | "waiting"
-  /** Its fan-in fired: another token goes on. */
+  /** Its fan-in fired: another token continues. */
   | "joined"
   | "completed"
   | "failed"
@@ -34,15 +34,15 @@ export interface RunToken {
   /** The branches around it, such as `root.start.0`; absent outside branches. */
   path?: string;
   createdAt: string;
-  /** The start of the work of the node; absent where it runs nothing. */
+  /** The start of the work of the node; absent if the node runs no work. */
   startedAt?: string;
   endedAt?: string;
   /** Attempts that have begun. */
   attempts: number;
   failures: FailedAttempt[];
-  /** Absent where it is the input of the run, or the node runs nothing. */
+  /** Absent if it is the input of the run, or if the node runs no work. */
   input?: unknown;
-  /** The conversation in which its agent works. */
+  /** The conversation of its agent. */
   conversationId?: string;
   /** The run that has its part of a fan-out. */
   runId?: string;
@@ -61,7 +61,7 @@ export interface GateAnswer {
   by: string;
   time: string;
   value: unknown;
-  /** Absent where the question was no request for approval. */
+  /** Absent if the question was no request for approval. */
   approved?: boolean;
 }
 
@@ -94,7 +94,7 @@ export class RunLog {
   readonly #nodes = new Map<string, NodeVisits>();
   /** Tokens that wait at a fan-in, by the number of their fan-out. */
   readonly #waiting = new Map<number, RunToken[]>();
-  /** Those whose fan-in failed, or whose run ended before: they wait again once the run is retried. */
+  /** Tokens that waited when their fan-in failed or their run ended. They wait again after a retry of the run. */
   readonly #stopped = new Map<number, RunToken[]>();
   readonly #fired = new Map<string, number>();
 
@@ -107,7 +107,7 @@ export class RunLog {
     return this.#fired.get(transition) ?? 0;
   }
 
-  /** Adds an entry. One that was added before changes nothing. */
+  /** Adds an entry. A repeated entry is a no-op. */
   add(entry: RunEntryView): void {
     if (entry.seq <= this.seq) return;
     this.seq = entry.seq;
@@ -234,7 +234,7 @@ export class RunLog {
     this.#release(fanOut, "cancelled", time);
   }
 
-  /** The run goes on: its tokens and fan-ins are as if nothing had failed. */
+  /** The run continues: resets its failed tokens and fan-ins. */
   #retry({ tokens, fanOuts }: Members): void {
     this.end = undefined;
     for (const id of numbersIn(tokens)) this.#reopen(this.#tokens.get(id), "ready");
@@ -264,7 +264,7 @@ export class RunLog {
 type Members = Readonly<Record<string, unknown>>;
 
 function membersOf(data: unknown): Members {
-  // SAFETY: an object that is not null has members, whose values are not known.
+  // SAFETY: an object that is not null has members with unknown values.
   return typeof data === "object" && data !== null ? (data as Members) : {};
 }
 

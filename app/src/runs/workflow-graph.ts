@@ -10,12 +10,12 @@ export function kindOf({ task, workflow, agent }: WorkflowNode): NodeKind {
   return agent === undefined ? "pass" : "agent";
 }
 
-/** Returns the name of what a node runs, or what happens there. */
+/** Returns the name of the node's work, or of its effect. */
 export function ownerText({ task, workflow, agent }: WorkflowNode): string {
   return task ?? workflow ?? agent ?? "Tokens pass through";
 }
 
-/** Returns the nodes in the order in which tokens reach them: those that are as many transitions from the start stand together. */
+/** Returns the nodes in the order in which tokens reach them: nodes at the same distance from the start are together. */
 export function readingOrder({ initialNode, nodes, transitions }: WorkflowDefinition): WorkflowNode[] {
   const byRef = new Map(nodes.map((node) => [node.ref, node]));
   const targets = Map.groupBy(transitions, ({ from }) => from);
@@ -27,7 +27,7 @@ export function readingOrder({ initialNode, nodes, transitions }: WorkflowDefini
 
 const MAX_CONDITION = 28;
 
-/** Returns a few words about when a transition fires and what it does; empty where it just leads on. */
+/** Returns a few words about when a transition fires and what it does; empty for a plain transition. */
 export function transitionText({
   condition,
   foreach,

@@ -1,6 +1,6 @@
 /**
- * Changes a memory. Where somebody else changed it meanwhile, nothing is overwritten: the form shows the newer version, keeps what the reader
- * typed, and saves over that version next.
+ * Changes a memory. If somebody else changed it first, saving fails: the form shows the newer version, keeps the typed
+ * text, and the next save replaces that version.
  */
 import { useState } from "react";
 import { DramatisClientError, type Memory } from "../../../../src/client/index.ts";
@@ -32,7 +32,7 @@ export function EditMemory({ memory, types, onSaved, onNewer, onCancel }: EditMe
     } catch (error) {
       if (!(error instanceof DramatisClientError) || error.code !== "CONFLICT") throw error;
       const newer = await client.memories.get(agentId, id);
-      // Another conflict than that of versions: the server says which.
+      // Not a version conflict: the server's message names it.
       if (newer.version === base.version) throw error;
       setDraft(rebased(draft, base, newer));
       setBase(newer);

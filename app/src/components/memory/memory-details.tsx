@@ -1,4 +1,4 @@
-/** One memory: its whole text, what is known of it, where it comes from, and what may be done with it. */
+/** One memory: its whole text, its metadata, its sources, and the allowed actions. */
 import { useEffect, useState } from "react";
 import { DramatisClientError, type Memory } from "../../../../src/client/index.ts";
 import { messageOf, momentOf } from "../../format.ts";
@@ -20,7 +20,7 @@ interface MemoryDetailsProps {
   id: string;
   /** Types to suggest. */
   types: readonly string[];
-  /** Grows with each change of a memory: this one is loaded again. */
+  /** Grows with each change of a memory: the shown memory is loaded again. */
   changes: number;
   onChanged: () => void;
   onClose: () => void;

@@ -1,4 +1,4 @@
-/** The memories of a turn: those that its model was told of, and those that its agent learned from it. Nothing where there are none. */
+/** The memories of a turn: recalled for its model, or learned from it. Renders `null` for a turn without memories. */
 import type { ReactNode } from "react";
 import { messageOf, titleFrom } from "../../format.ts";
 import { type ShownMemories, useTurnMemories } from "../../hooks/use-turn-memories.ts";
