@@ -32,6 +32,7 @@ export const RUN_ENTRY_TYPES = [
   "task.lost",
   "work.held",
   "work.released",
+  "run.rested",
   "gate.opened",
   "gate.answered",
   "gate.expired",

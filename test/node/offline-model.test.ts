@@ -462,8 +462,34 @@ describe("answers as data", () => {
   test("a format that is not known is ignored, whatever its name", async () => {
     const given = { type: "object", properties: { text: { type: "string", format: "constructor" } } };
     expect((await ask("Hello", { output: { name: "text", schema: given } })).text).toBe(
-      '{"text":"offline offline"}',
+      '{"text":"offline"}',
     );
+  });
+
+  test.each(["^[a-z]+$", "^[a-z0-9-]{1,64}$", "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"])(
+    "OFFLINE-4 an id with the pattern %s fits",
+    async (pattern) => {
+      const properties = { id: { type: "string", pattern }, n: { type: "integer" } };
+      const given = { type: "object", properties, required: ["id", "n"] };
+      const { text } = await ask("Hello", { output: { name: "item", schema: given } });
+      expect(
+        new Validator(structuredClone(given) as Schema, "2020-12").validate(JSON.parse(text)).valid,
+      ).toBe(true);
+    },
+  );
+
+  test("OFFLINE-4 without a value that fits, the answer has the members that do", async () => {
+    const properties = { id: { type: "string", pattern: "^[0-9]{4}$" }, n: { type: "integer", minimum: 7 } };
+    const output = { name: "item", schema: { type: "object", properties } };
+    expect(JSON.parse((await ask("Hello", { output })).text)).toMatchObject({ n: 7 });
+    const broken = {
+      type: "object",
+      properties: { a: { $ref: "#/$defs/%" } },
+      $defs: { "%": { type: "string" } },
+    };
+    expect(JSON.parse((await ask("Hello", { output: { name: "item", schema: broken } })).text)).toEqual({
+      a: "offline",
+    });
   });
 
   test("a schema that refers to itself has an end", async () => {

@@ -139,6 +139,23 @@ test("RUNROOM-1 a start that is longer than an envelope fails its node", () => {
   expect(run.sent).toEqual([]);
 });
 
+test("TREEROOM-4 HOLD-2 the journal tells a wait for a person from a rest, and each commit has an entry", () => {
+  const { state } = new Sender(1, {});
+  const [token = 0] = state.tokens.keys();
+  let run = state;
+  const entries = (seq: number, isHeld: boolean, isAtRest: boolean) => {
+    const wait = { seq, isHeld, ...(isAtRest && { isAtRest: true as const }) };
+    const change = plan(run, [{ type: "run.waits", token, attempt: 1, wait }], 1);
+    run = change?.state ?? run;
+    return change?.entries.map(({ type }) => type);
+  };
+  expect(entries(1, false, true)).toEqual(["run.rested"]);
+  expect(entries(2, true, true)).toEqual(["work.held"]);
+  expect(entries(4, true, true)).toEqual(["run.rested"]);
+  expect(entries(3, false, false)).toBeUndefined();
+  expect(entries(5, false, false)).toEqual(["work.released", "run.rested"]);
+});
+
 test("TREEROOM-4 I2 a run rests only while each of its agents waits for a person", () => {
   const { state } = new Sender(2, {});
   const tokens = [...state.tokens.keys()].filter(

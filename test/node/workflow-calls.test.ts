@@ -156,6 +156,12 @@ test("FLOWCALL-6 an end or a wait from another run is ignored", async () => {
     });
     const held = { ...address, isHeld: false, seq: 1_000 };
     expect(await send("run.waits", other, to, held)).toMatchObject({ type: "refused" });
+    // A conversation has no room that it could give back.
+    const resting = { ...held, isAtRest: true };
+    expect(await send("run.waits", to, place("coordinator", run()), resting)).toMatchObject({
+      type: "refused",
+      error: { message: "Only a run can rest. Send `isHeld` alone." },
+    });
     expect(turnsOf(world)[0]?.operations[0]?.hold?.isHeld).toBe(true);
   });
   expect(turnsOf(world)[0]?.operations[0]).toMatchObject({ result: DONE });

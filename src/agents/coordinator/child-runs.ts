@@ -148,6 +148,9 @@ export function takeChildRuns(
   );
   mailbox.receives(RUN_WAITS, runWaitsSchema, (body, { envelope: { from, to }, afterCommit }) => {
     checkWorker(body, to, from, runtime.state.record);
+    // A resting run gives its room back. A conversation has no room.
+    if (body.isAtRest === true && from.kind !== "coordinator")
+      throw new DramatisError("INVALID_INPUT", "Only a run can rest. Send `isHeld` alone.");
     const unit = runtime.begin();
     unit.stage(runtime.waitSignals(body));
     afterCommit(() => unit.release());

@@ -46,6 +46,11 @@ export class Draw {
     return Array.from({ length }, () => characters.charAt(this.between(0, characters.length - 1))).join("");
   }
 
+  /** Returns a text of a few words. */
+  phrase(): string {
+    return `${this.word()} ${this.word()}`;
+  }
+
   word(): string {
     return WORDS[this.between(0, WORDS.length - 1)] ?? "";
   }
@@ -65,6 +70,10 @@ export class FirstChoice extends Draw {
 
   override between(low: number, high: number): number {
     return Math.min(high, low + this.#variant);
+  }
+
+  override phrase(): string {
+    return this.word();
   }
 
   override word(): string {
@@ -114,7 +123,7 @@ export function textOf(
     const length = mode === "empty" ? shortest : Math.max(shortest, Math.min(longest, TEXT_LENGTH));
     return draw.text(LETTERS, length);
   }
-  let text = `${draw.word()} ${draw.word()}`;
+  let text = draw.phrase();
   while (text.length < shortest) text += ` ${draw.word()}`;
   return cut(text, longest).trim().padEnd(shortest, "x");
 }

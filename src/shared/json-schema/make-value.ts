@@ -33,7 +33,15 @@ const TRIES = 8;
 const LOCAL_TRIES = 200;
 
 /** The schema cannot be checked, or no fitting value was found. The message says how to change the schema. */
-export class NoValue extends Error {}
+export class NoValue extends Error {
+  /** `closest` is the first value that was made, if any. It does not fit the schema. */
+  constructor(
+    message: string,
+    readonly closest?: Json,
+  ) {
+    super(message);
+  }
+}
 
 /**
  * Returns a value that fits the schema. `draw` begins a new source of choices, which must be the same each time. Throws `NoValue`,
@@ -51,6 +59,7 @@ export function makeValue(
   const deep = choiceOf(Number.MAX_SAFE_INTEGER);
   const choices = Array.from({ length: TRIES / 2 }, (_, alternative) => choiceOf(alternative));
   let problem = "";
+  let closest: Json | undefined;
   for (const choice of choices)
     for (const hasDefaults of [true, false]) {
       try {
@@ -58,19 +67,21 @@ export function makeValue(
         const found = violations(schema, value, meter) ?? [];
         if (found.length === 0) return value;
         problem ||= found.join("; ");
+        closest ??= value;
       } catch (error) {
         // The first problem says more than that the steps of later tries are used up.
-        if (error instanceof Spent && problem !== "") throw unmade(problem);
+        if (error instanceof Spent && problem !== "") throw unmade(problem, closest);
         if (!(error instanceof Unmakeable)) throw error;
         problem ||= error.message;
       }
     }
-  throw unmade(problem);
+  throw unmade(problem, closest);
 }
 
-function unmade(problem: string): NoValue {
+function unmade(problem: string, closest: Json | undefined): NoValue {
   return new NoValue(
     `No value of its schema could be made: ${shorten(problem, 500)}. Give a const, an enum or a default there.`,
+    closest,
   );
 }
 

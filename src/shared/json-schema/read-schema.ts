@@ -225,7 +225,7 @@ function sizeProblem(size: number): string | null {
 }
 
 /** Decodes the percent-encoding of a JSON pointer in a URI fragment. */
-function decoded(pointer: string): string {
+export function decoded(pointer: string): string {
   try {
     return decodeURIComponent(pointer);
   } catch {

@@ -1,6 +1,7 @@
 /** Resolves a part of a JSON Schema to plain keywords: references, and the schemas that it combines. */
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import type { Meter } from "./meter.ts";
+import { decoded } from "./read-schema.ts";
 import { areEqual } from "./values.ts";
 
 /** Steps of resolving a schema, and of each of its keywords. */
@@ -45,7 +46,7 @@ function resolve(schema: JsonObject, choice: Choice): JsonObject | false {
 /** Returns the value that a JSON pointer of a reference names. */
 function at({ root, meter }: Choice, reference: string): Json | undefined {
   meter.spend(reference.length);
-  const names = decodeURIComponent(reference.slice(1)).split("/").slice(1);
+  const names = decoded(reference.slice(1)).split("/").slice(1);
   return names.reduce<Json | undefined>((value, name) => {
     const key = name.replaceAll("~1", "/").replaceAll("~0", "~");
     if (Array.isArray(value)) return value[Number(key)];

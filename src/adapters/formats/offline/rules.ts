@@ -4,7 +4,8 @@
  * OFFLINE-1  Equal requests get equal replies.
  * OFFLINE-2  If tools are disallowed, the model calls no tool.
  * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
- * OFFLINE-4  Equal schemas give equal values. A value fits its schema. If no value fits, the answer is `{}`.
+ * OFFLINE-4  Equal schemas give equal values. A value fits its schema if such a value is found. Otherwise the
+ *            answer is the first value that was made, or `{}`.
  */
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { FirstChoice } from "../../../shared/json-schema/draw.ts";
@@ -79,7 +80,8 @@ function exampleOf(schema: JsonObject): Json {
   try {
     return makeValue(schema, () => new FirstChoice("offline"));
   } catch (error) {
-    if (error instanceof NoValue || error instanceof Spent) return {};
+    if (error instanceof NoValue) return error.closest ?? {};
+    if (error instanceof Spent) return {};
     throw error;
   }
 }

@@ -28,6 +28,11 @@ export function takeWait(draft: Draft, { token: id, attempt, wait }: RunWaits): 
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
   if (wait.seq <= (phase.wait?.seq ?? -1)) return;
   draft.change(id, { phase: { ...phase, wait } });
-  const entry = { type: wait.isHeld ? "work.held" : "work.released", token: id, node: token.node } as const;
-  draft.note(wait.isAtRest ? { ...entry, data: { isAtRest: true } } : entry);
+  const place = { token: id, node: token.node };
+  const isAtRest = wait.isAtRest === true;
+  const isHoldChanged = wait.isHeld !== (phase.wait?.isHeld ?? false);
+  if (isHoldChanged) draft.note({ ...place, type: wait.isHeld ? "work.held" : "work.released" });
+  // Each commit has an entry, so a message that overtook another message has one too.
+  if (!isHoldChanged || isAtRest !== (phase.wait?.isAtRest ?? false))
+    draft.note({ ...place, type: "run.rested", data: { isAtRest } });
 }
