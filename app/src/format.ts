@@ -86,7 +86,7 @@ export function approvalText(
 const OUTCOMES: Record<NonNullable<ApprovalView["outcome"]>, string> = {
   approved: "Approved",
   denied: "Denied",
-  expired: "Nobody approved it in time",
+  expired: "No approval in time",
   superseded: "Not approved, because a newer message came",
 };
 

@@ -181,7 +181,7 @@ describe.runIf(hasChromium)(
       await second.getByRole("button", { name: "Deny" }).press("Enter");
       await page
         .getByTestId("gates-note")
-        .getByText("Your answer came too late and changed nothing.")
+        .getByText("Your answer came too late and has no effect.")
         .waitFor();
       await status(page, "completed").waitFor();
       expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("409")]);

@@ -104,7 +104,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
 
   it("MEMVIEW-3 marks the results that conversations are not told of", async () => {
     const page = await visit("/a/guide/memory?q=Which+trombone+opens+Leonard%27s+train%3F");
-    const weak = page.getByTestId("memory-score").filter({ hasText: "A conversation is not told of it" });
+    const weak = page.getByTestId("memory-score").filter({ hasText: "Conversations do not recall it" });
     await weak.first().waitFor();
   });
 
@@ -116,7 +116,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     const save = form.getByRole("button", { name: "Save" });
     await form.getByLabel("Type").fill("  ");
     await save.click();
-    await form.getByRole("alert").getByText("Nothing is saved yet.").waitFor();
+    await form.getByRole("alert").getByText("Not saved yet.").waitFor();
     await form.getByText("Enter a type.").waitFor();
     await form.getByLabel("Type").fill("fact");
     await form.getByLabel("Text").fill("   ");

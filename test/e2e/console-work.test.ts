@@ -283,7 +283,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await opener.press("Enter");
     const trace = page.getByRole("dialog", { name: "Trace" });
     const steps = trace.getByTestId("trace-step");
-    await trace.getByText("The turn goes on.").waitFor();
+    await trace.getByText("The turn continues.").waitFor();
     await expect.poll(() => trace.locator("[data-kind=agent]").count()).toBeGreaterThanOrEqual(2);
     expect(await trace.locator("[data-kind=tool]").count(), "the transfer waits for a person").toBe(0);
     expect(await sidewaysScrollers(page)).toEqual([]);
@@ -295,7 +295,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await opener.press("Enter");
     await expect.poll(() => world.desk.answer("/bank/traced", "Sent")).toBe(true);
     await trace.locator("[data-kind=tool]").getByText("transfer").waitFor();
-    await trace.getByText("The turn goes on.").waitFor({ state: "detached" });
+    await trace.getByText("The turn continues.").waitFor({ state: "detached" });
     const turnId = (await turn.getAttribute("data-turn")) ?? "";
     const { spans } = await world.client.turns.trace(id, turnId);
     await expect.poll(() => steps.count()).toBe(spans.length);
@@ -407,7 +407,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
         await route.continue();
       });
       await card.getByRole("button", { name: "Deny" }).press("Enter");
-      await page.getByRole("alert").getByText("Your denial came too late and changed nothing.").waitFor();
+      await page.getByRole("alert").getByText("Your denial came too late and has no effect.").waitFor();
       await expect.poll(() => world.desk.answer(`/bank/late/${tool}`, "Sent")).toBe(true);
       await answers(page, "transfer answered Sent", false).waitFor();
       expect(await card.count()).toBe(0);

@@ -56,7 +56,7 @@ const now = new Date("2026-03-02T12:00:00Z");
 
 it("MEMVIEW-3 a result below the floor of recall says that conversations are not told of it", () => {
   expect(relevanceNote(0.4)).toBe("40 % relevant");
-  expect(relevanceNote(0.31)).toBe("31 % relevant. A conversation is not told of it: that takes 40 %");
+  expect(relevanceNote(0.31)).toBe("31 % relevant. Conversations do not recall it: that takes 40 %");
 });
 
 it("a problem whose message the error repeats is told once", () => {

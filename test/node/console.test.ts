@@ -97,7 +97,7 @@ it.each([
     },
     "Denied by ada, 5 May, 09:05: “Not \\u202e5.”",
   ],
-  [{ outcome: "expired", at: "2026-05-06T09:05:00" }, "Nobody approved it in time, 09:05"],
+  [{ outcome: "expired", at: "2026-05-06T09:05:00" }, "No approval in time, 09:05"],
   [{ outcome: "superseded" }, "Not approved, because a newer message came"],
 ] as const)("the end of a request for approval: %j", (approval, text) => {
   expect(approvalText(approval, new Date("2026-05-06T23:59:00"), "en-GB")).toBe(text);

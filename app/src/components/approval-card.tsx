@@ -59,7 +59,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
     } catch (failure) {
       if (failure instanceof DramatisClientError && failure.code === "CONFLICT")
         onLate(
-          `Your ${approved ? "approval" : "denial"} came too late and changed nothing. ${failure.detail}`,
+          `Your ${approved ? "approval" : "denial"} came too late and has no effect. ${failure.detail}`,
         );
       else setError(failure);
       setSending(null);

@@ -9,7 +9,7 @@ import { Link } from "./link.tsx";
 
 interface ConversationActionsProps {
   id: string;
-  /** Another agent opened the conversation: it is deleted with the one that called. */
+  /** Another agent opened the conversation: it is deleted with the caller's conversation. */
   isCalled: boolean;
   onDeleted: () => void;
 }
@@ -22,7 +22,7 @@ export function ConversationActions({ id, isCalled, onDeleted }: ConversationAct
           texts={{ idle: "Delete conversation", asking: "Delete it for good?", working: "Deleting…" }}
           className="text-danger"
           testId="delete-conversation"
-          note="Deletes its messages and files, and what the agents learned from it alone."
+          note="Deletes its messages, its files, and memories that agents learned only from it."
           onConfirm={async () => {
             await client.conversations.delete(id);
             navigate("/");

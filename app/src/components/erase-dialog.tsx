@@ -22,7 +22,7 @@ export function EraseDialog({ turn, nameOf, onClose }: EraseDialogProps) {
       title="Erase from this turn"
       facts={
         <p className="text-xs text-muted">
-          Erasing removes the content everywhere, for good, also what the agents learned from it alone.
+          Erasing removes the content everywhere, for good, also memories that agents learned only from it.
         </p>
       }
       closeLabel="Close the list"

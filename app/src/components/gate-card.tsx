@@ -85,7 +85,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
       setSending(null);
       const { code = "", errors: issues = [] } = error instanceof DramatisClientError ? error : {};
       if (code === "CONFLICT" || code === "NOT_FOUND")
-        onDone(`Your answer came too late and changed nothing. ${messageOf(error)}`);
+        onDone(`Your answer came too late and has no effect. ${messageOf(error)}`);
       else if (code === "INVALID_INPUT" && issues.length > 0) setErrors(errorsAt(fields, issues));
       else setFailure({ error, verdict });
     }

@@ -78,7 +78,7 @@ interface StepsProps {
 function Steps({ trace, active, nameOf }: StepsProps) {
   const { rows, shortened } = rowsOf(trace.spans);
   const notes = [
-    ...(active ? ["The turn goes on. Steps appear when they are over."] : []),
+    ...(active ? ["The turn continues. Steps appear when they end."] : []),
     ...(rows.length > MAX_ROWS ? [`The first ${MAX_ROWS} of ${rows.length} steps are shown.`] : []),
     ...(shortened ? ["The bars shorten long waits."] : []),
     ...(trace.partial

@@ -35,7 +35,7 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
       : []),
     ...(issues?.toolFailures ? [count(issues.toolFailures, "tool call failed", "tool calls failed")] : []),
     ...(issues?.memoryExtractionFailed === true
-      ? ["Nothing was saved to memory because extraction failed"]
+      ? ["No memory was saved because extraction failed"]
       : []),
     ...(issues?.emptyReply === true ? ["The model gave an empty reply"] : []),
     ...(issues?.replyPaused === true ? ["The provider paused the reply, so it is incomplete"] : []),

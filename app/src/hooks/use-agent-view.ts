@@ -1,4 +1,4 @@
-/** Loads an agent with what its persona offers. */
+/** Loads an agent with its persona's offers. */
 import { useCallback } from "react";
 import type { AgentView } from "../../../src/client/index.ts";
 import { client } from "../client.ts";

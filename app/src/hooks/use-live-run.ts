@@ -14,7 +14,7 @@ export interface LiveRun {
 
 /**
  * Calls `onChange` when the run is over, and when a question to a person comes or goes behind the entry `seq`, at which the caller has loaded
- * the run. The caller is mounted anew for another id.
+ * the run. The caller is remounted for another id.
  */
 export function useLiveRun(id: string, seq: number, onChange: () => void): LiveRun {
   const [follower] = useState(() => new RunFollower(id));

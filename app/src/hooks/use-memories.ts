@@ -11,7 +11,7 @@ const MAX_RESULTS = 20;
 /** Time until the state is read again while a store lacks something. */
 const REFRESH_MS = 5_000;
 
-/** The caller is mounted anew for another choice. */
+/** The caller is remounted for another choice. */
 export function useMemories(agentId: string, choice: MemoryChoice): Pages<Memory> {
   const load = useCallback(
     async (page: PageOptions) => {
@@ -24,7 +24,7 @@ export function useMemories(agentId: string, choice: MemoryChoice): Pages<Memory
   return usePages(load);
 }
 
-/** The caller is mounted anew for another choice. */
+/** The caller is remounted for another choice. */
 export function useMemorySearch(agentId: string, choice: MemoryChoice): Resource<MemorySearchResult> {
   const load = useCallback(
     (signal: AbortSignal) => {

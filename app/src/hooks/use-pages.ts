@@ -23,8 +23,8 @@ export interface PageOptions {
 export type LoadPage<Item> = (options: PageOptions) => Promise<{ items: Item[]; nextCursor?: string }>;
 
 /**
- * Loads the first page, newest first, and one more with each `loadMore`. `load` must keep its identity between renders. For another `load`, mount the
- * caller again. `refreshMs`: loads again after so many milliseconds, too.
+ * Loads the first page, newest first, and one more with each `loadMore`. `load` must keep its identity between renders. For another `load`, remount the
+ * caller. `refreshMs`: loads again after so many milliseconds, too.
  */
 export function usePages<Item>(load: LoadPage<Item>, refreshMs?: number): Pages<Item> {
   const [pages, setPages] = useState(1);

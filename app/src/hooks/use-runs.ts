@@ -7,7 +7,7 @@ import { type PageOptions, type Pages, usePages } from "./use-pages.ts";
 
 const REFRESH_MS = 4_000;
 
-/** The caller is mounted anew for another status. */
+/** The caller is remounted for another status. */
 export function useRuns(status: RunStatus | undefined): Pages<RunSummary> {
   const load = useCallback(
     async (page: PageOptions) => {

@@ -1,7 +1,7 @@
 /** Loads the names of the workflows of the first libraries, as suggestions: without them a name can still be typed. */
 import { useEffect, useState } from "react";
 
-/** Libraries whose workflows are suggested. */
+/** Libraries with suggested workflows. */
 const MAX_LIBRARIES = 20;
 
 /** Returns names such as `demo/summaries`; none before `isWanted`. */

@@ -121,7 +121,7 @@ export function pendingText(
   if (parts.length === 0) return undefined;
   const when = since === undefined ? "" : `, since ${momentOf(since, now, locales)}`;
   const why = error === undefined ? "" : ` Last error: ${error}`;
-  return `${parts.join(", ")}${when}.${why} Nothing is lost: reading and searching go on.`;
+  return `${parts.join(", ")}${when}.${why} No memory is lost: you can still read and search.`;
 }
 
 function counted(n: number, one: string, many: string, locales?: string): string {

@@ -46,11 +46,11 @@ export function scoreText(value: number, locales?: string): string {
   return value.toLocaleString(locales, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 }
 
-/** Returns how relevant a result is, and whether conversations are told of it (MEMVIEW-3). A persona may set another floor. */
+/** Returns how relevant a result is, and whether conversations recall it (MEMVIEW-3). A persona may set another floor. */
 export function relevanceNote(relevance: number): string {
   const text = `${relevanceText(relevance)} relevant`;
   return relevance < MIN_RELEVANCE
-    ? `${text}. A conversation is not told of it: that takes ${relevanceText(MIN_RELEVANCE)}`
+    ? `${text}. Conversations do not recall it: that takes ${relevanceText(MIN_RELEVANCE)}`
     : text;
 }
 

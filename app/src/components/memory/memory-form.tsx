@@ -122,7 +122,7 @@ export function MemoryForm({ draft, onDraft, isNew, types, texts, onSubmit, onCa
         ))}
       </datalist>
       {Object.keys(errors).length > 0 && (
-        <ErrorNote text="Nothing is saved yet. See the fields that are marked." />
+        <ErrorNote text="Not saved yet. See the marked fields." />
       )}
       {failure !== undefined && <ErrorNote text={problemText(failure)} />}
       <div className="flex flex-wrap gap-2">

@@ -28,7 +28,7 @@ interface MemoryPageProps {
   onMenu: (() => void) | undefined;
 }
 
-/** The caller mounts it anew for another agent. */
+/** The caller remounts it for another agent. */
 export function MemoryPage({ agentId, agentName, memoryId, search, onMenu }: MemoryPageProps) {
   usePageTitle(`Memory of ${agentName}`);
   const isWide = useMediaQuery("(min-width: 64rem)");
@@ -37,7 +37,7 @@ export function MemoryPage({ agentId, agentName, memoryId, search, onMenu }: Mem
   const [note, setNote] = useState("");
   const [types, addTypes] = useKnown();
   const { value: status, error, reload } = useMemoryStatus(agentId);
-  // A member sees only memories about itself, and writes none.
+  // A member sees only memories about itself, and cannot write.
   const isMember = error instanceof DramatisClientError && error.code === "FORBIDDEN";
 
   const list = useRef<HTMLElement>(null);

@@ -21,7 +21,7 @@ interface MemoryResultsProps {
   onTypes: (types: readonly string[]) => void;
 }
 
-/** The caller mounts it anew for another choice. */
+/** The caller remounts it for another choice. */
 export function MemoryResults(props: MemoryResultsProps) {
   return props.choice.query === "" ? <MemoryList {...props} /> : <SearchResults {...props} />;
 }
