@@ -58,9 +58,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
       await actions.resolve(id, { approved, ...(approved || given === "" ? {} : { reason: given }) });
     } catch (failure) {
       if (failure instanceof DramatisClientError && failure.code === "CONFLICT")
-        onLate(
-          `Your ${approved ? "approval" : "denial"} came too late and has no effect. ${failure.detail}`,
-        );
+        onLate(`Your ${approved ? "approval" : "denial"} came too late and has no effect. ${failure.detail}`);
       else setError(failure);
       setSending(null);
     }

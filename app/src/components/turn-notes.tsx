@@ -34,9 +34,7 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
       ? [`Answered after ${count(retries.length, "retry", "retries")}`]
       : []),
     ...(issues?.toolFailures ? [count(issues.toolFailures, "tool call failed", "tool calls failed")] : []),
-    ...(issues?.memoryExtractionFailed === true
-      ? ["No memory was saved because extraction failed"]
-      : []),
+    ...(issues?.memoryExtractionFailed === true ? ["No memory was saved because extraction failed"] : []),
     ...(issues?.emptyReply === true ? ["The model gave an empty reply"] : []),
     ...(issues?.replyPaused === true ? ["The provider paused the reply, so it is incomplete"] : []),
     ...(turn.silent ? [`${wordsOf(turn.agentId)} had nothing to add`] : []),

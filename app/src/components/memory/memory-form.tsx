@@ -121,9 +121,7 @@ export function MemoryForm({ draft, onDraft, isNew, types, texts, onSubmit, onCa
           <option key={type} value={type} />
         ))}
       </datalist>
-      {Object.keys(errors).length > 0 && (
-        <ErrorNote text="Not saved yet. See the marked fields." />
-      )}
+      {Object.keys(errors).length > 0 && <ErrorNote text="Not saved yet. See the marked fields." />}
       {failure !== undefined && <ErrorNote text={problemText(failure)} />}
       <div className="flex flex-wrap gap-2">
         {/* A disabled button would lose the focus. */}
