@@ -9,7 +9,7 @@ export interface Draft {
   files: readonly File[];
 }
 
-/** Uploads the files of a draft and returns its content. Rejects if an upload fails; then send nothing. */
+/** Uploads the files of a draft and returns its content. Rejects if an upload fails; then do not send the message. */
 export async function contentOf(conversationId: string, { text, files }: Draft): Promise<Content> {
   if (files.length === 0) return text;
   const media = await Promise.all(

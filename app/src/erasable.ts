@@ -1,8 +1,8 @@
-/** The entries of a turn whose content a reader may erase. Pure. */
+/** The entries of a turn with content that a reader may erase. Pure. */
 import { type Content, type TurnState, textOf } from "../../src/client/index.ts";
 import { inputPreview, titleFrom } from "./format.ts";
 
-/** Stands in the place of erased content, as the server writes it. */
+/** The server's replacement for erased content. */
 const ERASED = "[erased]";
 
 export interface ErasableEntry {

@@ -6,7 +6,7 @@ export function turnsBefore(turns: readonly TurnState[], turn: TurnState): numbe
   return turns.filter(isQueued).indexOf(turn) + 1;
 }
 
-/** Reports whether somebody stopped the turn. Text that a failed turn has left is incomplete, but nobody stopped it. */
+/** Reports whether somebody stopped the turn. The text of a failed turn is incomplete, but the turn was not stopped. */
 export function wasStopped({ error, items }: TurnState): boolean {
   if (error !== undefined) return error.code === "CANCELLED";
   // The turn of an old message may not be loaded.

@@ -1,4 +1,4 @@
-/** The content of a page below its header, in one column. It scrolls by itself. */
+/** The content of a page below its header, in one column. It has its own scrollbar. */
 import type { ReactNode } from "react";
 
 /** It is positioned, so that texts for screen readers, which are out of the flow, do not lengthen the document. */

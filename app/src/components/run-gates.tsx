@@ -65,7 +65,7 @@ export function RunGates({ run, log, definition, drafts, onAnswered }: RunGatesP
   const section = useRef<HTMLElement>(null);
   const [note, setNote] = useState("");
   const [, setTyped] = useState(0);
-  // A run that is over asks nobody, also before it is loaded again.
+  // An ended run asks no questions, even before it is reloaded.
   const gates = log.end === undefined ? run.gates : [];
   const open = new Set(gates.map(({ operationId }) => operationId));
   const lost = [...drafts.current.values()].filter(({ gate }) => !open.has(gate.operationId));

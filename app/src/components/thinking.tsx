@@ -1,4 +1,4 @@
-/** Shown while a turn is active and has nothing else to show. */
+/** Shown while a turn is active and has no other content. */
 export function Thinking({ agentName }: { agentName: string }) {
   return (
     <p className="flex items-center gap-2 text-sm text-muted">

@@ -31,7 +31,7 @@ interface TurnBlockProps {
   isSought?: boolean;
   /** The reader may erase messages of the turn. */
   isErasable?: boolean;
-  /** Turns that this one waits for; 0 if it runs or is over. */
+  /** Number of turns that this turn waits for; 0 if it runs or is over. */
   waitsFor: number;
   /** The turn is being stopped. */
   stopping: boolean;

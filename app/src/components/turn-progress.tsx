@@ -3,9 +3,9 @@ import type { Wait } from "../turns.ts";
 import { Icon } from "./icon.tsx";
 
 interface TurnProgressProps {
-  /** Turns that this one waits for; 0 if it runs. */
+  /** Number of turns that this turn waits for; 0 if it runs. */
   waitsFor: number;
-  /** The turn waits for nothing but operations. */
+  /** The turn waits only for operations. */
   wait: Wait | null;
   stopping: boolean;
   onStop: () => void;

@@ -4,7 +4,7 @@ import type { AgentView } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { useResource } from "./use-resource.ts";
 
-/** Returns the agent once it is loaded. Without it the page works as well, so an error shows nothing. */
+/** Returns the agent once it is loaded. The page also works without it, so errors are ignored. */
 export function useAgentView(agentId: string | undefined): AgentView | undefined {
   const load = useCallback(
     async (signal: AbortSignal) =>

@@ -5,7 +5,7 @@
  */
 import { MEMORY_STATES, type MemoryFilter, type MemoryState } from "../../../src/protocol/memory.ts";
 
-/** Texts of the form; an empty one limits nothing. */
+/** Texts of the form; an empty text sets no filter. */
 export interface MemoryChoice {
   /** Searches with it, otherwise lists. */
   query: string;
@@ -29,7 +29,7 @@ export function searchOf({ query, type, userId, state }: MemoryChoice): string {
   return search.size === 0 ? "" : `?${search}`;
 }
 
-/** Returns the choice of an address's query. What it does not know is left out. */
+/** Returns the choice of an address's query. Unknown members are left out. */
 export function choiceOf(search: string): MemoryChoice {
   const given = new URLSearchParams(search);
   const text = (name: string) => given.get(name)?.trim() ?? "";
