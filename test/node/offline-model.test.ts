@@ -461,9 +461,7 @@ describe("answers as data", () => {
 
   test("a format that is not known is ignored, whatever its name", async () => {
     const given = { type: "object", properties: { text: { type: "string", format: "constructor" } } };
-    expect((await ask("Hello", { output: { name: "text", schema: given } })).text).toBe(
-      '{"text":"offline"}',
-    );
+    expect((await ask("Hello", { output: { name: "text", schema: given } })).text).toBe('{"text":"offline"}');
   });
 
   test.each(["^[a-z]+$", "^[a-z0-9-]{1,64}$", "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"])(
