@@ -29,6 +29,8 @@ export default defineConfig({
   build: {
     emptyOutDir: true,
     rolldownOptions: {
+      // A slow machine is no problem of the build.
+      checks: { pluginTimings: false },
       output: {
         codeSplitting: { groups: [{ name: "react", test: /node_modules\/(react|react-dom|scheduler)\// }] },
       },

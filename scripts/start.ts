@@ -12,10 +12,19 @@ import { onNpmDeath } from "./npm-death.ts";
 import { mayRestart } from "./restarts.ts";
 import { type Server, startServer } from "./server.ts";
 
-const USAGE = "Usage: npm start -- [--port N] [--persist DIR]";
+const USAGE = `Usage: npm start -- [--port N] [--persist DIR]
+  --port     port of 127.0.0.1, 8787 by default; 0 selects a free port
+  --persist  folder of the state, .dramatis by default`;
 
 function readOptions(): { port: number; persist: string } {
   const { values } = parseOptions();
+  if (values.help) {
+    console.log(USAGE);
+    process.exit(0);
+  }
+  // npm keeps options that are written before `--`.
+  if (process.env.npm_config_port !== undefined || process.env.npm_config_persist !== undefined)
+    throw new Failure(`npm took the options for its own. Write them behind "--".\n${USAGE}`);
   if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535) {
     throw new Failure(`--port must be a number from 0 to 65535, not "${values.port}".\n${USAGE}`);
   }
@@ -28,6 +37,7 @@ function parseOptions() {
       options: {
         port: { type: "string", default: "8787" },
         persist: { type: "string", default: ".dramatis" },
+        help: { type: "boolean", default: false },
       },
     });
   } catch (cause) {
@@ -55,6 +65,7 @@ function run(server: Server, stopping: Promise<undefined>): Promise<string | und
 
 async function main(): Promise<void> {
   const options = readOptions();
+  console.log(`Dramatis is starting with the state in ${options.persist}.`);
   buildConsole();
   const stopping = stopRequested();
   const exits: number[] = [];

@@ -5,7 +5,7 @@
  * time as a default. All other code of the server gets ports.
  */
 
-import { atBaseUrl, defaultModelProfile } from "./adapters/default-profile.ts";
+import { atBaseUrl, defaultModelProfile, missingKey } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
@@ -148,7 +148,13 @@ export function dramatis(options: DramatisOptions) {
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => libraries(env, tenant),
-      missing: () => missingParts(env, canAuthenticate(env), workerClasses(env)),
+      missing: () =>
+        missingParts(
+          env,
+          canAuthenticate(env),
+          workerClasses(env),
+          models.default === undefined ? missingKey(env, env.AI !== undefined) : undefined,
+        ),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);

@@ -27,6 +27,7 @@ export function missingParts(
   { DB, BUCKET }: { DB?: unknown; BUCKET?: unknown },
   canAuthenticate: boolean,
   classes: WorkerClasses,
+  missingKey: string | undefined,
 ): MissingPart[] {
   const parts: (MissingPart & { isThere: boolean })[] = [
     {
@@ -44,6 +45,11 @@ export function missingParts(
       message:
         "The API answers 401. Set `AUTH_SECRET` or `AUTH_JWKS_URL`, pass `authorize`, or, on your own machine, set `DRAMATIS_LOCAL=1`.",
       isThere: canAuthenticate,
+    },
+    {
+      name: missingKey ?? "",
+      message: `Personas without a model profile cannot answer. Set \`${missingKey}\`, or the base URL of a server without keys.`,
+      isThere: missingKey === undefined,
     },
     {
       name: "Coordinator",

@@ -45,6 +45,12 @@ export function defaultModelProfile(env: ModelEnvironment, hasAiBinding: boolean
   return hasAiBinding ? { provider: "workers-ai", modelId: WORKERS_AI_MODEL } : OFFLINE_PROFILE;
 }
 
+/** Returns the variable with the key that the default model needs and lacks; `undefined` if the model needs no key or has its key. */
+export function missingKey(env: ModelEnvironment, hasAiBinding: boolean): string | undefined {
+  const { provider } = defaultModelProfile(env, hasAiBinding);
+  return isSetUp(provider, env) ? undefined : httpProvider(provider)?.keyName;
+}
+
 /** Adds the provider's base URL from the environment if the profile has no base URL. */
 export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelProfile {
   const baseUrl = read(env, httpProvider(profile.provider)?.baseUrlName).replace(/\/+$/, "");

@@ -8,12 +8,12 @@ import { fitsUtf8 } from "./utf8.ts";
 /** Bytes of an agent's metadata as JSON in UTF-8. */
 const MAX_AGENT_METADATA_BYTES = 16 * 1024;
 
-export const agentIdSchema = z
-  .string()
-  .regex(
-    AGENT_ID,
-    `An agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit. In a jurisdiction "_" and its name follow: ${JURISDICTIONS.join(", ")}`,
-  );
+export const agentIdSchema = z.string().regex(AGENT_ID, {
+  error: ({ input }) =>
+    `An agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit.${
+      String(input).includes("_") ? ` Only a jurisdiction follows "_": ${JURISDICTIONS.join(", ")}.` : ""
+    }`,
+});
 
 /** Ids of libraries, definitions and projects. */
 export const definitionIdSchema = z

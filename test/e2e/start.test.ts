@@ -212,6 +212,15 @@ describe("a running start", () => {
     expect(refused.output).toContain("Usage: npm start");
   });
 
+  it("G3 explains its options, and refuses those that npm took", async () => {
+    expect(await failedStart(["--help"])).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/^Usage: npm start -- \[--port N\] \[--persist DIR\]$/m),
+    });
+    const taken = await failedStart([], { npm_config_port: "9199" });
+    expect(taken).toMatchObject({ code: 1, output: expect.stringContaining('Write them behind "--".') });
+  });
+
   it("G3 refuses a folder that cannot hold state, and says what to do", async () => {
     const file = join(folder, "file");
     writeFileSync(file, "");

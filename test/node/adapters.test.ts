@@ -1,6 +1,6 @@
 /** Requests that the formats build, and the choice of a model profile. */
 import { describe, expect, test } from "vitest";
-import { atBaseUrl } from "../../src/adapters/default-profile.ts";
+import { atBaseUrl, missingKey } from "../../src/adapters/default-profile.ts";
 import {
   adapterFor,
   defaultModelProfile,
@@ -299,6 +299,17 @@ describe("providers and the default profile", () => {
     ],
   ])("environment %j, AI binding %s", (env, hasAi, expected) => {
     expect(defaultModelProfile(env, hasAi)).toStrictEqual(expected);
+  });
+
+  test.each([
+    [{}, undefined],
+    [{ OPENAI_API_KEY: "k" }, undefined],
+    [{ DRAMATIS_MODEL: "openai/gpt-x" }, "OPENAI_API_KEY"],
+    [{ DRAMATIS_MODEL: "openai/gpt-x", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" }, undefined],
+    [{ DRAMATIS_MODEL: "anthropic/claude-x", OPENAI_API_KEY: "k" }, "ANTHROPIC_API_KEY"],
+    [{ DRAMATIS_MODEL: "offline/offline-1" }, undefined],
+  ])("with the environment %j the default model lacks the key %s", (env, name) => {
+    expect(missingKey(env, false)).toBe(name);
   });
 
   test("a profile without a base URL gets its provider's from the environment", () => {

@@ -317,7 +317,7 @@ describe("rule 18: everything else", () => {
   test("repeats the message and says what can be tried", async () => {
     const { text } = await ask("Tell me a story.");
     expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);
-    for (const tip of ["12*(3+4)", "What day is today?", "Make a note", "How do I", "DRAMATIS_MODEL"]) {
+    for (const tip of ["12*(3+4)", "What day is today?", "Make a note", "How do I", "OPENAI_API_KEY"]) {
       expect(text).toContain(tip);
     }
   });

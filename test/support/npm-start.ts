@@ -41,8 +41,11 @@ export async function npmStart(
 }
 
 /** Runs `npm start` with these arguments to its end. */
-export async function failedStart(args: string[]): Promise<{ code: number | null; output: string }> {
-  const { npm, output } = spawnStart(args, {});
+export async function failedStart(
+  args: string[],
+  environment: Record<string, string> = {},
+): Promise<{ code: number | null; output: string }> {
+  const { npm, output } = spawnStart(args, environment);
   const [code] = (await once(npm, "close")) as [number | null];
   return { code, output: output() };
 }

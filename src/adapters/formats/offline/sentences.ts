@@ -93,7 +93,7 @@ export function explain({ text, offers, colleagues, isCalled }: View): OfflineAn
     .join(", ");
   return labelled(
     `you wrote "${shorten(text, MAX_QUOTE)}". No language model is connected, so I follow fixed rules. ` +
-      `Try ${tries}. Set DRAMATIS_MODEL to connect a real model.`,
+      `Try ${tries}. To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY.`,
   );
 }
 
