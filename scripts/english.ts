@@ -15,8 +15,8 @@ import { parseArgs } from "node:util";
 const LIMITS: Readonly<Record<string, number>> = {
   "README.md": 2,
   "CHANGELOG.md": 3,
-  docs: 6,
-  src: 10,
+  docs: 4,
+  src: 6,
 };
 
 /** Words in a sentence that count as too many. */
