@@ -205,7 +205,7 @@ describe("texts of memory", () => {
     expect(pendingText({ records: 0, embeddings: 0 }, now)).toBeUndefined();
     const pending = { records: 2, embeddings: 1, error: "D1 is silent.", since: "2026-03-02T10:00:00Z" };
     expect(pendingText(pending, now, "en-US")).toMatch(
-      /^2 changes are not copied to the stores yet, 1 memory has no vector yet, since .*\. Last error: D1 is silent\. Nothing is lost/,
+      /^2 changes are not copied to the stores yet, 1 memory has no vector yet, since .*\. Last error: D1 is silent\. No memory is lost/,
     );
   });
 
