@@ -53,6 +53,13 @@ test("a text is found by its stem, without its accents, and not after its remova
   expect(memories.texts("runs")).toEqual([]);
 });
 
+test("FTS-6 words that no memory has do not take the places of words that a memory has", () => {
+  const texts = ["The heron is grey", "The house is red"];
+  const strange = Array.from({ length: 44 }, (_, index) => `strange${index}`).join(" ");
+  for (const query of [`heron ${strange}`, `${strange} heron`])
+    expect(rankedMemories(texts).texts(query)).toEqual(["The heron is grey"]);
+});
+
 test("the rarity of a word falls with the number of memories that have it", () => {
   const { fullText } = rankedMemories(["red tea", "red house", "red shed"]);
   expect(fullText.rarity("absent")).toBeGreaterThan(fullText.rarity("tea"));

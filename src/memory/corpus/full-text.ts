@@ -6,12 +6,19 @@
  * FTS-3  If a query has rare words, words that many memories share are dropped. So a search reads a bounded number of rows.
  * FTS-5  FTS5 indexes letters and digits only. So a pictograph is stored as a private-use character.
  * FTS-4  Among few memories, a known word weighs nearly as much as an unknown word. So one shared word can recall a memory.
+ * FTS-6  A query with too many words keeps its rarest words that memories have. Words that no memory has come last.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { type QueryTerm, textTerms } from "../ranking/words.ts";
 
 /** Most terms of a query that are looked up. Each uses one bit. */
-export const MAX_LOOKED_UP = 30;
+const MAX_LOOKED_UP = 30;
+
+/** Returns the terms to look up, the rarest first (FTS-6). `rows` is the number of memories with the term. */
+export function rarestTerms<Term extends { rows: number }>(terms: readonly Term[]): Term[] {
+  const orderOf = ({ rows }: Term) => (rows === 0 ? Number.MAX_SAFE_INTEGER : rows);
+  return terms.toSorted((a, b) => orderOf(a) - orderOf(b)).slice(0, MAX_LOOKED_UP);
+}
 
 export interface SearchLimits {
   /** Up to this many memories, everything is scored. */
@@ -87,10 +94,7 @@ export class FullText {
   /** Returns the memories that match at least one term. */
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const size = this.size();
-    const counted = terms
-      .map((term) => ({ term, rows: this.#rowsWith(term.word) }))
-      .sort((a, b) => a.rows - b.rows)
-      .slice(0, MAX_LOOKED_UP);
+    const counted = rarestTerms(terms.map((term) => ({ term, rows: this.#rowsWith(term.word) })));
     const found = new Map<number, FullTextMatch>();
     let rowsLeft = size <= this.#limits.scoreAll ? Number.POSITIVE_INFINITY : this.#limits.rows;
     const weighted = counted.map(({ term, rows }, index): WeightedTerm => {

@@ -11,8 +11,8 @@ import {
   type FullTextMatch,
   type FullTextMatches,
   LEAST_SIZE,
-  MAX_LOOKED_UP,
   quoted,
+  rarestTerms,
   rarityOf,
   SEARCH_LIMITS,
   type SearchLimits,
@@ -60,13 +60,12 @@ export class VisibleText {
 
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const isWhole = this.#size <= this.limits.scoreAll;
-    const counted = terms
-      .map((term) => {
+    const counted = rarestTerms(
+      terms.map((term) => {
         const keys = isWhole ? this.#keysWith(term.word) : undefined;
         return { term, keys, rows: keys?.length ?? this.#rowsWith(term.word) };
-      })
-      .sort((a, b) => a.rows - b.rows)
-      .slice(0, MAX_LOOKED_UP);
+      }),
+    );
     const found = new Map<number, FullTextMatch>();
     let rowsLeft = isWhole ? Number.POSITIVE_INFINITY : this.limits.rows;
     const weighted = counted.map(({ term, keys, rows }, index): WeightedTerm => {
