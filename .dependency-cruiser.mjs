@@ -1,6 +1,6 @@
 /**
- * The layers of `src`, checked by `npm run check`. Each folder imports only the layers above it; folders of one layer do
- * not import each other; neither files nor folders form a cycle. Type imports count. A file without a layer is an error.
+ * The layers of `src`, checked by `npm run check`. Each folder imports only the layers above it. Folders of one layer do
+ * not import each other. Files and folders form no cycles. Type imports count. A file without a layer is an error.
  */
 export const LAYERS = [
   ["shared"],
@@ -13,22 +13,25 @@ export const LAYERS = [
   ["attachments", "d1"],
   ["agents/base"],
   ["agents/executor"],
-  ["agents/agent", "agents/trigger"],
+  ["agents/agent", "agents/trigger", "agents/event-log"],
   ["agents/conversation", "agents/coordinator"],
   ["compat"],
-  ["engine"],
+  ["engine", "testing"],
   ["http"],
 ];
 
 /** The package's entries and the composition root, which may import every layer. */
-const ROOT = "^src/(?:dramatis|gateways|index|options|startup|worker)\\.ts$";
+const ROOT = "^src/(?:dramatis|gateways|index|node|options|portable|startup|worker)\\.ts$";
 
-/** Files that the browser's side may import. These files of the ports and the model contain types only. */
+/** Files that browser code may import. These files of the ports and the model contain only types. */
 const CLIENT_MAY_IMPORT = [
   "^src/(?:shared|protocol|client)/",
   "^src/ports/clock\\.ts$",
   "^src/model/(?:context|messages)\\.ts$",
 ];
+
+/** Files that the command line may import. */
+const CLI_MAY_IMPORT = "^src/(?:shared/|protocol/|client/|cli/|testing/index\\.ts$)";
 
 const CONVERSATION = "agents/conversation";
 const COORDINATOR = "agents/coordinator";
@@ -40,7 +43,7 @@ export const LIBRARY = [
   ...["define", "built-in", "agents", "strategies", "registry", "authoring"],
 ];
 
-/** The folders of an actor and of the library, and what each imports of the others. The shell, in the files beside them, imports all. Each folder except `core` may import the types of the actor's context. */
+/** The folders of an actor and of the library, and the folders that each may import. The shell, in the files beside them, imports all. Each folder except `core` may import the types of the actor's context. */
 const PARTS = {
   library: Object.fromEntries(LIBRARY.map((folder, index) => [folder, LIBRARY.slice(0, index)])),
   [CONVERSATION]: {
@@ -79,7 +82,7 @@ const PURE = [
   "compat",
 ];
 
-/** Folders that do I/O, besides the platform's ports. */
+/** Folders that do I/O. The platform's ports have a rule of their own. */
 const DOES_IO = [
   "d1",
   "attachments/attachment-store",
@@ -94,19 +97,21 @@ const DOES_IO = [
 /** Packages that do I/O or belong to the platform. */
 const IO_PACKAGES = ["agents", "hono", "jose", "partysocket"];
 
-/** Files that may import the clock, the ids and the storage of the platform itself: shells, and defaults of ports. */
+/** Files that may import the platform's own clock, ids and storage: shells, and defaults of ports. */
 const USES_PLATFORM = [
   "ports/",
   "d1/",
   "engine/",
   "http/",
   "agents/base/",
-  "agents/agent/(?:agent|memory-agent|memory-embedder|memory-stores)\\.ts",
-  `${CONVERSATION}/conversation\\.ts`,
-  `${COORDINATOR}/coordinator\\.ts`,
+  "testing/evals/eval-files\\.ts",
+  "agents/agent/(?:agent|memory-embedder|memory-stores)\\.ts",
   `${TRIGGER}/trigger\\.ts`,
-  `${CONVERSATION}/inbound/session-guard\\.ts`,
+  "agents/event-log/event-log\\.ts",
 ];
+
+/** Folders that run only in Node. No other folder imports them. */
+const RUNS_IN_NODE = ["cli", "ports/node", "testing"];
 
 const under = (folders) => `^src/(?:${folders.join("|")})/`;
 const packages = (names) => `(?:^|node_modules/)(?:${names.join("|")})(?:/|$)`;
@@ -145,10 +150,10 @@ const contextRules = [CONVERSATION, COORDINATOR].map((actor) => ({
   to: { path: under([actor]), pathNot: under([`${actor}/core`]) },
 }));
 
-/** Everything with a place: the root, the client, and the layers, of which some actors have parts. */
+/** All files with a layer: the root, the client, the command line, and the layers. Some layers have parts. */
 const PLACED = [
   ROOT,
-  under(["client", ...LAYERS.flat().filter((folder) => !Object.hasOwn(PARTS, folder))]),
+  under(["client", "cli", ...LAYERS.flat().filter((folder) => !Object.hasOwn(PARTS, folder))]),
   ...Object.entries(PARTS).flatMap(([actor, parts]) => [
     under(Object.keys(parts).map((part) => `${actor}/${part}`)),
     `^src/${actor}/[^/]+$`,
@@ -160,21 +165,21 @@ export default {
     {
       name: "not-in-a-layer",
       comment:
-        "Every folder of src has a layer in this file, and every folder of an actor with parts a part.",
+        "Every folder of src has a layer in this file. In a layer with parts, every folder has a part.",
       severity: "error",
       from: { path: "^src/", pathNot: PLACED },
       to: {},
     },
     {
       name: "not-in-a-layer",
-      comment: "As above, for a folder that imports nothing.",
+      comment: "As above, for a folder without imports.",
       severity: "error",
       from: {},
       to: { path: "^src/", pathNot: PLACED },
     },
     {
       name: "not-in-a-layer",
-      comment: "As above, for a folder that imports nothing and that nothing imports.",
+      comment: "As above, for a folder without imports and importers.",
       severity: "error",
       from: { orphan: true, path: "^src/", pathNot: PLACED },
       to: {},
@@ -184,35 +189,50 @@ export default {
     ...contextRules,
     {
       name: "layer-client",
-      comment: "What runs in a browser imports shared code, types of ports and model, and the protocol only.",
+      comment: "Browser code imports only shared code, types of ports and model, and the protocol.",
       severity: "error",
       from: { path: under(["client"]) },
       to: { path: "^src/", pathNot: CLIENT_MAY_IMPORT },
     },
     {
+      name: "layer-cli",
+      comment: "The command line reaches a server by the client, and evals by the test kit.",
+      severity: "error",
+      from: { path: under(["cli"]) },
+      to: { path: "^src/", pathNot: CLI_MAY_IMPORT },
+    },
+    {
       name: "root-is-on-top",
-      comment: "Only the root's own files, and nothing in a layer, import the root.",
+      comment: "Only the root's own files import the root.",
       severity: "error",
       from: { path: "^src/", pathNot: ROOT },
       to: { path: ROOT },
     },
     {
       name: "engine-is-a-leaf",
-      comment: "Nothing in src uses the engine: it is an entry of the package.",
+      comment: "The engine is an entry of the package. Other folders of src do not import it.",
       severity: "error",
       from: { path: "^src/", pathNot: under(["engine"]) },
       to: { path: under(["engine"]) },
     },
     {
+      name: "testing-is-a-leaf",
+      comment:
+        "The test kit is an entry of the package. Of the other folders only the command line imports it.",
+      severity: "error",
+      from: { path: "^src/", pathNot: under(["cli", "testing"]) },
+      to: { path: under(["testing"]) },
+    },
+    {
       name: "actors-by-protocol",
-      comment: "What is not an actor reaches actors by the protocol. The root makes their classes.",
+      comment: "Code outside the actors reaches them by the protocol. The root makes their classes.",
       severity: "error",
       from: { path: under(["compat", "engine", "http"]) },
       to: { path: under(["agents"]) },
     },
     {
       name: "pure",
-      comment: "Pure folders do no I/O: they import neither the platform nor what uses it.",
+      comment: "Pure folders do no I/O. They do not import the platform or code that uses it.",
       severity: "error",
       from: { path: under(PURE) },
       to: {
@@ -228,22 +248,23 @@ export default {
     },
     {
       name: "node-ports",
-      comment: "The ports for Node are for tests and tools: Workers have no such modules.",
+      comment: "The ports for Node are for tests and tools. Workers lack these modules.",
       severity: "error",
-      from: { path: "^src/", pathNot: under(["ports/node"]) },
+      from: { path: "^src/", pathNot: under(RUNS_IN_NODE) },
       to: { path: under(["ports/node"]) },
     },
     {
       name: "node-modules",
-      comment: "The code runs on Workers and in browsers, so only the ports for Node use Node's modules.",
+      comment:
+        "The code runs on Workers and in browsers, so only the ports for Node, the test kit and the command line use Node's modules.",
       severity: "error",
-      from: { path: "^src/", pathNot: under(["ports/node"]) },
+      from: { path: "^src/", pathNot: under(RUNS_IN_NODE) },
       to: { dependencyTypes: ["core"] },
     },
     {
       name: "agents-sdk",
       comment:
-        "The SDK is for actors and for its own client. (Biome lets session-agent.ts alone import its class Agent.)",
+        "The SDK is for actors and for its own client. (Biome lets durable-actor.ts alone import its class Agent.)",
       severity: "error",
       from: { path: "^src/", pathNot: under(["agents", "client"]) },
       to: { path: packages(["agents"]) },

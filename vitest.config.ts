@@ -5,13 +5,13 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { lostEnds } from "./test/support/lost-ends.ts";
 
-/** What is polled comes, but on a busy machine it may take longer than the second that is usual. */
-const POLL = { poll: { timeout: 10_000 } };
+/** Timeout of `expect.poll`. The default of one second is too short on a busy machine. */
+const POLL = { poll: { timeout: 20_000 } };
 
-/** The part of the other tests that end-to-end tests are spread over, so that none of these is left for the end. */
+/** End-to-end tests start between this share of the other tests, so that they end before the last of those. */
 const SPREAD_OVER = 0.6;
 
-/** Spreads end-to-end tests over the first of the others: they wait for processes of their own, and the others compute meanwhile. */
+/** Starts end-to-end tests in between other tests. While they wait for their own processes, the other tests use the processor. */
 class Spread extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -27,15 +27,23 @@ class Spread extends BaseSequencer {
   }
 }
 
-/** Tests that look at what is logged, by themselves or by a simulation: what another file left running must not log beside them. */
+/** Tests that read the log, directly or in a simulation. They run isolated, because leftovers of another file could write to the log. */
 const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
   /spyOn\(console|simulation\/(?:flows\/run|simulate|trees\/run|triggers)\.ts/.test(
     readFileSync(file, "utf8"),
   ),
 );
 
-/** Tests on workerd that count or name the rows of a database, or move the time by days. Each file gets a runtime of its own. */
-const FRESH = ["auth", "libraries", "long-pause"].map((name) => `test/workers/${name}.test.ts`);
+/** Tests on workerd that count or name the rows of a database, or advance the clock by days. Each file gets its own runtime. */
+const FRESH = [
+  "auth",
+  "event-log",
+  "libraries",
+  "lists-database",
+  "long-pause",
+  "release-work",
+  "retention",
+].map((name) => `test/workers/${name}.test.ts`);
 
 interface Files {
   include: string[];
@@ -80,7 +88,7 @@ export default defineConfig({
     fsModuleCache: true,
     sequence: { sequencer: Spread },
     projects: [
-      // To load all modules, or to start a runtime, for each file would take much of the time.
+      // Without isolation, files share loaded modules and the runtime. This saves much of the time.
       node("node", { include: ["test/node/**/*.test.ts"], exclude: ALONE, isolate: false }),
       node("node-alone", { include: ALONE, isolate: true }),
       workers("workers", { include: ["test/workers/**/*.test.ts"], exclude: FRESH, isolate: false }),
@@ -90,13 +98,14 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           exclude: ["test/e2e/build.test.ts"],
+          globalSetup: ["test/support/archive-setup.ts"],
           expect: POLL,
           testTimeout: 120_000,
-          // Several servers start at once, and each first builds what it serves.
+          // Several servers start at once, and each first builds its files.
           hookTimeout: 300_000,
         },
       },
-      // It replaces what other starts begin with, so it runs with tests that start nothing.
+      // It replaces the build that other starts use, so it runs beside tests that start no server.
       {
         test: {
           name: "e2e-build",

@@ -1,8 +1,8 @@
 /**
- * The headers of the static files: of the console, of the page `/docs`, and of what they load.
+ * The headers of all static files of the console and of the page `/docs`.
  *
- * PAGE-1  Every static file is served with a Content-Security-Policy. The console runs its own scripts only, none inline,
- *         and reaches its own server only. No page is shown in a frame of another site or shares its window with one.
+ * PAGE-1  Every static file is served with a Content-Security-Policy. The console runs only the scripts of its own files, and
+ *         reaches only its own server. Other sites cannot frame a page or share its window.
  */
 import { BROWSER_HEADERS } from "../src/http/base/security-headers.ts";
 

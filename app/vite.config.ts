@@ -29,7 +29,7 @@ export default defineConfig({
   build: {
     emptyOutDir: true,
     rolldownOptions: {
-      // A slow machine is no problem of the build.
+      // Slow plugins are not a problem of the build.
       checks: { pluginTimings: false },
       output: {
         codeSplitting: { groups: [{ name: "react", test: /node_modules\/(react|react-dom|scheduler)\// }] },

@@ -1,4 +1,4 @@
-/** `npm run bench [-- CASE [OPTIONS]]`: runs a case and prints its results. Stores them if no options were given. */
+/** `npm run bench [-- CASE [OPTIONS]]`: runs a case and prints its results. Without options it also stores them. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { runBusy } from "./busy/case.ts";
 import { correctionsVerdict, runCorrections } from "./corrections/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { delegationVerdict, runDelegation } from "./delegation/case.ts";
+import { eventLogVerdict, runEventLog } from "./event-log/case.ts";
 import { fanoutVerdict, runFanout } from "./fanout/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hooksVerdict, runHooks } from "./hooks/case.ts";
@@ -36,6 +37,7 @@ const CASES: Record<string, Case> = {
   corrections: { run: runCorrections, verdict: correctionsVerdict },
   decode: { run: runDecode, verdict: decodeVerdict },
   delegation: { run: runDelegation, verdict: delegationVerdict },
+  "event-log": { run: runEventLog, verdict: eventLogVerdict },
   fanout: { run: runFanout, verdict: fanoutVerdict },
   hooks: { run: runHooks, verdict: hooksVerdict },
   kills: { run: runKills },

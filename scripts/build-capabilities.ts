@@ -26,7 +26,7 @@ export function capabilitiesPage(root: string): string {
   return render(proofs);
 }
 
-/** Returns the rows without a test on workerd. A pure library needs a test anywhere. */
+/** Returns the rows without a test on workerd. For a pure library, a test on Node is enough. */
 export function unprovenRows(proofs: readonly Pick<Proof, "row" | "file">[]): string[] {
   const proven = new Set(proofs.map(({ row }) => row));
   const onWorkerd = new Set(proofs.filter(({ file }) => WORKERD.test(file)).map(({ row }) => row));
@@ -39,7 +39,7 @@ function render(proofs: readonly Proof[]): string {
   const sections = CAPABILITIES.map((capability) => section(capability, proofs));
   return `# Capabilities
 
-What is built, and the tests that prove it. This page is made by \`npm run docs\` from the list in \`scripts/capabilities.ts\`
+The capabilities, with the tests that prove them. \`npm run docs\` makes this page from the list in \`scripts/capabilities.ts\`
 and from the titles of the tests, which begin with the row's number.
 
 ${sections.join("\n")}`;

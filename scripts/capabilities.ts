@@ -719,7 +719,13 @@ export const CAPABILITIES: readonly Capability[] = [
     name: "Deployable",
     statement:
       "No experimental compatibility flag needed; `doctor` names each of twelve broken configurations with its mend.",
-    missing: "The command `doctor`.",
+    missing:
+      "`doctor` checks the address, the server, its version, its optional parts, the token and the roles of a running server, and not the twelve configurations.",
+  },
+  {
+    row: "G23",
+    name: "CLI",
+    statement: "list, inspect, tail, cancel, replay, fork, export, import, dead letters, local or deployed.",
   },
   {
     row: "G25",
@@ -770,7 +776,7 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "I1",
     name: "Who may approve",
     statement:
-      "Rules by requester, participant, role or user; the requester excluded on demand; enforced at every entrance; inbox of tool calls and gates.",
+      "Rules by requester, participant, role or user; the requester excluded on demand; enforced at every entry point; inbox of tool calls and gates.",
   },
   {
     row: "I2",

@@ -1,7 +1,7 @@
 /**
  * Keeps `dist/console` up to date: the web console, and the page `/docs`.
  *
- * CONSOLE-1  A build replaces the folder as a whole, once it is complete. A failed build leaves it as it was.
+ * CONSOLE-1  A complete build replaces the whole folder. A failed build leaves the folder unchanged.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -29,13 +29,13 @@ export function buildConsole({ force = false } = {}): void {
   }
 }
 
-/** Puts a complete build in the place of the old one. */
+/** Replaces the old build with a complete build. */
 function replace(folder: string): void {
   rmSync(CONSOLE, { recursive: true, force: true });
   try {
     renameSync(folder, CONSOLE);
   } catch (error) {
-    // Another process has put its build there in between.
+    // If another process has built the folder at the same time, its build is there.
     if (!existsSync(PAGE)) throw error;
   }
 }
@@ -50,7 +50,7 @@ function build(folder: string): void {
   if (status !== 0) throw new Failure("The console could not be built. See the errors above.");
 }
 
-/** Removes what builds left that were killed. The name of a build's folder contains its process id. */
+/** Removes the folders of killed builds. The name of a build's folder contains its process id. */
 function sweep(): void {
   mkdirSync(dirname(CONSOLE), { recursive: true });
   for (const name of readdirSync(dirname(CONSOLE))) {

@@ -1,6 +1,7 @@
 /**
  * `npm run english -- [--worst N] [--limit N] [FILE|FOLDER…]`: counts turns of phrase that make technical English hard to read, per 1,000 words of
- * prose. Prose is Markdown outside code, comments, and messages of at least five words. A hit is a place to look at, not a verdict.
+ * prose. Prose is Markdown outside code, comments, and messages and JSX texts of at least five words. A hit is a place to look at, not a
+ * verdict.
  *
  * Without paths it counts the folders of `LIMITS`.
  *
@@ -15,23 +16,29 @@ import { parseArgs } from "node:util";
 const LIMITS: Readonly<Record<string, number>> = {
   "README.md": 2,
   "CHANGELOG.md": 3,
-  docs: 4,
-  src: 6,
+  "CONTRIBUTING.md": 3,
+  docs: 2,
+  src: 3,
+  app: 2,
+  scripts: 5,
+  examples: 5,
+  bench: 2,
+  test: 3,
 };
 
 /** Words in a sentence that count as too many. */
 const LONG = 30;
-/** Words in a string literal that make it a message. */
+/** Words in a string literal or a JSX text that make it a message. */
 const MESSAGE = 5;
 
 const PHRASES: readonly RegExp[] = [
-  // A pronoun in place of a noun: "the older one".
+  // A pronoun in place of a noun: `the older one`.
   /\b(?:the|this|that|each|another|any|an?|older|newer|first|last|other|such|no|which|new|old|same|next|later|earlier|present|former|every|only|right|wrong|whole|single|own)\s+ones?\b(?!\s+(?:or more|of the|row|statement|request|call|commit|transaction|time|second|minute|day|turn|line|word|place|file|name))/gi,
   /\b(?:one that|ones|one's)\b/gi,
-  // A clause in place of a noun: "it keeps what was said".
+  // A clause in place of a noun: `it keeps what was said`.
   /\b(?:of|to|for|with|by|from|in|on|at|and|is|are|was|than|as|about|after|before|like|but|or|keeps?|sees?|reads?|says?|knows?|has|have|had|gets?|shows?|means?|takes?|gives?|uses?|lists?|counts?|made|does|do|did)\s+what\b(?![^.]*\?)/gi,
   /(?:^|[.;:]\s+)What\b(?![^.]*\?)/g,
-  // "Where" for "if".
+  // `Where` for `if`.
   /(?:^|[.;:,(]\s*)[Ww]here\s+(?:it|they|there|none|no|nobody|nothing|a|an|the|one|somebody|several|that|its|both|this|such|some|only|all|code|people)\b/g,
   // A negation in place of the fact.
   /\b(?:nobody|nothing|none|no one|neither|nor|nowhere)\b/gi,
@@ -89,10 +96,10 @@ function comments(text: string): string {
 
 function messages(file: string, text: string): string {
   if (file.includes("test")) return "";
-  const literals = text
-    .replace(/\/\*[\s\S]*?\*\//g, "")
-    .matchAll(/"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g);
-  return [...literals]
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, "");
+  const literals = code.matchAll(/"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g);
+  const elements = file.endsWith(".tsx") ? code.matchAll(/>\s*([A-Z][^<>{}=;]*)[<{]/g) : [];
+  return [...literals, ...elements]
     .map(([, quoted, template]) =>
       (quoted ?? template ?? "").replace(/\$\{[^}]*\}/g, "X").replace(/`[^`]*`/g, "X"),
     )

@@ -6,7 +6,7 @@ import { countPath, rateOf } from "./english.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const IMPORT = /(?:from|import|import\() ?"(\.{1,2}\/[^"]+)"/g;
-/** Names that say nothing of their subject. */
+/** Names without a subject. */
 const VAGUE = /^(?:limits|schema|parts|types|utils|helpers)\.ts$/;
 
 const sources = new Map(

@@ -32,7 +32,7 @@ function takeLock(): string | undefined {
   } catch (cause) {
     const isBusy = cause instanceof Error && "errcode" in cause && cause.errcode === SQLITE_BUSY;
     return isBusy
-      ? `the state in ${persist} is in use by another Dramatis; stop that one, or choose another --persist`
+      ? `the state in ${persist} is in use by another Dramatis; stop the other process, or choose another --persist`
       : `the state in ${persist} cannot be written: ${cause}; choose another --persist`;
   }
 }

@@ -9,7 +9,11 @@ const ENTRIES = {
   "./react": "client/react/use-conversation",
   "./adapters": "adapters/index",
   "./engine": "engine/index",
+  "./testing": "testing/index",
 };
+
+/** The command line. */
+const BIN = { dramatis: "./cli/main.js" };
 
 /** Node version that the dependencies require. The repository installs its own Node. */
 const ENGINES = { node: ">=22.14.0" };
@@ -28,7 +32,8 @@ interface RepositoryManifest {
 
 export interface Manifest extends RepositoryManifest {
   engines: Record<string, string>;
-  exports: Record<string, { types: string; default: string }>;
+  bin: Record<string, string>;
+  exports: Record<string, { types: string; workerd?: string; node?: string; default: string }>;
   peerDependencies: Record<string, string>;
   peerDependenciesMeta: Record<string, { optional: true }>;
 }
@@ -37,14 +42,17 @@ export function packageManifest(path: string): Manifest {
   // SAFETY: npm requires these fields of the repository's manifest.
   const source = JSON.parse(readFileSync(path, "utf8")) as RepositoryManifest;
   const { name, version, description, license, type, dependencies } = source;
-  const entries = Object.entries(ENTRIES).map(([entry, module]) => [
-    entry,
-    { types: `./${module}.d.ts`, default: `./${module}.js` },
-  ]);
+  const entries = Object.entries(ENTRIES).map(([entry, module]) => {
+    const code = `./${module}.js`;
+    // The actors import modules of the platform, which Node lacks.
+    const inNode = entry === "." ? { workerd: code, node: "./node.js" } : {};
+    return [entry, { types: `./${module}.d.ts`, ...inNode, default: code }];
+  });
   const optional = Object.keys(OPTIONAL_PEERS).map((peer) => [peer, { optional: true }]);
   return {
     ...{ name, version, description, license, type },
     engines: ENGINES,
+    bin: BIN,
     exports: Object.fromEntries(entries),
     dependencies,
     peerDependencies: OPTIONAL_PEERS,

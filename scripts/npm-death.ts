@@ -3,7 +3,7 @@ import { processInfo } from "./process-info.ts";
 
 const POLL_MS = 500;
 
-/** Calls `callback` when the npm that runs this script has exited. Does nothing without npm. */
+/** Calls `callback` when the npm that runs this script has exited. Without npm it never calls it. */
 export function onNpmDeath(callback: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return;
   const parent = process.ppid;
@@ -16,7 +16,7 @@ export function onNpmDeath(callback: () => void): void {
   timer.unref();
 }
 
-/** Returns the id of npm's process. npm runs scripts through a shell, which some shells replace by the script. */
+/** Returns the id of npm's process. npm runs scripts through a shell. Some shells replace their process by the script. */
 function npmProcess(parent: number): number {
   const info = processInfo(parent);
   const isShell = info !== undefined && /(?:^|\/)(?:sh|bash|dash|zsh|ash|busybox)$/.test(info.command);

@@ -8,7 +8,7 @@ export interface ProcessInfo {
   command: string;
 }
 
-/** Returns `undefined` for a process that has exited, also if its parent has not collected it yet. */
+/** Returns `undefined` for a process that has exited, also for a zombie. */
 export function processInfo(pid: number): ProcessInfo | undefined {
   const [, command = "", state = "", parent] =
     (existsSync("/proc/self/stat") ? fromProc(pid) : fromPs(pid)) ?? [];

@@ -1,6 +1,6 @@
 /**
  * `node scripts/record-release.ts`: records the stored data of this version's actors, including turns in flight, in
- * `test/fixtures/releases/VERSION`. The tests of all later versions open it. A release is recorded once.
+ * `test/fixtures/releases/VERSION`. The tests of all later versions open it. Each release is recorded once.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";

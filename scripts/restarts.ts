@@ -7,7 +7,7 @@
 const MAX_RESTARTS = 3;
 const WINDOW_MS = 300_000;
 
-/** Reports whether to restart. Times are milliseconds since the epoch; `exits` includes the last one. */
+/** Reports whether to restart. Times are milliseconds since the epoch. `exits` includes the last exit. */
 export function mayRestart(exits: readonly number[], now: number): boolean {
   return exits.filter((exit) => now - exit < WINDOW_MS).length <= MAX_RESTARTS;
 }

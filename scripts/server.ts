@@ -14,17 +14,17 @@ import { PASSED_FILE, passVariables, removePassed } from "./variables.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const HOST = "127.0.0.1";
-/** Time for which a server may return 503 before it counts as misconfigured, in milliseconds. */
+/** A server that returns 503 for longer counts as misconfigured, in milliseconds. */
 const UNHEALTHY_TIMEOUT_MS = 5_000;
 /** A server that is stopping may still hold the port. */
 const PORT_TIMEOUT_MS = 3_000;
 const READY_TIMEOUT_MS = 120_000;
 const REQUEST_TIMEOUT_MS = 10_000;
-/** wrangler restarts a crashed process in about a second, on a busy machine in several. A start of everything takes longer. */
+/** wrangler restarts a crashed process in about a second, and on a busy machine in several seconds. A complete start takes longer. */
 const CRASH_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 6_000;
 
-/** Access of the owner alone. */
+/** Only the owner has access. */
 const OWNER_ONLY = 0o700;
 const ALL_ACCESS = 0o777;
 /** Marks folders such as `/tmp`. */
@@ -35,9 +35,9 @@ export interface ServerOptions {
   port: number;
   /** Absolute path of the state folder. */
   persist: string;
-  /** Absolute path of the Worker's configuration; the one of this repository by default. */
+  /** Absolute path of the Worker's configuration. The default is `wrangler.jsonc` of this repository. */
   config?: string;
-  /** Absolute path of the static files, in place of the configuration's. The server serves a copy of its own (START-5). */
+  /** Absolute path of the static files. It overrides the path of the configuration. The server serves a copy (START-5). */
   assets?: string;
   /** Receives the output of the Worker and the errors of wrangler. */
   onLine(line: string, stream: "stdout" | "stderr"): void;
@@ -64,7 +64,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     keeper.once("message", (reason) => resolve(String(reason)));
     keeper.once("error", (error) => resolve(error.message));
     keeper.once("exit", () => {
-      // The group ends with the keeper, whatever ended the keeper.
+      // The group ends with the keeper, also if the keeper crashed.
       killGroup(keeper);
       removePassed(passed);
       resolve(exitReason);
@@ -96,7 +96,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** Creates the state folder. Its owner alone may read it, also if it was there (START-8). */
+/** Creates the state folder. Only its owner can read it, also if the folder existed (START-8). */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
@@ -129,7 +129,7 @@ function spawnKeeper(
   ];
   return spawn(process.execPath, [join(ROOT, "scripts/keeper.ts"), persist, ...server], {
     cwd: ROOT,
-    // Its own process group can be killed as a whole.
+    // A process group can be killed as a whole.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     env: {
@@ -148,7 +148,7 @@ function spawnKeeper(
   });
 }
 
-/** Forwards lines of output. Until the Worker runs, stdout has wrangler's progress messages only. */
+/** Forwards lines of output. Until the Worker runs, stdout has only wrangler's progress messages. */
 function readOutput(
   keeper: ChildProcess,
   onLine: ServerOptions["onLine"],
@@ -184,7 +184,9 @@ async function waitUntilHealthy(url: string, ended: Promise<string>, timeoutMs: 
   while (gone === undefined) {
     const isMisconfigured = Date.now() - unhealthySince > UNHEALTHY_TIMEOUT_MS;
     if (isMisconfigured || Date.now() > deadline)
-      throw new Failure(`Dramatis did not become ready: ${answer}.`);
+      throw new Failure(
+        `Dramatis did not become ready in ${Math.round(timeoutMs / 1_000)} s: ${answer}. If the Worker could not be built, the errors are above.`,
+      );
     try {
       const signal = AbortSignal.timeout(Math.min(timeoutMs, REQUEST_TIMEOUT_MS));
       const response = await fetch(`${url}/health`, { signal });
@@ -207,7 +209,7 @@ async function freePort(port: number): Promise<number> {
     if (found !== null) return found;
     if (Date.now() > deadline) {
       throw new Failure(
-        `Port ${port} is taken. Stop the process that listens on it, or choose another port: npm start -- --port N (0 selects a free one).`,
+        `Port ${port} is taken. Stop the process that listens on it, or choose another port: npm start -- --port N (0 selects a free port).`,
       );
     }
     await delay(100);

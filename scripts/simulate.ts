@@ -1,8 +1,8 @@
 /**
  * `npm run simulate -- --seeds N [--from S]`: simulates conversations under seeded faults. Exits with 1 if a seed fails, and
- * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. `--trees` simulates trees of calls of agents, `--memory` the
- * memory of an agent, `--runs` runs of workflows, `--flows` turns that call workflows,
- * `--triggers` triggers.
+ * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. Other subjects: `--trees` (trees of calls of
+ * agents), `--memory` (the memory of an agent), `--runs` (runs of workflows), `--flows` (turns that call workflows), and
+ * `--triggers`.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -21,7 +21,7 @@ const SHRINK_MS = 60_000;
 const MAX_SHOWN = 3;
 /** Each fault must occur at least once per this many seeds, on average. */
 const SEEDS_PER_FAULT = 1_000;
-/** Ports that plans aim at. */
+/** Ports with planned faults, by the label of their printed line. */
 const AIMS = {
   "Requests of tools": "tool.request",
   "Reports of tools": "tool.report",
@@ -76,7 +76,8 @@ function ask(worker: Worker, job: Job): Promise<Answer> {
 async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<boolean> {
   const table = new Map<string, { planned: number; fired: number }>();
   const failing: { seed: number; what: string }[] = [];
-  const sums = { turns: 0, failedTurns: 0, lives: 0, summaries: 0 };
+  const sums = { turns: 0, failedTurns: 0, lives: 0, summaries: 0, replayed: 0 };
+  const partial: Record<string, number> = {};
   const started = performance.now();
   const jobs: Job[] = [];
   for (let seed = from; seed < from + seeds; seed += BATCH) {
@@ -95,6 +96,9 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     sums.failedTurns += batch.failedTurns;
     sums.lives += batch.lives;
     sums.summaries += batch.summaries;
+    sums.replayed += batch.replayed;
+    for (const [reason, count] of Object.entries(batch.partial))
+      partial[reason] = (partial[reason] ?? 0) + count;
     for (const { seed, violations } of batch.failures) {
       failing.push({ seed, what: violations[0]?.property ?? "" });
       console.log(`Seed ${seed} fails: ${violations[0]?.property}: ${violations[0]?.detail}`);
@@ -120,8 +124,10 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     console.log(`\nThese faults occurred fewer than ${least} times: ${missing.join(", ")}.`);
   console.log(
     `\n${seeds} seeds from ${from}: ${failing.length} failed. ${sums.turns} turns (${sums.failedTurns} failed as planned), ` +
-      `${sums.lives} actor instances, ${sums.summaries} summaries, ${seconds.toFixed(1)} s.`,
+      `${sums.lives} actor instances, ${sums.summaries} summaries, ${sums.replayed} replayed turns, ${seconds.toFixed(1)} s.`,
   );
+  for (const [reason, count] of Object.entries(partial))
+    console.log(`Replays took ${count} entries as recorded: ${reason}`);
   const shown = failing.sort((one, other) => one.seed - other.seed).slice(0, MAX_SHOWN);
   await pool.run(
     shown.map(({ seed }) => ({ type: "explain", plan: seed, milliseconds: SHRINK_MS })),
@@ -132,7 +138,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   return failing.length === 0 && missing.length === 0;
 }
 
-/** Simulates trees of calls, memories or runs. Returns `true` if nothing failed. */
+/** Simulates trees of calls, memories, runs, flows or triggers. Returns `true` if no seed failed. */
 async function simulateOthers(pool: Pool, type: Others, from: number, seeds: number): Promise<boolean> {
   const started = performance.now();
   let failed = 0;
@@ -205,7 +211,7 @@ function parseOptions() {
   }
 }
 
-/** Returns `true` if nothing failed. */
+/** Returns `true` if no seed or plan failed. */
 async function main(): Promise<boolean> {
   const { seeds, from, workers, plan, shrink, ...options } = readOptions();
   const others = (["trees", "memory", "runs", "flows", "triggers"] as const).find((type) => options[type]);

@@ -1,11 +1,12 @@
 /**
  * `npm start [-- --port N --persist DIR]`: a local server with the demo library and the console.
  *
- * START-1  No process that the start created outlives it, whatever ends it.
+ * START-1  All processes of a start end with it, for any reason of its end.
  * START-2  The ready message follows the first `GET /health` that returns 200.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { writeDocsIndex } from "./build-docs-index.ts";
 import { buildConsole, CONSOLE } from "./console.ts";
 import { Failure } from "./failure.ts";
 import { onNpmDeath } from "./npm-death.ts";
@@ -17,14 +18,14 @@ const USAGE = `Usage: npm start -- [--port N] [--persist DIR]
   --persist  folder of the state, .dramatis by default`;
 
 function readOptions(): { port: number; persist: string } {
+  // npm keeps options that are written before `--`, and passes their values on.
+  if (process.env.npm_config_port !== undefined || process.env.npm_config_persist !== undefined)
+    throw new Failure(`npm read the options as its own. Write them after "--".\n${USAGE}`);
   const { values } = parseOptions();
   if (values.help) {
     console.log(USAGE);
     process.exit(0);
   }
-  // npm keeps options that are written before `--`.
-  if (process.env.npm_config_port !== undefined || process.env.npm_config_persist !== undefined)
-    throw new Failure(`npm took the options for its own. Write them behind "--".\n${USAGE}`);
   if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535) {
     throw new Failure(`--port must be a number from 0 to 65535, not "${values.port}".\n${USAGE}`);
   }
@@ -57,7 +58,7 @@ function stopRequested(): Promise<undefined> {
   });
 }
 
-/** Resolves with the reason when the server exits, or with nothing on a signal to stop. */
+/** Resolves with the reason when the server exits, or with `undefined` on a signal to stop. */
 function run(server: Server, stopping: Promise<undefined>): Promise<string | undefined> {
   const ready = server.ready.then(() => console.log(`Dramatis is ready at ${server.url}`));
   return Promise.race([ready.then(() => server.ended), stopping]).finally(server.stop);
@@ -66,6 +67,7 @@ function run(server: Server, stopping: Promise<undefined>): Promise<string | und
 async function main(): Promise<void> {
   const options = readOptions();
   console.log(`Dramatis is starting with the state in ${options.persist}.`);
+  writeDocsIndex();
   buildConsole();
   const stopping = stopRequested();
   const exits: number[] = [];

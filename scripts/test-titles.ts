@@ -6,7 +6,7 @@ import { parseAst } from "rolldown/parseAst";
 /** A label such as `scenario 10:`, which a title may have before its numbers. */
 const LABEL = String.raw`(?:[a-z][a-z\d ]*: )`;
 
-/** The number of a rule or capability; or the number of a scenario or of a public report, which is no rule's. */
+/** The number of a rule or capability, of a scenario, or of a public report. */
 const NUMBER = String.raw`(?:[A-Z]+(?:-[A-Z]+)*-?\d+[,:]? |\d+ |[\w/-]+#\d+ )`;
 
 /** The beginning of a title. */
@@ -30,7 +30,7 @@ export function testTitles(root: string): { title: string; file: string }[] {
     });
 }
 
-/** The members of a syntax tree's node that its titles need. */
+/** The members of a syntax node that lead to titles. */
 interface SyntaxNode {
   type?: string;
   name?: string;
@@ -41,7 +41,7 @@ interface SyntaxNode {
   quasis?: { value: { cooked: string } }[];
 }
 
-/** Returns the titles of tests in a syntax tree. A placeholder is `…`. */
+/** Returns the titles of tests in a syntax tree. Placeholders become `…`. */
 export function titlesOf(node: unknown): string[] {
   if (typeof node !== "object" || node === null) return [];
   // SAFETY: every member is optional; a tree's nodes have them with these types.

@@ -1,6 +1,6 @@
 /**
- * Passes the shell's settings for models and authentication to the Worker, in a file that only its owner can read and
- * that is removed with the server. A command line would be visible to every user of the machine.
+ * Passes the shell's settings for models and authentication to the Worker, in a file that only its owner can read. The file is
+ * removed with the server. A command line would be visible to every user of the machine.
  */
 import {
   existsSync,

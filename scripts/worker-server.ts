@@ -2,11 +2,11 @@
  * `worker-server.ts --config FILE --port N --persist DIR [--env-file FILE] [--assets DIR]`: runs a Worker on wrangler's
  * development server.
  *
- * START-4  No debugger listens: whoever may connect to wrangler's inspector reads the Worker's memory, and with it
- *          AUTH_SECRET. The command `wrangler dev` always opens one, so this script starts the server by wrangler's API.
+ * START-4  No debugger listens. A client of wrangler's inspector could read the Worker's memory, which contains
+ *          AUTH_SECRET. The command `wrangler dev` always opens an inspector, so this script starts the server by wrangler's API.
  * START-6  The Worker has its own address as `DRAMATIS_URL`, unless its variables name another.
  * START-9  The Worker logs turns, failed tools and model errors, unless its variables set `DRAMATIS_LOG` to another value.
- * START-7  The server ends as soon as the process that takes its requests has ended, which wrangler notices only after seconds.
+ * START-7  The server ends as soon as the process that receives its requests has ended. wrangler notices this only after seconds.
  * START-5  A build does not disturb a running server: it serves its own copy of the static files, in the state folder.
  * START-10  A changed file does not restart the Worker: that would interrupt its turns. Another start in the same folder writes such files.
  */
@@ -16,11 +16,12 @@ import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { parseArgs, parseEnv } from "node:util";
-import { unstable_startWorker } from "wrangler";
+import { unstable_DevEnv } from "wrangler";
+import { reuseBundles } from "./bundle-cache.ts";
 import { readVariables } from "./variables.ts";
 
 const HOST = "127.0.0.1";
-/** A connection that ends sooner, in milliseconds, is followed by a pause of this length. */
+/** After a shorter connection comes a pause of this length, in milliseconds. */
 const RECONNECT_MS = 100;
 
 const { values } = parseArgs({
@@ -54,7 +55,7 @@ function ownVariables(): Record<string, { type: "plain_text"; value: string }> {
   );
 }
 
-/** Keeps a connection to a port. Resolves when nothing listens there any more (START-7). */
+/** Keeps a connection to a port. Resolves when the port refuses connections (START-7). */
 async function untilRefused(to: number): Promise<void> {
   for (;;) {
     const begin = Date.now();
@@ -68,12 +69,14 @@ async function untilRefused(to: number): Promise<void> {
     socket.on("error", () => {});
     socket.resume();
     await once(socket, "close");
-    // Without a pause: wrangler soon starts another process on the port, which does not recover.
+    // After a long connection there is no pause: wrangler soon starts another process on the port, which does not recover.
     if (Date.now() - begin < RECONNECT_MS) await setTimeout(RECONNECT_MS);
   }
 }
 
-const worker = await unstable_startWorker({
+const devEnv = new unstable_DevEnv();
+reuseBundles(devEnv.bundler);
+const worker = await devEnv.startWorker({
   config,
   ...(envFile === undefined ? {} : { envFiles: [envFile] }),
   ...(assets === undefined ? {} : { assets: copyAssets(assets) }),

@@ -1,8 +1,8 @@
 /**
- * The composition root: makes a Worker from an application's libraries and policies. The platform's clock, ids and storage
- * are used here, by the shells of the Durable Objects, which the platform constructs, and as the default of ports in `d1`,
- * `http` and `engine`. Besides, `http` makes ids with `ulid`, and `messageToEvent` of `memory` has the platform's id and
- * time as a default. All other code of the server gets ports.
+ * The composition root: makes a Worker from an application's libraries and policies. Three kinds of code use the platform's
+ * clock, ids and storage directly: this file, the shells of the Durable Objects, and defaults of ports in `d1`, `http` and
+ * `engine`. `http` also makes ids with `ulid`, and `messageToEvent` of `memory` has the platform's id and time as a default. All
+ * other code of the server gets ports.
  */
 
 import { atBaseUrl, defaultModelProfile, missingKey } from "./adapters/default-profile.ts";
@@ -18,10 +18,12 @@ import { indexes } from "./agents/agent/memory-agent.ts";
 import { memoryEmbedders } from "./agents/agent/memory-embedder.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
+import { eventLogs } from "./agents/base/lookup/event-logs.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
 import { ownedStores } from "./agents/base/removal/owned-stores.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
+import { createEventLogClass } from "./agents/event-log/event-log.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { createTriggerClass } from "./agents/trigger/trigger.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
@@ -30,7 +32,9 @@ import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
+import { listsMoveOf } from "./d1/move-lists.ts";
 import { D1OwnedRows } from "./d1/owned-rows.ts";
+import type { TenantDatabases } from "./d1/tenant-databases.ts";
 import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
 import { builtInEmbeddings, builtInGateway } from "./gateways.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
@@ -51,6 +55,8 @@ import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { DramatisEnv, DramatisOptions } from "./options.ts";
 import { allowAll } from "./policy/gate.ts";
+import { DEFAULT_RETENTION } from "./policy/retention.ts";
+import { DEFAULT_TITLES } from "./policy/titles.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
@@ -74,7 +80,7 @@ import {
  *
  * @example
  * const app = dramatis({ libraries: [library] });
- * export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+ * export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
@@ -95,16 +101,17 @@ export function dramatis(options: DramatisOptions) {
           authored: new D1Definitions(DB, tenant),
         });
 
-  const directory = withDatabase<Directory>((database) => new D1Directory(database));
-  const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
-  const triggers = withDatabase<TriggerDirectory>((database) => new D1Triggers(database));
+  const directory = withDatabases<Directory>((databases) => new D1Directory(databases));
+  const deadLetters = withDatabases<DeadLetterDirectory>((databases) => new D1DeadLetters(databases));
+  const triggers = withDatabases<TriggerDirectory>((databases) => new D1Triggers(databases));
+  const lists = (env: DramatisEnv) => listsMoveOf(env, systemClock);
   const objects = ({ BUCKET }: DramatisEnv) =>
     BUCKET === undefined ? null : objectsInTime(new R2ObjectStore(BUCKET), systemClock);
   const attachments = (env: DramatisEnv) => withStore(objects(env), (store) => new AttachmentStore(store));
-  const rows = withDatabase((database) => new D1OwnedRows(database));
+  const rows = withDatabases((databases) => new D1OwnedRows(databases));
   const vectors = (env: DramatisEnv) => options.memory?.vectors?.(env) ?? null;
   const stores = (env: DramatisEnv) =>
-    ownedStores({ rows: rows(env), objects: objects(env), vectors: vectors(env) });
+    ownedStores({ rows: rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) });
 
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
@@ -146,6 +153,7 @@ export function dramatis(options: DramatisOptions) {
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
+      lists: () => required(lists(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => libraries(env, tenant),
       missing: () =>
@@ -179,9 +187,12 @@ export function dramatis(options: DramatisOptions) {
       exporter,
       log: spanLog,
       directory,
+      events: eventLogs,
       deadLetters,
       stores,
       location,
+      retention: options.retention ?? DEFAULT_RETENTION,
+      titles: options.titles ?? DEFAULT_TITLES,
       attachments,
       maxAttachmentBytes: limits.attachmentBytes,
       importedChain: (env, tenant, chain, path) =>
@@ -260,6 +271,7 @@ export function dramatis(options: DramatisOptions) {
         vectors: new Map(Object.entries(options.tasks?.vectors?.(env) ?? {})),
       }),
     }),
+    EventLog: createEventLogClass<DramatisEnv & Cloudflare.Env>(),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
 }
@@ -271,8 +283,11 @@ function executorOf(env: DramatisEnv): TaskExecutor {
 }
 
 /** Returns a port on D1; `null` without the binding. */
-function withDatabase<Port>(create: (database: D1Database) => Port) {
-  return ({ DB }: DramatisEnv): Port | null => (DB === undefined ? null : create(DB));
+function withDatabases<Port>(create: (databases: TenantDatabases) => Port) {
+  return (env: DramatisEnv): Port | null => {
+    const lists = listsMoveOf(env, systemClock);
+    return lists === null ? null : create(lists.databases);
+  };
 }
 
 /** Returns a port on a store; `null` without it. */

@@ -22,7 +22,7 @@ export function builtInEmbeddings<Env extends Bindings>(env: Env, trusted: Trust
   };
 }
 
-/** Calls models. `languageModels` returns those of the AI SDK. */
+/** Calls models. `languageModels` returns models of the AI SDK. */
 export function builtInGateway<Env extends Bindings>(
   env: Env,
   languageModels: ((modelId: string, env: Env) => LanguageModelV4 | undefined) | undefined,

@@ -1,4 +1,4 @@
-/** The bindings of a Worker, and what an application says of itself. Types only. */
+/** The bindings of a Worker, and the options of an application. Types only. */
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { ModelEnvironment } from "./adapters/default-profile.ts";
 import type { HostGuardOptions } from "./adapters/resilience/host-guards.ts";
@@ -16,6 +16,8 @@ import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
 import type { Gate } from "./policy/gate.ts";
+import type { RetentionPolicy } from "./policy/retention.ts";
+import type { TitlePolicy } from "./policy/titles.ts";
 import type { VectorIndex } from "./ports/vector-index.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import type { LocationPolicy } from "./protocol/location-policy.ts";
@@ -36,20 +38,24 @@ export interface DramatisEnv
   Agent?: DurableObjectNamespace;
   Coordinator?: DurableObjectNamespace;
   Trigger?: DurableObjectNamespace;
+  EventLog?: DurableObjectNamespace;
   Executor?: TaskExecutor;
-  /** The directory and the registry. Without it there are no lists and no libraries by API. */
+  /**
+   * The directory and the registry. Without it there are no lists and no libraries by API. Bindings `DB_1`, `DB_2` … can have the lists of
+   * tenants that were moved there.
+   */
   DB?: D1Database;
   /** Attachments. Without it messages are text only. */
   BUCKET?: R2Bucket;
   /** Workers AI. */
   AI?: Ai;
-  /** The static files. They contain the word vectors for memories; without them searches of memories go by words alone. */
+  /** The static files. They contain the word vectors for memories. Without them, searches of memories compare only words. */
   ASSETS?: Fetcher;
-  /** The address at which others reach this Worker, for `url` of deferred operations. */
+  /** The public address of this Worker, for `url` of deferred operations. */
   DRAMATIS_URL?: string;
   /** Hosts that requests of tasks by API may reach, separated by commas. */
   DRAMATIS_HTTP_HOSTS?: string;
-  /** Counts the requests of each principal. Without it each isolate counts alone. */
+  /** Counts the requests of each principal. Without it, each isolate has its own count. */
   RATE_LIMITER?: RateLimit;
 }
 
@@ -57,8 +63,8 @@ export interface DramatisEnv
 export interface DramatisOptions {
   libraries: Library[];
   /**
-   * Authenticates requests. Default: tokens, if AUTH_SECRET or AUTH_JWKS_URL is set; otherwise a local administrator
-   * under `npm start`, and nobody elsewhere.
+   * Authenticates requests. Default: tokens, if AUTH_SECRET or AUTH_JWKS_URL is set. Otherwise, requests under `npm start` come
+   * from a local administrator, and all other requests are rejected.
    */
   authorize?: Authorize<DramatisEnv>;
   models?: {
@@ -69,13 +75,13 @@ export interface DramatisOptions {
     /** Returns a model of the AI SDK for profiles of the provider `ai-sdk`; `undefined` for an unknown id. */
     languageModels?: (modelId: string, env: DramatisEnv) => LanguageModelV4 | undefined;
     /**
-     * Hosts that may receive keys, and that model profiles by API may name, besides those of the providers, of
-     * `*_BASE_URL` and of profiles in the libraries. Write `host` or `host:port`, with `http://` for plain HTTP.
+     * More hosts that may receive keys, and that model profiles by API may name. The hosts of providers, of `*_BASE_URL` and of
+     * profiles in the libraries are always allowed. Write `host` or `host:port`, with `http://` for plain HTTP.
      */
     allowedHosts?: string[];
     /**
-     * Variables with keys that model profiles by API may name, besides the providers' own and those of profiles in the
-     * libraries. `DRAMATIS_MODEL_SECRETS` adds more.
+     * More variables with keys that model profiles by API may name. The variables of providers and of profiles in the libraries
+     * are always allowed. `DRAMATIS_MODEL_SECRETS` adds more.
      */
     allowedSecrets?: string[];
     /** Limits and retries for the hosts of models, per isolate, and hooks around every call. */
@@ -87,8 +93,8 @@ export interface DramatisOptions {
   };
   tasks?: {
     /**
-     * Hosts that requests of tasks by API may reach, as `host` or `host:port`; `*` for all that are not private. Default: none.
-     * `DRAMATIS_HTTP_HOSTS` adds more. Tasks in code name their own.
+     * Hosts that requests of tasks by API may reach, as `host` or `host:port`. `*` allows all public hosts. By default the list is
+     * empty. `DRAMATIS_HTTP_HOSTS` adds more. Tasks in code name their own hosts.
      */
     allowedHosts?: string[];
     /**
@@ -99,26 +105,26 @@ export interface DramatisOptions {
   };
   memory?: {
     /**
-     * Makes the vectors by which memories are found: `static`, the word vectors of the static files, `none`, or a model. Default: `static`.
-     * Another one takes over when it has embedded all memories; until then searches go by the one before, if that was `static`.
+     * Makes the vectors of memories: `static` (the word vectors of the static files), `none`, or a model. Default: `static`. After a
+     * change, the new embedder embeds all memories before searches use it. Until then they use the old embedder, if it was `static`.
      *
      * @example embedder: { profile: { provider: "workers-ai", modelId: "@cf/baai/bge-m3" }, dimensions: 1_024 }
      */
     embedder?: MemoryEmbedding;
     /**
-     * A store of vectors, which finds the nearest memories of agents with more than 1 000. Its index needs the dimensions of the embedder, 100 for
-     * `static`, and no other use. Default: none; agents compare all vectors themselves.
+     * A store of vectors, which finds the nearest memories of agents with more than 1 000. Its index must have the dimensions of the embedder, 100
+     * for `static`, and no other use. Without a store, agents compare all vectors themselves.
      *
      * @example vectors: (env: DramatisEnv & { MEMORIES: Vectorize }) => new VectorizeVectorIndex(env.MEMORIES)
      */
     vectors?(env: DramatisEnv): VectorIndex;
-    /** Bytes of all indexes of memories that an isolate holds together. Default: 32 MiB. Isolates have 128 MB for everything. */
+    /** Maximum bytes of all memory indexes in an isolate. Default: 32 MiB. An isolate has 128 MB in total. */
     indexBytes?: number;
   };
   triggers?: {
     /**
-     * Reports whether the subject that a trigger acts as may still act in its tenant. Asked before each start; its principal has no
-     * roles. Default: it may. Then triggers of a user who has left go on until somebody disables them.
+     * Reports whether the subject of a trigger may still act in its tenant. The trigger calls it before each start, with a principal
+     * without roles. By default every subject may act. Then triggers of a user who has left continue until they are disabled.
      */
     mayAct?(principal: Principal, env: DramatisEnv): boolean | Promise<boolean>;
   };
@@ -126,22 +132,36 @@ export interface DramatisOptions {
     /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */
     exporter?: (env: DramatisEnv) => SpanExporter | undefined;
   };
-  /** Limits of callers. Default: those of `Limits`. */
+  /** Limits of callers. `Limits` has the defaults. */
   limits?: Limits;
-  /** Origins whose pages may use the API. Default: the server's own. */
+  /** Origins of pages that may use the API. Default: the server's own origin. */
   cors?: CorsOptions;
   /** Decides before every tool call. Default: allows all. */
   gate?: Gate;
   /**
-   * Agents that the code declares. The first request of an isolate creates those that do not exist, and changes those whose
-   * declaration here has changed. New conversations use the new persona, existing ones keep theirs.
+   * Agents that the code declares. The first request of an isolate creates missing agents, and updates agents with a changed
+   * declaration. New conversations use the new persona. Existing conversations keep their persona.
    */
   agents?: FirstAgent[];
   /**
-   * Decides where the agents and conversations of a tenant may live. Default: in no jurisdiction, unless their request names one. What
-   * is there stays where it is.
+   * Returns the allowed locations of a tenant's agents and conversations. By default they have a jurisdiction only if their request
+   * names it. Existing actors never move.
    *
    * @example location: (tenant) => (tenant === "acme" ? { jurisdiction: "eu", strict: true } : {})
    */
   location?: (tenant: string) => LocationPolicy;
+  /**
+   * Returns the days without activity after which a conversation is deleted; `undefined` keeps it. Default: conversations that lists leave
+   * out, such as those of `POST /v1/chat/completions`, are deleted after 30 days.
+   *
+   * @example retention: ({ projectId, isListed }) => (projectId === "support" ? 90 : isListed ? undefined : 30)
+   */
+  retention?: RetentionPolicy;
+  /**
+   * Returns how a conversation without a title gets a title. `message` takes the beginning of its first message. `none` leaves it to people.
+   * Default: `message`.
+   *
+   * @example titles: ({ projectId }) => (projectId === "health" ? "none" : "message")
+   */
+  titles?: TitlePolicy;
 }

@@ -22,7 +22,7 @@ export interface FirstAgent extends CreateAgent {
   tenant?: string;
 }
 
-/** Returns the parts of a configuration that the runtime serves without. */
+/** Returns the missing parts of a configuration. The runtime serves requests without them. */
 export function missingParts(
   { DB, BUCKET }: { DB?: unknown; BUCKET?: unknown },
   canAuthenticate: boolean,
@@ -61,6 +61,11 @@ export function missingParts(
       message: `Triggers answer 503. ${notExported("Trigger")}`,
       isThere: classes.has("Trigger"),
     },
+    {
+      name: "EventLog",
+      message: `Events and the search of messages answer 503. ${notExported("EventLog")}`,
+      isThere: classes.has("EventLog"),
+    },
   ];
   return [
     ...parts.filter(({ isThere }) => !isThere).map(({ name, message }) => ({ name, message })),
@@ -82,8 +87,8 @@ export async function checkExecutor(executor: TaskExecutor): Promise<void> {
 }
 
 /**
- * Throws `INVALID_INPUT` for an invalid declaration, for two of one id, and for a persona that a deployed library does not
- * have. A library that is not deployed may have been written by API, so its references are resolved later.
+ * Throws `INVALID_INPUT` for an invalid declaration, for two declarations with the same id, and for a persona that a deployed library
+ * does not have. Authors may have written other libraries by API, so their references are resolved later.
  */
 export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): void {
   const seen = new Set<string>();
@@ -110,8 +115,8 @@ export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): 
 }
 
 /**
- * Reports tools in code that call agents which `agents` does not declare. They may have been made by API, so this is no error. Reports
- * nothing where no agent is declared.
+ * Logs a warning for each tool in code that calls an agent outside `agents`. This is not an error, because an author may have created the
+ * agent by API. Without declared agents there are no warnings.
  */
 export function reportUndeclared(agents: readonly FirstAgent[], libraries: readonly Library[]): void {
   const declared = [...new Set(agents.map(({ id }) => id))];
@@ -128,8 +133,8 @@ export function reportUndeclared(agents: readonly FirstAgent[], libraries: reado
 }
 
 /**
- * Reports templates in code that name a tool which their agent does not have, or which their network keeps from it (SPAWN-2). The agent
- * may become another one by API, so this is no error.
+ * Logs a warning for each template in code with a tool that its agent lacks, or that its network forbids (SPAWN-2). This is not an error,
+ * because authors may change the agent by API.
  */
 export function reportTemplates(agents: readonly FirstAgent[], libraries: readonly Library[]): void {
   for (const { id: library, tools } of libraries) {
@@ -171,7 +176,7 @@ function templateProblems(
   });
 }
 
-/** The tools of a persona that deployed libraries show. */
+/** The tools of a persona, as far as deployed libraries contain them. */
 interface KnownTools {
   known: ToolDefinition[];
   isComplete: boolean;
@@ -194,7 +199,7 @@ function knownTools(persona: FirstAgent["persona"], libraries: readonly Library[
   return { known, isComplete: known.length === found.length };
 }
 
-/** Makes the agents what the code declares. Throws `UNAVAILABLE` if a declaration cannot be used. */
+/** Creates or updates the agents that the code declares. Throws `UNAVAILABLE` if a declaration cannot be used. */
 export async function declareAgents(actors: ActorLookup, agents: readonly FirstAgent[]): Promise<void> {
   for (const { tenant = "local", ...agent } of agents) {
     const actor = await actors.agent(tenant, agent.id, agent.locationHint);

@@ -5,7 +5,7 @@ import * as team from "./library/agents/team.ts";
 
 const app = dramatis({
   libraries: [team.library, demoLibrary],
-  // The console opens with the first one. The demo's researcher can search the documentation.
+  // The console opens with the first agent. The demo's researcher can search the documentation.
   agents: [
     ...team.agents.filter(({ id }) => id !== "researcher"),
     { id: "researcher", persona: "demo/researcher" },
@@ -13,5 +13,5 @@ const app = dramatis({
   ],
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
 export default app.handler;

@@ -22,6 +22,7 @@ export function exampleOf(schema: Schema, schemas: Schemas, depth = 0): unknown 
     oneOf,
     properties,
     items,
+    prefixItems,
     minimum = 1,
   } = schema as oas31.SchemaObject;
   if (example !== undefined) return example;
@@ -38,7 +39,9 @@ export function exampleOf(schema: Schema, schemas: Schemas, depth = 0): unknown 
         ]),
       );
     case "array":
-      return items === undefined || depth > MAX_DEPTH ? [] : [exampleOf(items, schemas, depth + 1)];
+      // The items of a tuple have schemas of their own, and further items are `false`.
+      if (prefixItems !== undefined) return prefixItems.map((item) => exampleOf(item, schemas, depth + 1));
+      return typeof items !== "object" || depth > MAX_DEPTH ? [] : [exampleOf(items, schemas, depth + 1)];
     case "integer":
     case "number":
       return Math.max(1, minimum);

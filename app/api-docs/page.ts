@@ -1,7 +1,7 @@
 /**
  * The page `/docs`: the OpenAPI document as static HTML.
  *
- * DOCS-1  The page has no script and loads nothing. Its policy allows only its own style (`headers.ts`).
+ * DOCS-1  The page has no script and loads no other file. Its policy allows only its own style (`headers.ts`).
  * DOCS-2  All text of the document is escaped.
  */
 import { createHash } from "node:crypto";

@@ -15,7 +15,7 @@ export function schemaBlock(schema: Schema): Html {
     : fields;
 }
 
-/** Renders a field or a parameter: name, type, limits and description. `description` replaces that of the schema. */
+/** Renders a field or a parameter: name, type, limits and description. `description` replaces the schema's description. */
 export function field(name: string, schema: Schema, required: boolean, description?: string): Html {
   const meaning = description ?? (isReference(schema) ? undefined : schema.description);
   return html`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}</span>
@@ -39,7 +39,7 @@ function fieldsOf({ properties, required = [] }: oas31.SchemaObject): Html | nul
 /** Renders the fields of an object, or of the objects in a list. */
 function inner(schema: oas31.SchemaObject): Html | string {
   const { items } = schema;
-  if (items !== undefined && !isReference(items)) return fieldsOf(items) ?? alternatives(items);
+  if (typeof items === "object" && !isReference(items)) return fieldsOf(items) ?? alternatives(items);
   return fieldsOf(schema) ?? alternatives(schema);
 }
 
@@ -54,12 +54,13 @@ function typeOf(schema: Schema): Html {
     const name = nameOfReference(schema.$ref);
     return html`<a href="#schema-${name}">${name}</a>`;
   }
-  const { const: only, enum: values, type, items, anyOf, oneOf } = schema;
+  const { const: only, enum: values, type, items, prefixItems, anyOf, oneOf } = schema;
   if (only !== undefined) return html`<code>${JSON.stringify(only)}</code>`;
   if (values !== undefined) return joined(values.map((value) => html`<code>${JSON.stringify(value)}</code>`));
   const members = anyOf ?? oneOf;
   if (members !== undefined) return joined(members.map(typeOf));
-  if (type === "array" && items !== undefined) return html`list of ${typeOf(items)}`;
+  if (prefixItems !== undefined) return html`list of ${joined(prefixItems.map(typeOf))}`;
+  if (type === "array" && typeof items === "object") return html`list of ${typeOf(items)}`;
   if (type === undefined) return html`any`;
   return html`${Array.isArray(type) ? type.join(" | ") : type}`;
 }

@@ -1,8 +1,8 @@
 /**
  * The agent that the next message of the reader is for. Pure.
  *
- * NEXT-1  The rule is the server's (ADDRESS-1, ADDRESS-2), from what is loaded: the first mention of an agent that takes part, else the agent of
- *         the newest turn that has been answered, else the first agent. If several people take part, only a mention is certain.
+ * NEXT-1  The server's rule (ADDRESS-1, ADDRESS-2) for the loaded turns: the first mentioned agent of the conversation, then the agent of
+ *         the newest answered turn, then the first agent. If several people take part, only a mention is certain.
  */
 import type { LiveConversation, TurnState } from "../../src/client/index.ts";
 import { MENTION } from "../../src/shared/identifiers.ts";
@@ -10,7 +10,7 @@ import { MENTION } from "../../src/shared/identifiers.ts";
 export interface Addressee {
   /** The agent's id; absent if it is not certain. */
   agentId?: string;
-  /** The first name that the text mentions, if it mentions none of the agents. */
+  /** The first mentioned name, if the text mentions no agent of the conversation. */
   unknown?: string;
 }
 

@@ -1,4 +1,4 @@
-/** Answers requests for approval in the conversation that a component shows; `null` where its reader cannot. */
+/** Answers requests for approval in the conversation that a component shows; `null` if its reader cannot answer them. */
 import { createContext } from "react";
 import { type ConversationActions, DramatisClientError } from "../../src/client/index.ts";
 
@@ -11,7 +11,7 @@ export interface ApprovalActions {
 export const Approvals = createContext<ApprovalActions | null>(null);
 
 /** The note beside the buttons of a request that the user may not answer. */
-export const NOT_YOU = "You may not.";
+export const NOT_YOU = "You cannot answer.";
 
 /** Reports whether an error says that the user may not answer a request. */
 export function isExcluded(error: unknown): boolean {

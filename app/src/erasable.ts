@@ -15,7 +15,7 @@ export interface ErasableEntry {
   isErased: boolean;
 }
 
-/** Returns the messages and the tool calls of a turn, in their order; none while it is active. `nameOf` returns the name of an agent. */
+/** Returns the messages and the tool calls of a turn, in their order. The list is empty while the turn is active. `nameOf` returns the name of an agent. */
 export function erasableOf(turn: TurnState, nameOf: (agentId: string) => string): ErasableEntry[] {
   if (turn.status === "active") return [];
   return turn.items.flatMap((item) => {

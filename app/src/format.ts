@@ -41,7 +41,7 @@ export function timeInList(iso: string, now: Date, locales?: string): string {
   return at.toLocaleDateString(locales, { day: "numeric", month: "short", ...year });
 }
 
-/** Returns the time of a moment, with its date unless it is today, and its year unless it is this one. `locales` is the reader's by default. */
+/** Returns a time with its date, if it is not today, and with its year, if it is not this year. `locales` is the reader's by default. */
 export function momentOf(iso: string, now: Date, locales?: string): string {
   const at = new Date(iso);
   const time = { hour: "2-digit", minute: "2-digit" } as const;
@@ -51,8 +51,8 @@ export function momentOf(iso: string, now: Date, locales?: string): string {
 }
 
 /**
- * Returns a tool's progress report as text, and as a fraction of 1 if it says so: `{percent}` from 0 to 100, or `{done,
- * total}`.
+ * Returns a tool's progress report as text. If the report has `percent`, from 0 to 100, or `done` and `total`, it also returns a
+ * fraction of 1.
  */
 export function progressOf(progress: unknown): { text: string; fraction?: number } {
   if (typeof progress !== "object" || progress === null) return { text: previewOf(progress ?? undefined) };
@@ -70,7 +70,7 @@ function clamped(fraction: number): number {
   return Math.min(1, Math.max(0, fraction));
 }
 
-/** Returns how a request for approval ended, by whom and when, such as "Approved by ada, 14:02"; `undefined` while it waits. */
+/** Returns the outcome of a request for approval, such as "Approved by ada, 14:02"; `undefined` while it waits. */
 export function approvalText(
   { outcome, by, reason, at }: ApprovalView,
   now: Date,
@@ -90,11 +90,11 @@ const OUTCOMES: Record<NonNullable<ApprovalView["outcome"]>, string> = {
   superseded: "Not approved, because a newer message came",
 };
 
-/** Returns the input of a tool on one line: of an agent that is called only what it is told. */
+/** Returns the input of a tool on one line. For a call of an agent, it leaves out the mode of the call. */
 export function inputPreview(input: unknown, callsAgent: boolean): string {
   if (!callsAgent || typeof input !== "object" || input === null) return previewOf(input);
-  const { invocationMode: _, ...told } = input as Record<string, unknown>;
-  return previewOf(told);
+  const { invocationMode: _, ...rest } = input as Record<string, unknown>;
+  return previewOf(rest);
 }
 
 /** Returns a value on one line. An object with a single plain member becomes that member. */
@@ -111,17 +111,17 @@ export function prettyJson(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }
 
-/** Characters that are not seen, look like a space or turn the text around; U+2800 is an empty Braille pattern. */
+/** Characters that are invisible, look like a space or change the direction of the text. U+2800 is an empty Braille pattern. */
 const UNSEEN =
   /[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u007f-\u009f\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
 
-/** Returns a value as indented JSON in which each character that is not seen, or turns the text around, is escaped. */
+/** Returns a value as indented JSON. It escapes characters that are invisible or change the direction of the text. */
 export function exactJson(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return prettyJson(value).replace(UNSEEN, (character) => character.split("").map(escaped).join(""));
 }
 
-/** Returns amounts as text, such as "1,250 tokens · $0.0031"; dollars only where there are some. */
+/** Returns amounts as text, such as "1,250 tokens · $0.0031". It leaves out zero dollars. */
 export function amountsText({ tokens, usd = 0 }: Budget, locales?: string): string {
   const maximumFractionDigits = usd < 1 ? 4 : 2;
   const dollars = { style: "currency", currency: "USD", maximumFractionDigits } as const;
@@ -143,7 +143,7 @@ export function durationText(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Returns what is left of a budget as text; `undefined` where there is none. */
+/** Returns the rest of a budget as text; `undefined` without a budget. */
 export function budgetText(left: Budget | undefined, locales?: string): string | undefined {
   if (left === undefined) return undefined;
   const { modelCalls, toolCalls, usd } = left;
@@ -156,7 +156,7 @@ export function budgetText(left: Budget | undefined, locales?: string): string |
   return `Budget left: ${parts.filter((part) => part !== "").join(" · ")}`;
 }
 
-/** Returns the message of a thrown value, with the members of the request that it complains of. */
+/** Returns the message of a thrown value, with the members of the request that the server rejected. */
 export function problemText(error: unknown): string {
   const issues = error instanceof DramatisClientError ? error.errors : [];
   const text = messageOf(error);

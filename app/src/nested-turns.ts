@@ -1,4 +1,4 @@
-/** Renders the turns of the conversation in which an agent that was called works. */
+/** Renders the turns of the conversation of a called agent. */
 import { createContext, type ReactNode } from "react";
 
 export const NestedTurns = createContext<(conversationId: string, agentId: string) => ReactNode>(() => null);

@@ -1,7 +1,16 @@
 /**
- * Routes of the console: `/c/:id` shows a conversation, `/runs` the runs of workflows, `/runs/:id` one run, `/a` the agents, `/a/:id` one agent,
- * `/a/:id/memory` its memory (`?q=` and filters choose what is shown), `/a/:id/memory/:memoryId` one memory of it, `/memories` a search over agents, and every other path starts a
- * new conversation. Pure.
+ * Routes of the console. Pure.
+ *
+ * - `/c/:id`: a conversation
+ * - `/c/:id/turns/:turnId`, `/c/:id/turns/:turnId/:view`: the inspector of a turn, with one of its views
+ * - `/turns`: the turns of all conversations, with filters
+ * - `/dead-letters`: messages between actors that were not delivered
+ * - `/runs`, `/runs/:id`: the runs of workflows, one run
+ * - `/a`, `/a/:id`: the agents, one agent
+ * - `/a/:id/memory`, `/a/:id/memory/:memoryId`: the memory of an agent, with a query and filters; one memory
+ * - `/memories`: a search over several agents
+ * - `/`: a new conversation
+ * - every other path: no page
  */
 export type Route =
   | { page: "new" }
@@ -11,6 +20,13 @@ export type Route =
       /** The turn to begin at. */
       turnId?: string;
     }
+  | { page: "turn"; id: string; turnId: string; view: TurnView }
+  | {
+      page: "turns";
+      /** The query string: the filters. */
+      search?: string;
+    }
+  | { page: "dead-letters" }
   | { page: "runs" }
   | { page: "run"; id: string }
   | { page: "agents" }
@@ -20,11 +36,27 @@ export type Route =
       agentId: string;
       /** The memory that is open. */
       memoryId?: string;
-      /** The query of the address: what is shown. */
+      /** The query string: the search and its filters. */
       search?: string;
     }
-  | { page: "memories" };
+  | { page: "memories" }
+  | { page: "missing"; path: string };
 
+/** The views of the inspector. The first is shown if the address names no view. */
+export const TURN_VIEWS = [
+  "waterfall",
+  "request",
+  "prompt",
+  "journal",
+  "incidents",
+  "projections",
+  "replay",
+] as const;
+
+export type TurnView = (typeof TURN_VIEWS)[number];
+
+export const TURNS_PATH = "/turns";
+export const DEAD_LETTERS_PATH = "/dead-letters";
 export const RUNS_PATH = "/runs";
 export const AGENTS_PATH = "/a";
 export const MEMORIES_PATH = "/memories";
@@ -35,36 +67,46 @@ export function routeOf(address: string): Route {
   const [path = "", search = ""] = place.split("?", 2);
   const [, folder, ...encoded] = path.replace(/\/$/, "").split("/");
   const parts = encoded.map(decoded);
-  if (parts.includes("")) return { page: "new" };
+  const missing: Route = { page: "missing", path };
+  if (parts.includes("")) return missing;
   const [id, part, memoryId] = parts;
   switch (`${folder}/${parts.length}`) {
     case "runs/0":
       return { page: "runs" };
+    case "turns/0":
+      return { page: "turns", ...(search === "" ? {} : { search: `?${search}` }) };
+    case "dead-letters/0":
+      return { page: "dead-letters" };
     case "a/0":
       return { page: "agents" };
     case "memories/0":
       return { page: "memories" };
   }
-  if (id === undefined) return { page: "new" };
+  if (id === undefined) return (folder ?? "") === "" ? { page: "new" } : missing;
   if (folder === "a" && part === "memory" && parts.length <= 3)
     return {
       ...{ page: "memory", agentId: id },
       ...(memoryId === undefined ? {} : { memoryId }),
       ...(search === "" ? {} : { search: `?${search}` }),
     };
-  if (part !== undefined) return { page: "new" };
+  if (folder === "c" && part === "turns") return turnRoute(id, parts.slice(2)) ?? missing;
+  if (part !== undefined) return missing;
   if (folder === "runs") return { page: "run", id };
   if (folder === "a") return { page: "agent", id };
   const turnId = decoded(fragment);
-  return folder === "c"
-    ? { page: "conversation", id, ...(turnId === "" ? {} : { turnId }) }
-    : { page: "new" };
+  return folder === "c" ? { page: "conversation", id, ...(turnId === "" ? {} : { turnId }) } : missing;
 }
 
 /** Returns the address of a conversation, or of one of its turns. */
 export function conversationPath(id: string, turnId?: string): string {
   const path = `/c/${encodeURIComponent(id)}`;
   return turnId === undefined ? path : `${path}#${encodeURIComponent(turnId)}`;
+}
+
+/** Returns the address of a turn in the inspector. */
+export function turnPath(id: string, turnId: string, view: TurnView = "waterfall"): string {
+  const path = `${conversationPath(id)}/turns/${encodeURIComponent(turnId)}`;
+  return view === TURN_VIEWS[0] ? path : `${path}/${view}`;
 }
 
 export function runPath(id: string): string {
@@ -75,10 +117,17 @@ export function agentPath(id: string): string {
   return `${AGENTS_PATH}/${encodeURIComponent(id)}`;
 }
 
-/** Returns the address of an agent's memory, or of one memory. `search` is the query that chooses what is shown beside it. */
+/** Returns the address of an agent's memory, or of one memory. `search` is the query string of the list beside it. */
 export function memoryPath(agentId: string, memoryId?: string, search = ""): string {
   const path = `${agentPath(agentId)}/memory`;
   return `${memoryId === undefined ? path : `${path}/${encodeURIComponent(memoryId)}`}${search}`;
+}
+
+/** Returns the route of a turn; `undefined` without a turn, or with an unknown view. */
+function turnRoute(id: string, [turnId, name, ...others]: string[]): Route | undefined {
+  const view = name === undefined ? TURN_VIEWS[0] : TURN_VIEWS.find((known) => known === name);
+  if (turnId === undefined || view === undefined || others.length > 0) return undefined;
+  return { page: "turn", id, turnId, view };
 }
 
 function decoded(text: string): string {

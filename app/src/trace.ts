@@ -4,8 +4,8 @@
  * TRACEVIEW-1  Each span has one row, below the row of its parent. Spans of one parent are in the order of their starts. A span
  *              without a loaded parent is at the top. A turn after a wait is next to its start, and is marked as its continuation.
  * TRACEVIEW-2  A bar stays within the time of the whole trace, even if the clocks of the actors differ.
- * TRACEVIEW-3  Waits, with no other work than calls of agents, have at most three quarters of the width, however long they
- *              were. The order of all beginnings and ends stays.
+ * TRACEVIEW-3  Waits of any length have at most three quarters of the width. During a wait, only calls of agents are open. The
+ *              order of all beginnings and ends stays.
  */
 import type { SpanView, TraceView } from "../../src/client/index.ts";
 
@@ -87,6 +87,14 @@ export function summaryOf({ spans }: Pick<TraceView, "spans">): TraceSummary {
   };
 }
 
+/** Returns the tokens, the dollars and the attempts of a span itself. */
+export function amountsOf({ attributes }: SpanView): { tokens: number; usd: number; attempts: number } {
+  const of = (name: string) => Number(attributes[name] ?? 0);
+  const counted = of("gen_ai.usage.input_tokens") + of("gen_ai.usage.output_tokens");
+  const ofTask = of("dramatis.task.input_tokens") + of("dramatis.task.output_tokens");
+  return { tokens: counted + ofTask, usd: of("dramatis.cost.usd"), attempts: of("dramatis.attempts") };
+}
+
 /** Returns the spans with their times, by start. If two start together, the longer span is first. */
 function timedOf(spans: readonly SpanView[]): Timed[] {
   return spans
@@ -97,7 +105,7 @@ function timedOf(spans: readonly SpanView[]): Timed[] {
     .toSorted((a, b) => a.from - b.from || b.to - a.to);
 }
 
-/** The most room of all waits together, by the room of all work. */
+/** Maximum room of all waits, as a multiple of the room of all work. */
 const MAX_WAITS = 3;
 
 interface Stretch {
@@ -109,7 +117,7 @@ interface Stretch {
   scale: number;
 }
 
-/** Returns where moments are in the room of the bars: work has its time, long waits are shortened. `spans` are by their beginnings. */
+/** Maps times to the axis of the bars. Work keeps its scale, and long waits shrink. `spans` are in the order of their starts. */
 function roomOf(spans: readonly Timed[]): {
   placeOf: (time: number) => number;
   room: number;

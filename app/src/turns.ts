@@ -1,5 +1,10 @@
-/** Facts of turns that decide what is shown of them. Pure. */
-import type { MessageView, OperationState, TurnState } from "../../src/client/index.ts";
+/** Facts of turns that decide how the console shows them. Pure. */
+import {
+  type MessageView,
+  newestVersions,
+  type OperationState,
+  type TurnState,
+} from "../../src/client/index.ts";
 
 /** Returns how many turns a turn waits for: its place in the queue, from 1. Returns 0 if it does not wait. */
 export function turnsBefore(turns: readonly TurnState[], turn: TurnState): number {
@@ -14,12 +19,12 @@ export function wasStopped({ error, items }: TurnState): boolean {
 }
 
 /**
- * The reason for which a turn only waits: for a person's `approval`, of a call of its own or of an agent below, for a `person` who answers a run, for a deferred `result`, or for work in the `background`, the
- * agent having answered.
+ * The reason for the wait of a turn. `approval`: a person must approve a call of the turn or of a called agent. `person`: a run asks a
+ * person. `result`: a tool reports its result later. `background`: the agent has answered, and its tools still work.
  */
 export type Wait = "approval" | "background" | "person" | "result";
 
-/** Returns why a turn waits for nothing but operations; `null` if it does not. Calls in the background wait for a person if all of them do. */
+/** Returns the reason for the wait of a turn; `null` if the turn does not wait. Background calls count as a wait for a person only if all open calls wait for one. */
 export function waitOf({ status, phase, items }: TurnState): Wait | null {
   if (status !== "active" || phase !== "waiting") return null;
   const open = items.flatMap((item) =>
@@ -34,8 +39,8 @@ export function waitOf({ status, phase, items }: TurnState): Wait | null {
 }
 
 /**
- * Returns the turns whose messages do not follow each other, because other turns have said something in between, or because several
- * answer now. Each is shown as a thread of its own.
+ * Returns the turns to show as threads. Messages of other turns stand between the messages of such a turn, or several turns
+ * answer now.
  */
 export function threadsOf(
   turns: readonly TurnState[],
@@ -53,6 +58,16 @@ export function threadsOf(
     return last - first + 1 > count;
   };
   return new Set(turns.filter(isThread).map(({ id }) => id));
+}
+
+/** Returns the turns that later turns replaced. A turn without a message is none of them. */
+export function replacedTurns(
+  turns: readonly Pick<TurnState, "id">[],
+  messages: readonly MessageView[],
+): ReadonlySet<string> {
+  const known = new Set(messages.map(({ turnId }) => turnId));
+  const newest = new Set(newestVersions(messages).map(({ turnId }) => turnId));
+  return new Set(turns.map(({ id }) => id).filter((id) => known.has(id) && !newest.has(id)));
 }
 
 function isOpen({ state }: OperationState): boolean {

@@ -1,6 +1,6 @@
 /**
- * The case `aborts`: a deployment resets every actor at once, again and again, under tools of all three effects. Counts the
- * `once` operations whose outcome is unknown. The history is checked first, as for `kills`.
+ * The case `aborts`: deployments reset every actor at once, again and again, while tools of all three effects run. Counts the
+ * `once` operations of unknown outcome. The history is checked first, as for `kills`.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -19,9 +19,9 @@ import type { Site } from "../kills/site.ts";
 import { newUser } from "../kills/users.ts";
 
 const MANNERS: readonly Manner[] = ["socket", "post", "stream"];
-/** Range of a tool's duration, in milliseconds: at most abort intervals some of the tools run. */
+/** Range of a tool's duration, in milliseconds. At most aborts, some tools run. */
 const TOOL_MS = { from: 100, to: 3_000 };
-/** Time after the last abort within which every turn must end, in milliseconds. */
+/** Time limit for every turn to end after the last abort, in milliseconds. */
 const CALM_MS = 90_000;
 
 interface AbortsOptions {
@@ -59,7 +59,7 @@ export async function runAborts(directory: string, args: readonly string[]): Pro
   return rowsOf(history);
 }
 
-/** Lets users converse while all actors are aborted at intervals. */
+/** Aborts all actors at intervals while users converse. */
 async function deploy(site: Site, { seconds, every, conversations, seed }: AbortsOptions): Promise<void> {
   const { baseUrl, history, hits } = site;
   const client = createClient({ baseUrl });

@@ -1,4 +1,4 @@
-/** The application of the case `kills`, with a door that aborts an actor: `POST /abort/CONVERSATION`. */
+/** The application of the case `kills`, with a route that aborts an actor: `POST /abort/CONVERSATION`. */
 import { getAgentByName } from "agents";
 import type { DramatisEnv } from "../../src/options.ts";
 import app, { Conversation as KillsConversation } from "../kills/worker.ts";
@@ -9,7 +9,7 @@ export { Agent, Executor } from "../kills/worker.ts";
 const TENANT = "local";
 
 export class Conversation extends KillsConversation {
-  /** Resets the actor as a deployment does: what it has in memory is lost, and its calls end. */
+  /** Resets the actor as a deployment does: it loses its memory, and its calls end. */
   abort(): void {
     this.ctx.abort("A new version is deployed.");
   }

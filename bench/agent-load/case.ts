@@ -1,7 +1,7 @@
 /**
- * The case `agent-load`: one agent with many conversations that talk. Measures how long the agent's actor takes to answer
- * meanwhile, beside a request that calls no actor, and how many calls it answers when nothing else runs. A run fails if a
- * turn fails.
+ * The case `agent-load`: one agent with many conversations that talk. Measures the response time of the agent's actor under
+ * this load, beside a request that calls no actor. Also measures the processor time of a call without other load. A run fails
+ * if a turn fails.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
@@ -18,24 +18,24 @@ import { type Server, serve } from "../harness/workerd.ts";
 import { startModel } from "../readers/model.ts";
 
 const CASE = "agent-load";
-/** A file system in memory: one disk under 500 databases would decide the times. */
+/** A file system in memory. With 500 databases on one disk, the times would measure the disk. */
 const MEMORY = "/dev/shm";
 /** Length of an answer in characters. */
 const ANSWER = 500;
-/** Pause of a user between an answer and the next message, in milliseconds: short enough that no actor sleeps meanwhile. */
+/** Pause of a user between an answer and the next message, in milliseconds. It is too short for an actor to fall asleep. */
 const THINKING_MS = 8_000;
 /** Pause between two probes, in milliseconds. */
 const PROBE_EVERY_MS = 20;
-/** Conversations that are opened at once before the load. */
+/** Conversations that open at the same time before the load. */
 const OPENED_AT_ONCE = 8;
-/** Calls that one agent gets when nothing else runs, so many at a time. */
+/** Calls of one agent without other load, and the number of calls at a time. */
 const CALLS = 4_000;
 const CALLS_AT_ONCE = 16;
 
-/** Requests by the operation in their path, as in the names of rows. */
+/** Names of rows, by the operation in the path of their request. */
 const NAMES = { none: "request without an actor", identity: "identity()", persona: "persona()" } as const;
 
-/** Agents of the application, by the name of their rows. */
+/** Agents of the application, with the names of their rows. */
 const AGENTS = [
   { id: "free", talking: "talking" },
   { id: "limited", talking: "talking, agent with a budget" },
@@ -102,7 +102,7 @@ class Load {
     this.#probes.close();
   }
 
-  /** Measures the time of a call when the actor always has the next one, with that of the same request without a call. */
+  /** Measures the processor time of a call while more calls wait, and of the same request without a call. */
   async capacity(): Promise<ResultRow[]> {
     await this.#open();
     const clients = Array.from({ length: CALLS_AT_ONCE }, () => new Client(this.#server.port));
@@ -127,7 +127,7 @@ class Load {
     return rows;
   }
 
-  /** Opens conversations, lets them talk, and probes meanwhile. */
+  /** Opens conversations, and probes while they talk. */
   async talking(name: string, conversations: number, seconds: number): Promise<ResultRow[]> {
     const ids: string[] = [];
     for (let n = 0; n < conversations; n += OPENED_AT_ONCE) {
@@ -136,7 +136,7 @@ class Load {
     }
     const talk: Talk = { isOver: false, turns: [] };
     const users = ids.map((id) => this.#talk(id, talk));
-    // The first messages come within one pause of the users.
+    // Each user sends its first message within one pause.
     await pause(THINKING_MS);
     const [cpu, turns, startedAt] = [cpuOf(this.#server.pid), talk.turns.length, Date.now()];
     const rows = await this.probe(name, seconds);

@@ -1,6 +1,6 @@
 /**
- * The application under test: an agent without a budget, whose conversations do not call it once they are open, and one with
- * a budget, of which each turn leases a part. `POST /probe/OPERATION/AGENT` calls one method of an agent's actor.
+ * The application under test: an agent without a budget, and an agent with a budget. Open conversations do not call the first
+ * agent. Each turn leases a part of the second agent's budget. `POST /probe/OPERATION/AGENT` calls one method of an agent's actor.
  */
 import { getAgentByName } from "agents";
 import { dramatis } from "../../src/dramatis.ts";
@@ -31,7 +31,7 @@ export default {
     if (door !== "probe") return app.handler.fetch(request, env, ctx);
     if (operation === "none") return new Response("done");
     const actors = Reflect.get(ctx.exports, "Agent");
-    // SAFETY: the main module exports the class under this name, and it implements this.
+    // SAFETY: the main module exports `Agent`, which implements this.
     const actor = (await getAgentByName(actors as never, `${TENANT}:${agent}`)) as unknown as AgentApi;
     if (operation === "persona") unwrap(await actor.persona());
     else unwrap(await actor.identity());

@@ -1,6 +1,6 @@
 /**
- * The case `busy`: how long a question waits while the same conversation waits for a slow tool. All systems run in one
- * Worker, that of the case `turns`, in rotating order.
+ * The case `busy`: the wait of a question while the same conversation waits for a slow tool. All systems run in the Worker of
+ * the case `turns`, in rotating order.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -18,7 +18,7 @@ const METRIC = "answer during a 5 s tool";
 const CHATS = ["dramatis", "ai-chat-agent", "think"] as const satisfies readonly SystemName[];
 const WARM_UP_ROUNDS = 1;
 const ROUNDS = 7;
-/** Time after which the slow tool runs in every system. */
+/** Milliseconds until the slow tool runs in every system. */
 const UNDER_WAY_MS = 500;
 
 /** Builds and serves the Worker with all systems, and runs the case. */
@@ -48,7 +48,7 @@ export async function runBusy(directory: string): Promise<ResultRow[]> {
   }
 }
 
-/** Asks a question in a conversation whose tool runs. Returns the milliseconds until the whole answer is there. */
+/** Asks a question while a tool of the conversation runs. Returns the milliseconds until the whole answer has arrived. */
 async function answerTime(slow: Client, quick: Client, actor: string): Promise<number> {
   await slow.post(`${actor}/turn?first`, PLAIN_TEXT);
   const working = slow.post(`${actor}/turn`, SLOW_TEXT);
@@ -61,7 +61,7 @@ async function answerTime(slow: Client, quick: Client, actor: string): Promise<n
   return time;
 }
 
-/** Fails the run if an answer is not that of a turn with so many tool results. */
+/** Fails the run if the model of an answer got another number of tool results. */
 function expectEvidence(actor: string, answer: string, toolResults: number): void {
   const seen = evidence(answer);
   if (seen?.toolResults !== toolResults) {

@@ -1,6 +1,6 @@
 /**
- * The case `corrections`: "Book Monday", and a moment later "No, Tuesday", in conversations of each order. Counts what was
- * booked. A run fails if a correction leaves a wrong or a second booking.
+ * The case `corrections`: a user sends "Book Monday", and a moment later "No, Tuesday", in conversations of each message order.
+ * Counts the bookings. Wrong and second bookings are reported.
  */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,13 +15,13 @@ import { type Booking, CORRECTION, FIRST, Office } from "./office.ts";
 
 const ORDERS: readonly TurnOrder[] = ["parallel", "queued", "interrupt"];
 const AT_ONCE = 20;
-/** The correction follows after at most this many milliseconds: the first turn is over by then. */
+/** Latest time of the correction, in milliseconds. The first turn has ended by then. */
 const LATEST_MS = 500;
 
 const OUTCOMES = ["one booking", "booked and moved", "booked twice", "wrong in the end"] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
-/** Options: `--corrections` of each order. */
+/** Options: `--corrections`, their number for each order. */
 export async function runCorrections(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
     args: [...args],
@@ -63,7 +63,7 @@ export async function runCorrections(directory: string, args: readonly string[])
   }
 }
 
-/** Returns a line for each order in which a correction left a wrong or a second booking. */
+/** Returns a line for each order with a wrong or a second booking after a correction. */
 export function correctionsVerdict(rows: readonly ResultRow[]): string[] {
   return rows
     .filter(
@@ -78,7 +78,7 @@ async function correct(
 ): Promise<void> {
   const { id } = await client.conversations.create({ agentId: "clerk", turns: order });
   const first = client.streamTurn(id, { content: `${FIRST} for ${customer}.` });
-  // Two requests may overtake each other: the correction follows a message that was accepted.
+  // Requests may overtake each other, so the correction follows an accepted message.
   const accepted = await first.next();
   if (!accepted.done) check(accepted.value);
   const rest = readAll(first);

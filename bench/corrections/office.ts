@@ -1,5 +1,5 @@
 /**
- * The outside world on loopback: the model of a careful clerk that speaks Chat Completions, and the office that books. It
+ * The outside world on loopback: the model of a careful clerk that speaks Chat Completions, and the office that books. The office
  * keeps the bookings of each conversation in order of arrival.
  */
 import { once } from "node:events";
@@ -35,7 +35,7 @@ export class Office {
   }
 
   get baseUrl(): string {
-    // SAFETY: a server that listens on a port has such an address.
+    // SAFETY: a server that listens on a port has an `AddressInfo`.
     const { port } = this.#server.address() as AddressInfo;
     return `http://127.0.0.1:${port}`;
   }
@@ -74,8 +74,8 @@ export class Office {
 }
 
 /**
- * The clerk does what the newest message of its own turn asks, unless it is told that the user has changed it, and books in
- * the place of a day that it sees booked. A message names its customer: `Book Monday for CUSTOMER.`
+ * Returns the clerk's reply. The clerk follows the newest message of its turn, unless it sees that the user has changed it. If it
+ * sees that Monday is booked, it moves the booking. A message names its customer: `Book Monday for CUSTOMER.`
  */
 function replyTo(messages: readonly ChatMessage[], baseUrl: string): object {
   const at = messages.findLastIndex(({ role }) => role === "user");

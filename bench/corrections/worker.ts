@@ -1,4 +1,4 @@
-/** The application under test: an agent that books a day, at an office on loopback. */
+/** The application under test: an agent that books days at an office on loopback. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";

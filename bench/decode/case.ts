@@ -20,7 +20,7 @@ export async function runDecode(directory: string): Promise<ResultRow[]> {
   ]);
 }
 
-/** Finds the measures in which the gateway is slower than an official SDK. */
+/** Returns the measures with an official SDK ahead of the gateway. */
 export function decodeVerdict(rows: readonly ResultRow[]): string[] {
   return rows
     .filter(({ system }) => system !== "dramatis")

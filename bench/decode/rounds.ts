@@ -80,7 +80,7 @@ async function lastOf(stream: AsyncIterable<unknown>): Promise<unknown> {
   return last;
 }
 
-/** A reader that stops early would be the fastest. */
+/** Fails for an incomplete reply, because a reader that stops early would be the fastest. */
 function expectReply(last: unknown): void {
   const isWhole = /"finish"|message_stop|response\.completed|"usage":|"finishReason"/.test(
     JSON.stringify(last),

@@ -69,7 +69,7 @@ function openai(body: ReadableStream<Uint8Array>): OpenAI {
   return new OpenAI({ apiKey: "k", fetch: answering(body) });
 }
 
-/** This SDK accepts no `fetch`, so the global one is replaced during its request. */
+/** This SDK accepts no `fetch`, so its request runs with a replaced global `fetch`. */
 async function throughGoogle(body: ReadableStream<Uint8Array>): Promise<AsyncIterable<unknown>> {
   const { fetch } = globalThis;
   globalThis.fetch = answering(body);

@@ -1,6 +1,6 @@
 /**
- * The case `delegation`: the cost of a turn in which a manager calls another agent, in each system. In every round each
- * system runs one batch of each shape, in rotating order, so that other load on the machine affects all alike.
+ * The case `delegation`: the cost of a turn of a manager that calls another agent, in each system. In every round each
+ * system runs one batch of each shape, in rotating order, so that other load on the machine affects all systems equally.
  *
  * BENCH-2  Every answer is checked: the manager received a report of each task. A turn with another number of model calls
  *          fails the run.
@@ -23,9 +23,9 @@ import { reportsIn, userText } from "./workload.ts";
 const CASE = "delegation";
 const WARM_UP_ROUNDS = 2;
 const ROUNDS = 11;
-/** Waits for the background work of a system before the next one is measured. */
+/** Time for the background work of a system before the next batch. */
 const SETTLE_MS = 50;
-/** Time without changes in the counts after which all actors are idle, those that an alarm wakes again included. */
+/** After this time without a change of the counts, all actors are idle. It covers actors that an alarm wakes. */
 const REST_MS = 3_500;
 
 /** A shape of turns: the preparation of an actor, and the measured part. */
@@ -98,7 +98,7 @@ async function measure(bench: Bench): Promise<ResultRow[]> {
   return rows;
 }
 
-/** Reports in which metric another system is ahead. */
+/** Reports the metrics with another system ahead. */
 export function delegationVerdict(rows: readonly ResultRow[]): string[] {
   const own = rows.filter(({ system, unit }) => system === "dramatis" && unit === "ms");
   return SYSTEMS.filter((system) => system !== "dramatis").map((peer) => {

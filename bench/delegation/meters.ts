@@ -1,11 +1,11 @@
-/** Sums the storage operations of all actors of a part, such as the conversations of clerks. One isolate runs them all. */
+/** Sums the storage operations of all actors of a part, such as the conversations of clerks. All of them run in one isolate. */
 import { countsOf, withMeter } from "../turns/meter.ts";
 import type { Counts } from "../turns/protocol.ts";
 
 let isOn = false;
 const actors: { part: string; ctx: DurableObjectState }[] = [];
 
-/** Adds a meter to actors that start from now on. Timed actors carry none. */
+/** Adds a meter to actors that start from now on. Timed actors have no meter. */
 export function startMetering(): void {
   isOn = true;
 }

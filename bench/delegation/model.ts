@@ -24,7 +24,7 @@ export async function startModel(): Promise<Model> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     calls += 1;
-    // SAFETY: the runner checks the answers, which depend on these members.
+    // SAFETY: the runner checks the answers, and they depend on these members.
     const body = JSON.parse(Buffer.concat(chunks).toString()) as ChatRequest;
     if (body.stream !== true) {
       response.writeHead(400).end("The scripted model only streams.");
@@ -36,7 +36,7 @@ export async function startModel(): Promise<Model> {
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  // SAFETY: a server that listens on a port has such an address.
+  // SAFETY: a server that listens on a port has an `AddressInfo`.
   const { port } = server.address() as AddressInfo;
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,

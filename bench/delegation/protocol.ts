@@ -5,13 +5,13 @@ export const SYSTEMS = ["dramatis", "think", "mastra"] as const;
 
 export type SystemName = (typeof SYSTEMS)[number];
 
-/** One measured system, as its server drives it. An actor is one manager with a conversation and a clerk of its own. */
+/** A measured system, as its server drives it. An actor is one manager with a conversation and its own clerk. */
 export interface System {
   /** Creates the manager and its clerk. */
   prepare?(actor: string): Promise<void>;
-  /** Runs one turn of the manager. Resolves with the answer once all of it is committed. */
+  /** Runs one turn of the manager. Resolves with the answer when the whole turn is committed. */
   turn(actor: string, text: string): Promise<string>;
-  /** Puts the clerk to sleep, where it is an actor that sleeps. */
+  /** Puts the clerk to sleep. Absent if the clerk never sleeps. */
   sleep?(actor: string): Promise<void>;
   /** Counts the storage operations of actors that start from now on. */
   meter?(): Promise<void>;
@@ -19,7 +19,7 @@ export interface System {
   counts?(): Promise<Record<string, Counts>>;
 }
 
-/** Serves one operation. Returns `null` if there is no such operation. */
+/** Serves one operation. Returns `null` for an unknown operation. */
 export async function operate(
   system: System,
   { actor, operation, body }: { actor: string; operation: string | undefined; body: string },

@@ -1,10 +1,10 @@
 /**
- * The workload of every system: a manager that passes tasks to a clerk, with the same texts, and the script of the model that
- * all of them call.
+ * The workload of every system: a manager that passes tasks to a clerk, with the same texts, and the script of their common
+ * model.
  */
 import { PLAIN_TEXT } from "../turns/workload.ts";
 
-/** Name of the called agent. In each system it ends the name of the tool that calls it. */
+/** Name of the called agent. In each system, the name of the calling tool ends with it. */
 export const CLERK = "clerk";
 
 export const MODEL_ID = "scripted";
@@ -13,7 +13,7 @@ export const MANAGER_PROMPT = "You pass tasks to the clerk, and report.";
 export const CLERK_PROMPT = "You do one task, and report.";
 export const CLERK_DESCRIPTION = "Does one task, and reports.";
 
-/** A message of the user that makes the manager call the clerk so many times at once. None: it answers by itself. */
+/** Returns a user's message that makes the manager call the clerk this many times at once. With 0 the manager answers without the clerk. */
 export function userText(delegations: number): string {
   return `Delegate ${delegations}: ${PLAIN_TEXT}`;
 }
@@ -38,8 +38,8 @@ export interface ChatMessage {
 export type Reply = { tasks: string[] } | { pieces: string[] };
 
 /**
- * The scripted model. The clerk's report contains the number of its task, and the manager's answer the number of different
- * reports that it received, so that a run can be verified.
+ * The scripted model. The clerk's report contains the number of its task. The manager's answer contains the number of different
+ * reports. With these the runner verifies a run.
  */
 export function replyTo(messages: readonly ChatMessage[]): Reply {
   const at = messages.findLastIndex(({ role }) => role === "user");
@@ -57,7 +57,7 @@ export function replyTo(messages: readonly ChatMessage[]): Reply {
   return { pieces: [...PIECES, `(${reports.size} reports).`] };
 }
 
-/** Returns the number of reports that the manager's answer names; `null` for any other text. */
+/** Returns the number of reports in the manager's answer; `null` for any other text. */
 export function reportsIn(answer: string): number | null {
   const match = /\((\d+) reports\)\.$/.exec(answer);
   return match === null ? null : Number(match[1]);

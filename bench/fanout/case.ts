@@ -1,6 +1,6 @@
 /**
  * The case `fanout`: the time of a run of a workflow, from its start to its end, in each system. In every round each system runs one
- * sample of each metric, in rotating order, so that other load on the machine affects all alike.
+ * sample of each metric, in rotating order, so that other load on the machine affects all systems equally.
  *
  * BENCH-3  Every output is checked: each task ran, and the merge has the results in order.
  */
@@ -18,19 +18,30 @@ import { type ResultRow, summarise } from "../harness/results.ts";
 import { serve } from "../harness/workerd.ts";
 import type { RunCost } from "./protocol.ts";
 import { serveWorkflows } from "./workflows/serve.ts";
-import { expected, METRICS, type Metric, next, SYSTEMS, type SystemName } from "./workload.ts";
+import {
+  expected,
+  isFloor,
+  METRICS,
+  type Metric,
+  next,
+  PEERS,
+  SERVED,
+  type Served,
+  SYSTEMS,
+  type SystemName,
+} from "./workload.ts";
 
 const CASE = "fanout";
 const LANGGRAPH = join(BENCH_DIR, CASE, "langgraph/server.ts");
 const WARM_UP_ROUNDS = 3;
 const ROUNDS = 11;
-/** Waits for the background work of a system before the next one is measured. */
+/** Time for the background work of a system before the next sample. */
 const SETTLE_MS = 50;
 
-/** The most that a fan-out of 100 and its fan-in may take, beside the tasks. */
+/** Limit of the time of a fan-out of 100 and its fan-in, without the tasks. */
 const MAX_OWN_MS = 20;
 const JUDGED = "fan-out-100";
-/** Nodes of a fan-out that fit into the tokens of one run. */
+/** Maximum number of branches within the token limit of one run. */
 const MAX_COUNTED_NODES = 5_001;
 const OWN = `${JUDGED} without the tasks`;
 
@@ -42,9 +53,9 @@ interface Peer {
 /** Installs, builds and serves all systems, and runs the case. */
 export async function runFanout(directory: string): Promise<ResultRow[]> {
   await ensureInstalled();
-  const peers = new Map<SystemName, Peer>();
+  const peers = new Map<Served, Peer>();
   try {
-    for (const system of SYSTEMS) {
+    for (const system of SERVED) {
       const own = join(directory, system);
       await mkdir(own, { recursive: true });
       peers.set(system, await started(system, own));
@@ -55,7 +66,7 @@ export async function runFanout(directory: string): Promise<ResultRow[]> {
   }
 }
 
-async function started(system: SystemName, directory: string): Promise<Peer> {
+async function started(system: Served, directory: string): Promise<Peer> {
   const file = join(directory, "runs.db");
   switch (system) {
     case "dramatis": {
@@ -75,9 +86,14 @@ async function started(system: SystemName, directory: string): Promise<Peer> {
   }
 }
 
-async function measure(clients: ReadonlyMap<SystemName, Client>): Promise<ResultRow[]> {
-  const post = async (system: SystemName, door: string, { graph, input }: Metric) =>
-    (await clients.get(system)?.post(`/${door}/${graph}`, JSON.stringify(input))) ?? "";
+async function measure(clients: ReadonlyMap<Served, Client>): Promise<ResultRow[]> {
+  // The Worker of Dramatis serves the floors, too.
+  const post = async (system: SystemName, door: string, { graph, input }: Metric) => {
+    const [server, path] = isFloor(system)
+      ? (["dramatis", door === "run" ? system : door] as const)
+      : [system, door];
+    return (await clients.get(server)?.post(`/${path}/${graph}`, JSON.stringify(input))) ?? "";
+  };
   const samples = new Map<string, number[]>();
   for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1) {
     for (const metric of METRICS) {
@@ -134,9 +150,9 @@ async function measure(clients: ReadonlyMap<SystemName, Client>): Promise<Result
     }
   }
   for (const metric of METRICS) {
-    // SAFETY: the Worker's own answer.
-    // Counted in one run, which has no room for more.
+    // The count needs one run, and larger fan-outs do not fit into one run.
     if (metric.nodes > MAX_COUNTED_NODES) continue;
+    // SAFETY: the Worker's own answer.
     const cost = JSON.parse(await post("dramatis", "cost", metric)) as RunCost;
     for (const [name, count] of Object.entries(cost))
       rows.push(row("dramatis", `${metric.name} ${name} per node`, "count", [Number(count) / metric.nodes]));
@@ -145,7 +161,7 @@ async function measure(clients: ReadonlyMap<SystemName, Client>): Promise<Result
   return rows;
 }
 
-/** Reports in which metric another system is ahead, and fails if a fan-out of 100 takes too long. */
+/** Reports the metrics with another system ahead, and fails if a fan-out of 100 takes too long. */
 export function fanoutVerdict(rows: readonly ResultRow[]): string[] {
   const medianOf = (system: SystemName, metric: string) =>
     rows.find((row) => row.system === system && row.metric === metric)?.median ?? Number.NaN;
@@ -155,7 +171,7 @@ export function fanoutVerdict(rows: readonly ResultRow[]): string[] {
     verdictOf(own < theirs, `${OWN}: ${own} ms; LangGraph takes ${theirs} ms.`),
   ];
   const shared = METRICS.filter(({ systems }) => systems.length > 1);
-  for (const peer of SYSTEMS.filter((system) => system !== "dramatis")) {
+  for (const peer of PEERS) {
     const behind = shared.filter(({ name }) => medianOf(peer, name) <= medianOf("dramatis", name));
     const where = behind.map(({ name }) => name).join(", ");
     findings.push(
@@ -170,7 +186,7 @@ function verdictOf(holds: boolean, finding: string): string {
   return `${holds ? "passed" : "FAILED"}  ${finding}`;
 }
 
-/** Returns the time that so many tasks take by themselves, in milliseconds. */
+/** Returns the time of this number of direct calls of the task, in milliseconds. */
 function taskTime(count: number): number {
   const repeats = 1_000;
   let sum = 0;

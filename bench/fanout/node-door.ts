@@ -1,9 +1,9 @@
-/** The entrance of systems on Node: `POST /run/GRAPH` runs a graph with the input in its body, and answers with its output. */
+/** The HTTP server of systems on Node. `POST /run/GRAPH` runs a graph with the input in its body, and responds with its output. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Graph, RunInput } from "./workload.ts";
 
-/** Serves on 127.0.0.1, and writes the port to standard output. `POST /none` answers without a run. */
+/** Serves on 127.0.0.1, and writes the port to standard output. `POST /none` responds without a run. */
 export function open(run: (graph: Graph, input: RunInput) => Promise<unknown>): void {
   const server = createServer(async (request, response) => {
     try {
@@ -20,7 +20,7 @@ export function open(run: (graph: Graph, input: RunInput) => Promise<unknown>): 
   });
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1", () => {
-    // SAFETY: a server that listens on a port has such an address.
+    // SAFETY: a server that listens on a port has an `AddressInfo`.
     console.log(`port ${(server.address() as AddressInfo).port}`);
   });
 }

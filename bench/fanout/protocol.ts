@@ -1,7 +1,7 @@
-/** Storage operations of a run of Dramatis, its creation included. */
+/** Storage operations of a run of Dramatis, with its creation. */
 export interface RunCost {
   statements: number;
   rows: number;
-  /** Size of its database at the end. */
+  /** Size of the database at the end. */
   bytes: number;
 }

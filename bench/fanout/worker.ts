@@ -1,6 +1,6 @@
 /**
- * Dramatis: an application with the graphs as workflows. `POST /run/GRAPH` starts a run and answers with its output at its end;
- * `POST /cost/GRAPH` counts the storage operations of one.
+ * Dramatis: an application with the graphs as workflows. `POST /run/GRAPH` runs a workflow and responds with its output.
+ * `POST /cost/GRAPH` counts the storage operations of a run. `POST /durable-object/GRAPH` and `POST /agent/GRAPH` run the graph in a floor.
  */
 import { DurableObject, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -14,6 +14,7 @@ import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { countedRun } from "../../test/support/counted-run.ts";
+import { runInAgent, runInObject } from "./floor.ts";
 import type { RunCost } from "./protocol.ts";
 import { CHAIN, type Graph, next, type RunInput } from "./workload.ts";
 
@@ -26,7 +27,7 @@ const task = defineTask({
   execute: ({ value }) => ({ value: next(value) }),
 });
 
-/** A branch hands on its result, and the fan-in collects the results in order. */
+/** Each branch has a result, and the fan-in collects the results in order. */
 const work = (ref: string, item: string) =>
   node(ref, { task, inputMapping: { value: item }, outputMapping: { "output.value": "result.value" } });
 
@@ -99,20 +100,22 @@ const library = defineLibrary("bench", {
 
 const app = dramatis({ libraries: [library], limits: { requests: false, turns: false } });
 
+export { FloorAgent, FloorObject, FloorTasks } from "./floor.ts";
+
 export const { Conversation, Agent, Coordinator, Executor } = app;
 
 declare global {
   namespace Cloudflare {
     interface GlobalProps {
       mainModule: typeof import("./worker.ts");
-      durableNamespaces: "Agent" | "Conversation" | "Coordinator" | "Costs";
+      durableNamespaces: "Agent" | "Conversation" | "Coordinator" | "Costs" | "FloorAgent" | "FloorObject";
     }
   }
 }
 
 const principal: Principal = { subject: "visitor", tenant: "bench", roles: ["admin"] };
 
-/** Milliseconds in which every run ends. */
+/** Time limit of a run. */
 const LIMIT_MS = 60_000;
 
 async function run(graph: Graph, input: RunInput): Promise<unknown> {
@@ -129,7 +132,7 @@ async function run(graph: Graph, input: RunInput): Promise<unknown> {
   return output?.output;
 }
 
-/** Counts the storage operations of runs, as test/workers/run-cost.test.ts does: those of a run without its actor. */
+/** Counts the storage operations of a run without its actor, as test/workers/run-cost.test.ts does. */
 export class Costs extends DurableObject {
   async costOf(graph: Graph, input: RunInput): Promise<RunCost> {
     const cost = await countedRun(this.ctx.storage, library, graph, { input });
@@ -145,6 +148,8 @@ export default {
     const [name, input] = [graph as Graph, await request.json<RunInput>()];
     if (door === "none") return Response.json(null);
     if (door === "run") return Response.json(await run(name, input));
+    if (door === "durable-object") return Response.json(await runInObject(name, input));
+    if (door === "agent") return Response.json(await runInAgent(name, input));
     return Response.json(await exports.Costs.getByName(crypto.randomUUID()).costOf(name, input));
   },
 };

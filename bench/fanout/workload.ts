@@ -1,26 +1,34 @@
-/** The workload of every system: graphs of one trivial task, their inputs, and what their runs must return. */
+/** The workload of every system: graphs of one trivial task, their inputs, and their expected outputs. */
 import type { Json } from "../../src/shared/json.ts";
 
-/** `langgraph-default` is LangGraph without a wait for the disk at each commit. */
-export const SYSTEMS = [
-  "dramatis",
-  "langgraph",
-  "langgraph-default",
-  "mastra",
-  "cloudflare-workflows",
-] as const;
+/** The floors of the platform and of its SDK. */
+const FLOORS = ["durable-object", "agent"] as const;
+
+/** The systems that Dramatis is compared with. `langgraph-default` is LangGraph with commits that do not wait for the disk. */
+export const PEERS = ["langgraph", "langgraph-default", "mastra", "cloudflare-workflows"] as const;
+
+/** The systems that need a process. The process of Dramatis runs the floors, too. */
+export const SERVED = ["dramatis", ...PEERS] as const;
+
+export const SYSTEMS = [...SERVED, ...FLOORS] as const;
+
+export type Served = (typeof SERVED)[number];
 
 export type SystemName = (typeof SYSTEMS)[number];
 
-/** The graphs. `single` is one task, for what every run costs. */
+export function isFloor(system: SystemName): system is (typeof FLOORS)[number] {
+  return FLOORS.some((floor) => floor === system);
+}
+
+/** The graphs. `single` is one task, for the fixed cost of a run. */
 export const GRAPHS = ["single", "fan-out", "chain", "nested"] as const;
 
 export type Graph = (typeof GRAPHS)[number];
 
-/** Tasks of the graph `chain`, one after another. */
+/** Number of tasks of the graph `chain`. */
 export const CHAIN = 50;
 
-/** The task of every node: the work itself takes no time that a clock shows. */
+/** The task of every node. Its work is too short to measure. */
 export function next(value: number): number {
   return value + 1;
 }
@@ -32,10 +40,10 @@ export interface Metric {
   readonly name: string;
   readonly graph: Graph;
   readonly input: RunInput;
-  /** Nodes that run, those that fan out and merge included. */
+  /** Number of nodes that run, with the nodes that fan out and merge. */
   readonly nodes: number;
   readonly systems: readonly SystemName[];
-  /** Runs of a sample, one after another. */
+  /** Sequential runs of a sample. */
   readonly runs: number;
 }
 
@@ -67,7 +75,7 @@ function numbers(count: number): number[] {
   return Array.from({ length: count }, (_, n) => n);
 }
 
-/** Returns what a run must return. */
+/** Returns the expected output of a run. */
 export function expected({ graph, input }: Metric): Json {
   if (typeof input === "number") return input + (graph === "chain" ? CHAIN : 1);
   return input.map((item) => (typeof item === "number" ? next(item) : item.map(next)));

@@ -1,4 +1,4 @@
-/** Builds the Worker under measurement into one directory of modules that plain workerd can serve. */
+/** Builds the measured Worker into one directory of modules that plain workerd can serve. */
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";

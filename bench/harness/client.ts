@@ -1,4 +1,4 @@
-/** A minimal HTTP client on one kept-alive connection, to add as little as possible to the measured times. */
+/** A minimal HTTP client on one kept-alive connection. It adds little to the measured times. */
 import { Agent, request } from "node:http";
 
 export class Client {
@@ -10,7 +10,7 @@ export class Client {
     this.#port = port;
   }
 
-  /** Posts a text and resolves with the response text. Any status but 200 is an error. */
+  /** Posts a text and resolves with the response text. Any status except 200 is an error. */
   post(path: string, body: string): Promise<string> {
     const headers = { "content-type": "text/plain", "content-length": Buffer.byteLength(body) };
     const options = {

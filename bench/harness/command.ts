@@ -1,4 +1,4 @@
-/** Runs a command to its end. Its output is shown only if it fails. */
+/** Runs a command to its end. Prints its output only if it fails. */
 import { spawn } from "node:child_process";
 
 export async function runCommand(

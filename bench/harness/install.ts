@@ -1,10 +1,10 @@
-/** Installs compared systems once. They have lockfiles of their own. */
+/** Installs compared systems once. They have separate lockfiles. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "./command.ts";
 import { BENCH_DIR } from "./paths.ts";
 
-/** Installs the packages of a folder, by default of most compared systems, unless all of them are there. */
+/** Installs the packages of a folder, if a package is missing. The default folder has most of the compared systems. */
 export async function ensureInstalled(folder = BENCH_DIR): Promise<void> {
   // SAFETY: our own file, which has dependencies.
   const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {

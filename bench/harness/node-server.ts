@@ -1,4 +1,4 @@
-/** Starts a compared system on Node, as a process of its own that writes `port NUMBER` to its output once it listens. */
+/** Starts a compared system on Node, as a separate process. The process writes `port NUMBER` to its output when it listens. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -8,7 +8,7 @@ export interface NodeServer {
   stop(): Promise<void>;
 }
 
-/** Runs a script. The process is killed by its id whenever the runner exits, for any reason. */
+/** Runs a script. When the runner exits for any reason, it kills the process by its id. */
 export async function serveNode(
   script: string,
   args: readonly string[],

@@ -12,7 +12,7 @@ const wranglerManifest = require.resolve("wrangler/package.json");
 
 export const WRANGLER_SCRIPT = join(dirname(wranglerManifest), "bin", "wrangler.js");
 
-/** Returns the script that runs workerd's binary for this platform, the same one that wrangler uses. */
+/** Returns the script that runs workerd's binary for this platform. wrangler uses the same script. */
 export function workerdBinary(): string {
   const workerd: unknown = createRequire(wranglerManifest)("workerd");
   const path = typeof workerd === "object" && workerd !== null && "default" in workerd && workerd.default;

@@ -1,4 +1,4 @@
-/** What the operating system tells about a process. Linux only. */
+/** Memory and processor time of a process. Linux only. */
 import { readFileSync } from "node:fs";
 
 /** Length of a clock tick in milliseconds: Linux reports 100 a second on every platform. */
@@ -12,7 +12,7 @@ export function rssOf(pid: number): number {
 
 /** Returns the processor time that a process has used, in milliseconds. */
 export function cpuOf(pid: number): number {
-  // The fields behind the name, which is in parentheses and may contain spaces; user and system time are 12th and 13th.
+  // Takes the fields after the name. The name is in parentheses and may contain spaces. User and system time are 12th and 13th.
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }

@@ -1,7 +1,7 @@
 /**
  * Serves a bundle on plain workerd, on 127.0.0.1, with its own database directory.
  *
- * SERVE-1  The process is killed by its id whenever the runner exits, for any reason.
+ * SERVE-1  When the runner exits for any reason, it kills the process by its id.
  */
 import { spawn } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -32,7 +32,7 @@ export interface ServeOptions {
   output?: number;
 }
 
-/** Serves the bundle with the databases in `directory`, which are created if missing. */
+/** Serves the bundle with the databases in `directory`, and creates missing databases. */
 export async function serve(bundle: Bundle, directory: string, options: ServeOptions = {}): Promise<Server> {
   const { output = "inherit" } = options;
   const configFile = join(directory, "config.capnp");
@@ -63,7 +63,7 @@ export async function serve(bundle: Bundle, directory: string, options: ServeOpt
   }
 }
 
-/** Reads the port from workerd's control descriptor, which carries one JSON object per line. */
+/** Reads the port from workerd's control descriptor. Each line is a JSON object. */
 async function listeningPort(control: Readable): Promise<number> {
   const timeout = AbortSignal.timeout(READY_MS);
   let text = "";
@@ -76,7 +76,7 @@ async function listeningPort(control: Readable): Promise<number> {
   throw new Error("workerd did not report its port.");
 }
 
-/** The network that a Worker's `fetch` reaches; only the public one by default. */
+/** The network that a Worker's `fetch` reaches: by default only the public network. */
 const LOOPBACK = `
     (name = "internet", network = (allow = ["local"])),`;
 

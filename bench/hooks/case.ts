@@ -1,8 +1,8 @@
 /**
- * The case `hooks`: what a context hook adds to a turn. In every round each variant runs one batch, in rotating order, so that other load on
- * the machine affects all alike.
+ * The case `hooks`: the cost of a context hook in a turn. In every round each variant runs one batch, in rotating order, so that other load on
+ * the machine affects all variants equally.
  *
- * BENCH-4  Every answer is checked: the request was that of the hook, with the whole history.
+ * BENCH-4  Every answer is checked: its request came from the hook and had the whole history.
  */
 import { availableParallelism, loadavg } from "node:os";
 import { join } from "node:path";
@@ -17,14 +17,14 @@ import { TEXT, VARIANTS, type Variant } from "./workload.ts";
 const CASE = "hooks";
 const WARM_UP_ROUNDS = 3;
 const ROUNDS = 21;
-/** Turns of a batch, after those that are not timed. The window holds all of them. */
+/** Timed turns of a batch, after the untimed turns. The window holds all of them. */
 const TURNS = 10;
 const UNTIMED_TURNS = 2;
-/** Waits for the background work of a batch before the next one is measured. */
+/** Time for the background work of a batch before the next batch. */
 const SETTLE_MS = 50;
 
 const ADDED = "added by the workflow";
-/** The most that a workflow of one task may add to a turn. */
+/** Limit of the time that a workflow of one task adds to a turn. */
 const MAX_ADDED_MS = 25;
 
 /** Builds and serves the Worker, and runs the case. */

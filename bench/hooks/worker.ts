@@ -1,7 +1,7 @@
 /**
- * Dramatis: an application with an agent for each kind of context hook, whose model is scripted and answers in the process.
- * `POST /VARIANT/ACTOR` runs a turn and answers with its answer; `?first` creates the conversation before. `POST /run` starts the workflow
- * of the hook by itself, and answers at its end.
+ * Dramatis: an application with an agent for each kind of context hook. The model is scripted and answers in the process.
+ * `POST /VARIANT/ACTOR` runs a turn and responds with its answer. `?first` creates the conversation before. `POST /run` runs the workflow
+ * of the hook without a turn, and responds at its end.
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -23,7 +23,7 @@ import { VARIANTS, type Variant } from "./workload.ts";
 const SYSTEM_PROMPT = "You are a helpful assistant.";
 const role = z.enum(["system", "user", "assistant", "tool"]);
 
-/** Puts together what the platform would: the request of every variant is the same, but for its `seed`. */
+/** Builds the same request as the platform, except for its `seed`. */
 const assemble = defineTask({
   id: "assemble",
   input: z.looseObject({
@@ -75,7 +75,7 @@ const library = defineLibrary("bench", {
   ),
 });
 
-/** Answers at once with the number of messages that it got, and with the mark of a hook. */
+/** Answers at once with the number of received messages and with the mark of a hook. */
 const gateway: ModelGateway = {
   async *stream({ body: { messages, seed = 0 } }) {
     const count = Array.isArray(messages) ? messages.length : 0;
@@ -96,7 +96,7 @@ export const { Conversation, Agent, Coordinator, Executor } = app;
 
 const principal: Principal = { subject: "visitor", tenant: "bench", roles: ["admin"] };
 
-/** Milliseconds in which every run ends. */
+/** Time limit of a run. */
 const LIMIT_MS = 60_000;
 
 async function turn(variant: Variant, actor: string, content: string, isFirst: boolean): Promise<string> {
@@ -115,7 +115,7 @@ async function turn(variant: Variant, actor: string, content: string, isFirst: b
   throw new Error(`The turn is ${status}: ${error?.message ?? ""}`);
 }
 
-/** Runs the workflow by itself, from its start to its end. */
+/** Runs the workflow without a turn, from its start to its end. */
 async function run(content: string): Promise<string> {
   const id = `run_${ulid()}`;
   // SAFETY: the exported class is `Coordinator`, which implements this.

@@ -1,4 +1,4 @@
-/** The hooks that are compared: none, a task, and a workflow of this task. */
+/** The compared variants: without a hook, with a task, and with a workflow of this task. */
 
 export const VARIANTS = ["none", "task", "workflow"] as const;
 

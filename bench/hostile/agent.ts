@@ -1,4 +1,4 @@
-/** The agent of the case `hostile`, in each of its tenants. */
+/** The agent and the tenants of the case `hostile`. */
 export const AGENT = "target";
 export const OTHER = "other";
 export const TENANTS = ["attacker", OTHER];

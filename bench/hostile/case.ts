@@ -1,6 +1,6 @@
 /**
- * The case `hostile`: another tenant's plain requests while 100 hostile ones run, of one kind at a time. Fails if one of them
- * waits longer than `MAX_WAIT_MS`. Where `/proc` is there, measures the processor's time, too.
+ * The case `hostile`: plain requests of another tenant while 100 hostile requests of one kind run. Fails if a plain request
+ * waits longer than `MAX_WAIT_MS`. With `/proc`, it also measures processor time.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -27,19 +27,19 @@ import { AGENT, OTHER, TENANTS } from "./agent.ts";
 const SECRET = createHash("sha512").update("bench").digest("base64");
 /** Hostile requests of each kind. */
 const COUNT = 100;
-/** Hostile requests at the same time; the option `--at-once` sets another number. */
+/** Default of the option `--at-once`: hostile requests at the same time. */
 const AT_ONCE = 4;
-/** The kind of requests to compare with. */
+/** The kind of requests for comparison. */
 const ORDINARY = "ordinary turns";
 /** Limit of the other tenant's wait. */
 const MAX_WAIT_MS = 200;
 /** Pause between the other tenant's requests. */
 const PAUSE_MS = 5;
 
-/** Milliseconds of a tick of the processor's time in `/proc`. */
+/** Milliseconds of a tick of processor time in `/proc`. */
 const TICK_MS = 10;
 
-/** Sends a request of a tenant; resolves with its status when its answer has ended. */
+/** Sends a request of a tenant. Resolves with its status when the response has ended. */
 type Send = (
   method: string,
   path: string,
@@ -83,7 +83,7 @@ export async function runHostile(directory: string, args: readonly string[]): Pr
     };
     const rows: ResultRow[] = [];
     for (const [kind, bodies] of Object.entries(requests)) {
-      // The requests of each principal are limited.
+      // Each principal has a limit of requests, so each kind has its own principals.
       const [attacker, other] = await Promise.all(TENANTS.map((tenant) => sender(baseUrl, tenant, kind)));
       if (attacker === undefined || other === undefined) throw new Error("There are two tenants.");
       const before = processorTime(server.pid);
@@ -108,7 +108,7 @@ export function hostileVerdict(rows: readonly ResultRow[]): string[] {
       max > MAX_WAIT_MS && metric.startsWith("wait during ") && metric !== `wait during ${ORDINARY}`,
   );
   if (slow.length === 0)
-    return [`No request of another tenant waited longer than ${MAX_WAIT_MS} ms beside hostile ones.`];
+    return [`Beside hostile requests, each request of another tenant waited at most ${MAX_WAIT_MS} ms.`];
   process.exitCode = 1;
   return slow.map(({ metric, max }) => `FAILED  ${metric}: ${max} ms; the limit is ${MAX_WAIT_MS} ms.`);
 }
@@ -120,14 +120,14 @@ function cycle<Item>(items: Readonly<Record<string, Item>>): Item[] {
 
 let turns = 0;
 
-/** Returns the body of a turn, and lets the model answer it with the reply. */
+/** Returns the body of a turn, and scripts the model to answer with the reply. */
 function turn({ schema, reply }: HostileCase, replies: Map<string, Reply>): string {
   const content = nextContent();
   replies.set(content, textReply(JSON.stringify(reply)));
   return JSON.stringify({ content, output: { schema } });
 }
 
-/** Returns the body of a turn with tools, and lets the model call each of them with the reply as its arguments. */
+/** Returns the body of a turn with tools, and scripts the model to call each tool with the reply as its arguments. */
 function calls({ schema, reply }: HostileCase, replies: Map<string, Reply>): string {
   const content = nextContent();
   const names = Array.from({ length: HOSTILE_TOOLS }, (_, n) => `t${n}`);
@@ -136,7 +136,7 @@ function calls({ schema, reply }: HostileCase, replies: Map<string, Reply>): str
   return JSON.stringify({ content, tools });
 }
 
-/** Returns the body of a turn, and lets the model run the task several times at once. */
+/** Returns the body of a turn, and scripts the model to run the task several times at once. */
 function runs({ id, input }: HostileTask, replies: Map<string, Reply>): string {
   const content = nextContent();
   const call = { name: `run_${id}`, arguments: input };
@@ -172,7 +172,7 @@ async function conversation(send: Send): Promise<string> {
   return `/api/conversations/${JSON.parse(text).id}`;
 }
 
-/** Sends the bodies, some at the same time, each to a conversation of its own. Each is refused, or its turn ends. */
+/** Sends the bodies from several conversations at the same time. Each request is refused, or its turn ends. */
 async function attack(send: Send, bodies: readonly string[], atOnce: number): Promise<void> {
   const targets = await Promise.all(Array.from({ length: atOnce }, () => conversation(send)));
   const left = [...bodies];
@@ -181,13 +181,13 @@ async function attack(send: Send, bodies: readonly string[], atOnce: number): Pr
       for (let body = left.pop(); body !== undefined; body = left.pop()) {
         const { status, text } = await send("POST", `${target}/turns`, body, "text/event-stream");
         const isOver = [400, 413, 422].includes(status) || /"type":"turn\.(?:completed|failed)"/.test(text);
-        if (!isOver) throw new Error(`Neither refused nor ended: ${status} ${text.slice(0, 500)}`);
+        if (!isOver) throw new Error(`The turn has not ended: ${status} ${text.slice(0, 500)}`);
       }
     }),
   );
 }
 
-/** Returns the waits of plain requests, one after another, until `work` is over. */
+/** Sends plain requests, one after another, until `work` ends. Returns their waits. */
 async function waitsDuring(send: Send, target: string, work: () => Promise<void>): Promise<number[]> {
   const waits: number[] = [];
   let isOver = false;
@@ -205,7 +205,7 @@ async function waitsDuring(send: Send, target: string, work: () => Promise<void>
   return waits;
 }
 
-/** Returns the milliseconds that a process has run on processors, with those of its threads; 0 without `/proc`. */
+/** Returns the processor time of a process and its threads in milliseconds; 0 without `/proc`. */
 function processorTime(pid: number): number {
   const file = `/proc/${pid}/stat`;
   if (!existsSync(file)) return 0;

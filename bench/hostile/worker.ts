@@ -1,4 +1,4 @@
-/** The application of the case `hostile`: one agent, whose tools run hostile tasks and whose model is the runner's. */
+/** The application of the case `hostile`: one agent with tools that run hostile tasks. The runner is its model. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";

@@ -1,6 +1,6 @@
 /**
- * The case `kills`: a storm of kills over many conversations, then the maximum number of kills within one turn. The
- * history is checked first. A run that violates a rule reports no numbers.
+ * The case `kills`: kills the server again and again during five kinds of work. Each history is checked first. A run that violates a rule
+ * reports no numbers.
  */
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { type ResultRow, summarise } from "../harness/results.ts";
 import { checkBackground, missingIn } from "./background/check.ts";
 import { backgroundRows } from "./background/measure.ts";
 import { background } from "./background/scenario.ts";
+import type { Violation } from "./check/records.ts";
 import { check } from "./check.ts";
 import type { History } from "./history.ts";
 import { interruptionsOf, rowsOf } from "./measure.ts";
@@ -34,9 +35,65 @@ const RUNS_PATIENCE_MS = 600_000;
 const KILLS_OF_RUN = 5;
 const BRANCHES = 200;
 
+interface Scope {
+  bundle: Bundle;
+  directory: string;
+  kills: number;
+  conversations: number;
+  seed: number;
+  keep(history: History): void;
+}
+
+/** The parts of the case, in their order. Each throws if a rule is violated, or if it caused too little to prove the rules. */
+const PARTS: Readonly<Record<string, (scope: Scope) => Promise<ResultRow[]>>> = {
+  storm: async ({ bundle, directory, kills, conversations, seed, keep }) => {
+    console.log(`${kills} kills during ${conversations} conversations, seed ${seed}:`);
+    const options = { kills, conversations, seed, patienceMs: PATIENCE_MS };
+    const history = await onSite(bundle, directory, (site) => storm(site, options, tick), keep);
+    console.log(`\n${summariesIn(history)} histories were compacted in the storm.`);
+    refuseViolations(check(history));
+    refuse(missing(history));
+    if (summariesIn(history) === 0) refuse(["No history was compacted."]);
+    return rowsOf(history);
+  },
+  "one-turn": async ({ bundle, directory, keep }) => {
+    console.log(`\n${MAX_RECOVERIES} kills within one turn, then one more:`);
+    const options = { kills: MAX_RECOVERIES, patienceMs: ONE_TURN_PATIENCE_MS };
+    const history = await onSite(bundle, directory, (site) => oneTurn(site, options, tick), keep);
+    refuseViolations(check(history));
+    refuse(outcomeAmiss(history));
+    return oneTurnRows(history);
+  },
+  background: async ({ bundle, directory, kills, conversations, seed }) => {
+    console.log(`\n${kills} kills between batches of signals and work in the background:`);
+    const options = { kills, conversations, seed, patienceMs: BACKGROUND_PATIENCE_MS };
+    const history = await background(bundle, directory, options, tick);
+    refuseViolations(checkBackground(history));
+    refuse(missingIn(history));
+    return backgroundRows(history);
+  },
+  trees: async ({ bundle, directory, kills, seed }) => {
+    console.log(`\n${kills} kills over trees of agents:`);
+    const options = { kills, users: TREE_USERS, seed, patienceMs: TREES_PATIENCE_MS, settleMs: 60_000 };
+    const history = await trees(bundle, directory, options, tick);
+    refuse(checkTrees(history));
+    refuse(missingInTrees(history));
+    return treeRows(history);
+  },
+  runs: async ({ bundle, directory, kills, seed }) => {
+    const count = Math.ceil(kills / KILLS_OF_RUN);
+    console.log(`\n${KILLS_OF_RUN} kills within the fan-out of each of ${count} runs:`);
+    const options = { runs: count, kills: KILLS_OF_RUN, branches: BRANCHES, seed };
+    const history = await runs(bundle, directory, { ...options, patienceMs: RUNS_PATIENCE_MS }, tick);
+    refuse(checkRuns(history));
+    refuse(missingInRuns(history));
+    return runRows(history);
+  },
+};
+
 /**
- * Options: `--kills`, `--conversations`, `--seed`, `--part runs` for the runs of workflows alone, and `--history FILE` for the recorded
- * history, one JSON text per scenario.
+ * Options: `--kills`, `--conversations`, `--seed`, `--part NAME` for one part alone, and `--history FILE` for the recorded history, one JSON
+ * text per scenario.
  */
 export async function runKills(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
@@ -53,87 +110,25 @@ export async function runKills(directory: string, args: readonly string[]): Prom
   if (!kills || !conversations || seed === undefined || Number.isNaN(seed)) {
     throw new Error("--kills, --conversations and --seed must be numbers.");
   }
-  if (values.part !== undefined && values.part !== "runs") throw new Error('--part must be "runs".');
-  if (values.part === "runs") return killRuns(await buildKillsBundle(directory), directory, { kills, seed });
-  console.log(`${kills} kills during ${conversations} conversations, seed ${seed}:`);
+  const chosen = Object.entries(PARTS).filter(([name]) => values.part === undefined || name === values.part);
+  if (chosen.length === 0) throw new Error(`--part must be one of ${Object.keys(PARTS).join(", ")}.`);
   const bundle = await buildKillsBundle(directory);
   const keep = (history: History) => {
     if (values.history !== undefined) appendFileSync(values.history, `${JSON.stringify(history)}\n`);
   };
-  const raged = await onSite(
-    bundle,
-    join(directory, "storm"),
-    (site) => storm(site, { kills, conversations, seed, patienceMs: PATIENCE_MS }, tick),
-    keep,
-  );
-  console.log(`\n${MAX_RECOVERIES} kills within one turn, then one more:`);
-  const within = await onSite(
-    bundle,
-    join(directory, "one-turn"),
-    (site) => oneTurn(site, { kills: MAX_RECOVERIES, patienceMs: ONE_TURN_PATIENCE_MS }, tick),
-    keep,
-  );
-  console.log(`\n${kills} kills between batches of signals and work in the background:`);
-  const worked = await background(
-    bundle,
-    join(directory, "background"),
-    { kills, conversations, seed, patienceMs: BACKGROUND_PATIENCE_MS },
-    tick,
-  );
-  console.log(`\n${kills} kills over trees of agents:`);
-  const grown = await trees(
-    bundle,
-    join(directory, "trees"),
-    { kills, users: TREE_USERS, seed, patienceMs: TREES_PATIENCE_MS, settleMs: 60_000 },
-    tick,
-  );
-  const fannedOut = await killRuns(bundle, directory, { kills, seed });
-  console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);
-  refuse(
-    [...check(raged), ...check(within), ...checkBackground(worked)].map(
-      ({ rule, conversation, what }) => `${rule} ${conversation}: ${what}`,
-    ),
-  );
-  refuse(missing(raged));
-  if (summariesIn(raged) === 0) refuse(["No history was compacted."]);
-  refuse(outcomeAmiss(within));
-  refuse(missingIn(worked));
-  refuse(checkTrees(grown));
-  refuse(missingInTrees(grown));
-  return [
-    ...rowsOf(raged),
-    ...oneTurnRows(within),
-    ...backgroundRows(worked),
-    ...treeRows(grown),
-    ...fannedOut,
-  ];
-}
-
-/** Kills runs of workflows, and checks them. Throws for a run that violates a rule. */
-async function killRuns(
-  bundle: Bundle,
-  directory: string,
-  { kills, seed }: { kills: number; seed: number },
-): Promise<ResultRow[]> {
-  const count = Math.ceil(kills / KILLS_OF_RUN);
-  console.log(`\n${KILLS_OF_RUN} kills within the fan-out of each of ${count} runs:`);
-  const options = { runs: count, kills: KILLS_OF_RUN, branches: BRANCHES, seed };
-  const history = await runs(
-    bundle,
-    join(directory, "runs"),
-    { ...options, patienceMs: RUNS_PATIENCE_MS },
-    tick,
-  );
-  refuse(checkRuns(history));
-  refuse(missingInRuns(history));
-  return runRows(history);
+  const rows: ResultRow[] = [];
+  for (const [name, part] of chosen)
+    rows.push(
+      ...(await part({ bundle, directory: join(directory, name), kills, conversations, seed, keep })),
+    );
+  return rows;
 }
 
 export function buildKillsBundle(directory: string): Promise<Bundle> {
   return buildBundle(join(directory, "bundle"), join(BENCH_DIR, "kills", "wrangler.jsonc"));
 }
 
-/** Runs a scenario on its own server and stops the server in any case. `keep` receives the history in any case. */
+/** Runs a scenario on its own server. Also after an error, `keep` receives the history and the server stops. */
 export async function onSite(
   bundle: Bundle,
   directory: string,
@@ -154,7 +149,7 @@ export async function onSite(
   }
 }
 
-/** Returns the kinds of interruption that a storm did not cause. Without them it proves less than it claims. */
+/** Returns the missing kinds of interruption. A storm must cause each kind, or it proves too little. */
 export function missing(history: History): string[] {
   const kinds = new Set(interruptionsOf(history).map((one) => one.in));
   return (["stream", "tool", "between"] as const)
@@ -162,12 +157,12 @@ export function missing(history: History): string[] {
     .map((kind) => `No kill interrupted a turn: ${kind}.`);
 }
 
-/** Returns the number of summaries that stand in place of older turns. */
+/** Returns the number of summaries that replace older turns. */
 function summariesIn({ finals }: History): number {
   return finals.flatMap(({ journal }) => journal).filter(({ type }) => type === "context.compacted").length;
 }
 
-/** The surviving turn completes. The other one, killed once more, fails. */
+/** Returns the wrong outcomes. The surviving turn must complete, and the other turn, with one more kill, must fail. */
 export function outcomeAmiss({ finals }: History): string[] {
   const endOf = ({ key }: { key: string }) => {
     const frames = finals.find((final) =>
@@ -176,10 +171,8 @@ export function outcomeAmiss({ finals }: History): string[] {
     return frames?.find(({ type }) => type === "turn.completed" || type === "turn.failed")?.type;
   };
   return [
-    ...(endOf(SURVIVOR) === "turn.completed"
-      ? []
-      : ["The turn did not survive as many kills as it may have."]),
-    ...(endOf(VICTIM) === "turn.failed" ? [] : ["The turn survived more kills than it may have."]),
+    ...(endOf(SURVIVOR) === "turn.completed" ? [] : ["The turn failed before the limit of kills."]),
+    ...(endOf(VICTIM) === "turn.failed" ? [] : ["The turn survived more kills than the limit."]),
   ];
 }
 
@@ -222,6 +215,10 @@ function runRows({ kills, runs: ended, hits }: RunsHistory): ResultRow[] {
     row("outcomes unknown", entries("task.failed")),
     row("requests per operation", hits.length / operations),
   ];
+}
+
+function refuseViolations(violations: readonly Violation[]): void {
+  refuse(violations.map(({ rule, conversation, what }) => `${rule} ${conversation}: ${what}`));
 }
 
 function refuse(faults: readonly string[]): void {

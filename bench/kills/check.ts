@@ -3,24 +3,24 @@
  * executed facts. Pure.
  *
  * KILL-1  Every recorded turn ends once. It completes, unless it was interrupted more often than allowed. An
- *         acknowledged message has exactly one turn, the acknowledged one, with the content that was sent.
+ *         acknowledged message has exactly one turn, with the acknowledged id and the sent content.
  * KILL-2  A message without acknowledgement has at most one turn. Every turn answers a message.
- * KILL-3  A message that was acknowledged before another was sent precedes it. Messages of one socket keep their order.
+ * KILL-3  If a message was acknowledged before another message was sent, it is first. Messages of one socket keep their order.
  * KILL-4  The journal has no gaps. A connection receives its part of the frames once and in order, equal to the frames
  *         read back. A reconnected client continues at its position.
  * KILL-5  The deltas of a message are contiguous, restart only after a reset or a new connection, and form a prefix of
  *         the message.
- * KILL-6  Every completed turn has exactly the text of its script. The transcript contains that and nothing else. A
- *         displayed partial text is a prefix of it.
+ * KILL-6  Every completed turn has exactly the texts of its script. The transcript contains only these texts. A displayed
+ *         partial text is a prefix of one of them.
  * KILL-7  A `once` tool is hit at most once per operation, and exactly once if it succeeded. It fails only when
  *         interrupted, with an unknown outcome. Other tools succeed. Every hit has the id of its recorded operation,
  *         and no two operations share an id.
- * KILL-8  A kill repeats at most one model call of a turn, and one hit of each of its operations. A call that is made again
- *         because the user wrote meanwhile is no repetition.
- * KILL-9  No acknowledged turn needs a caller to continue: none is resumed only by the final read of its conversation.
- * KILL-10 A turn whose stop was acknowledged ends stopped, with what was shown of its texts. No other turn does.
- * KILL-11 A compaction ends once, after at most three attempts, and its summary is one that the model gave. A request has each
- *         earlier message once: in full, or in its summary.
+ * KILL-8  A kill repeats at most one model call of a turn, and one hit of each of its operations. A new call after a new
+ *         message of the user is not a repetition.
+ * KILL-9  Acknowledged turns continue without a caller. The final read of a conversation never has to resume a turn.
+ * KILL-10 A turn with an acknowledged stop ends stopped, with the shown part of its texts. No other turn ends stopped.
+ * KILL-11 A compaction ends once, after at most three attempts, with a summary of the model. A request has each earlier message
+ *         once: in full, or in its summary.
  */
 import { checkCalls } from "./check/calls.ts";
 import { checkCompactions } from "./check/compactions.ts";

@@ -1,4 +1,4 @@
-/** The final state of a conversation, read once all of its turns have ended. */
+/** Reads the final state of a conversation after all of its turns have ended. */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { framesIn } from "../../src/client/event-stream.ts";
@@ -17,7 +17,7 @@ const SILENT = [
   "context.compacted",
 ];
 const PAGE = 200;
-/** Time between two reads of a journal in which a compaction runs, in milliseconds. */
+/** Time between two reads of a journal while a compaction runs, in milliseconds. */
 const POLL_MS = 200;
 
 /** Waits for the end of all turns and reads the state. Call it after the last message. */
@@ -56,7 +56,7 @@ function isTerminal({ type }: Frame): boolean {
   return type === "turn.completed" || type === "turn.failed";
 }
 
-/** Reads the journal once no compaction runs. */
+/** Reads the journal when no compaction runs. */
 async function restingJournal(address: string, signal: AbortSignal): Promise<JournalEntryView[]> {
   for (;;) {
     const journal = await readJournal(address, signal);

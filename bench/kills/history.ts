@@ -5,7 +5,7 @@ import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { Script } from "./script.ts";
 
 /**
- * The connection of a user: `socket` by the client's WebSocket, `stream` by a stream of each turn, `post` by a POST alone.
+ * The connection of a user: `socket` uses the client's WebSocket, `stream` a stream of each turn, `post` only a POST.
  */
 export type Manner = "socket" | "stream" | "post";
 
@@ -13,7 +13,7 @@ export interface SentMessage {
   conversation: string;
   script: Script;
   manner: Manner;
-  /** Time of the first sending. */
+  /** Time of the first attempt. */
   at: number;
 }
 
@@ -28,7 +28,7 @@ export interface Acknowledgement {
 export interface Stop {
   key: string;
   turnId: string;
-  /** The server acknowledged it: the turn ends stopped. It refuses to stop a turn that has ended. */
+  /** After `acknowledged`, the turn ends stopped. The server refuses to stop a turn that has ended. */
   outcome: "sent" | "acknowledged" | "refused";
 }
 
@@ -37,7 +37,7 @@ export interface ConnectionLog {
   conversation: string;
   /** Name of the client. The connections of one client continue each other. */
   client: string;
-  /** All frames after a number (`null`: from a snapshot), or those of the turn of a message. */
+  /** All frames after a number (`null`: from a snapshot), or the frames of a message's turn. */
   scope: { of: "conversation"; from: number | null } | { of: "turn"; key: string };
   frames: { at: number; frame: Frame }[];
 }
@@ -51,7 +51,7 @@ export interface ShownText {
 export interface Kill {
   /** Time of the signal. */
   at: number;
-  /** Time at which the next process accepted connections. */
+  /** Time of the next process's first accepted connection. */
   readyAt: number;
 }
 
@@ -65,18 +65,18 @@ export type Hit = {
   answered: boolean;
 } & (
   | { kind: "model"; call: number }
-  /** A request for a summary. Its key is that of the first message in it. */
+  /** A request for a summary. Its key is the key of its first message. */
   | { kind: "summary" }
   | { kind: "tool"; effect: Script["rounds"][number][number]; call: string; operationId: string }
 );
 
 /** The earlier messages in a request to the model, by their keys. */
 export interface ModelRequest {
-  /** Key of the message to answer; of a request for a summary, of the first one in it. */
+  /** Key of the message to answer. A request for a summary has the key of its first message. */
   key: string;
-  /** Those that the summary covers. */
+  /** Messages that the summary covers. */
   summarised: string[];
-  /** Those that it has in full, the message to answer included. */
+  /** Messages in full, with the message to answer. */
   shown: string[];
 }
 

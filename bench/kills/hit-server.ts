@@ -1,12 +1,13 @@
 /**
  * The outside world on loopback: a model that speaks Chat Completions with slow streams, and the endpoint of the tools.
- * It counts requests by message and operation and emits events, so that kills can be aimed.
+ * It records requests by message and operation. It emits events, so that kills can be aimed.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import type { History, Hit, ModelRequest } from "./history.ts";
+import { OUTSIDE_SERVER } from "./outside-server.ts";
 import { callName, piecesOf, type Script, scriptOf, TOOL_EFFECTS } from "./script.ts";
 
 /** `piece`: a delta of a model's reply was sent. `ended`: the response was completed or cut off. */
@@ -20,9 +21,9 @@ export class HitServer {
   readonly #hits: Hit[];
   readonly #requests: ModelRequest[];
   readonly #listeners = new Set<(event: HitEvent) => void>();
-  readonly #server = createServer((request, response) => {
+  readonly #server = createServer(OUTSIDE_SERVER, (request, response) => {
     this.#handle(request, response).catch((error: unknown) => {
-      // A killed caller is expected. Any other error is a mistake in a script.
+      // A killed caller is expected. Any other error is an error of a script.
       if (!response.destroyed) console.error(error);
       response.destroy();
     });
@@ -51,7 +52,7 @@ export class HitServer {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Resolves at the next event that fulfils the condition, synchronously with it. */
+  /** Resolves synchronously at the next event that meets the condition. */
   next(condition: (event: HitEvent) => boolean, signal: AbortSignal): Promise<HitEvent> {
     return new Promise((resolve, reject) => {
       const give = () => {
@@ -69,7 +70,7 @@ export class HitServer {
     });
   }
 
-  /** Resolves once the whole answer to a message has been sent. */
+  /** Resolves when the whole answer to a message has been sent. */
   async answered({ key, rounds }: Script, signal: AbortSignal): Promise<void> {
     const isLast = (hit: Hit) =>
       hit.kind === "model" && hit.key === key && hit.call === rounds.length && hit.answered;
@@ -162,7 +163,7 @@ export class HitServer {
 
   #answer(hit: Hit, response: ServerResponse, rest: string): void {
     response.end(rest);
-    // Recorded before the last byte: a caller may hang up once it has read enough.
+    // Records the end before the last byte, because a caller may hang up when it has read enough.
     this.#end(hit, true);
   }
 
@@ -184,7 +185,7 @@ const ORDER = "This is an order of the platform";
 const SUMMARISED = "Summarised:";
 const SUMMARY_PIECE_MS = 20;
 
-/** Reports whether a message is a user's. Some notes of the platform have the role of the user. */
+/** Reports whether a message comes from a user. Some notes of the platform also have the role `user`. */
 function isScript({ role, content }: ChatMessage): boolean {
   return role === "user" && String(content).startsWith("{");
 }
@@ -193,7 +194,7 @@ function isOrder(message: ChatMessage | undefined): boolean {
   return message?.role === "user" && String(message.content).startsWith(ORDER);
 }
 
-/** Returns the keys of the messages that a summary covers, and of those that stand in full. */
+/** Returns the keys of the messages that a summary covers, and of the messages in full. */
 function knownIn(messages: readonly ChatMessage[]): Omit<ModelRequest, "key"> {
   const summaries = messages.slice(1).flatMap(({ role, content }) => {
     const [, keys = ""] = role === "assistant" ? [] : String(content).split(SUMMARISED);

@@ -1,4 +1,4 @@
-/** Costs in a history: the interruptions, the recovery times and the repeated work. Pure. */
+/** Measures the costs in a history: the interruptions, the recovery times and the repeated work. Pure. */
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { type ConversationRecord, isStopped, recordsOf, type TurnRecord } from "./check/records.ts";
 import type { History, Hit, Kill, SentMessage } from "./history.ts";
@@ -6,13 +6,13 @@ import type { History, Hit, Kill, SentMessage } from "./history.ts";
 /** An interruption of one active turn by a kill. A turn that sleeps since an earlier kill is not interrupted again. */
 export interface Interruption {
   key: string;
-  /** The interrupted phase: a model's reply, a tool, or the time between two of them. */
+  /** The interrupted phase: a model's reply, a tool, or the time between the two. */
   in: "stream" | "tool" | "between";
   /** Milliseconds from the restart to the first sign of the turn. Other kills may happen in between. */
   resumedAfterMs: number;
   /**
-   * The cause of the recovery: a connected client, or the actor's alarm. `result`: the kill left only `once` tools to wait
-   * for. These never run again: the turn waits 30 s for late results, which the killed process cannot deliver.
+   * The cause of the recovery: a connected client, or the actor's alarm. `result`: the turn had only interrupted `once` tools.
+   * Such tools never run again, so the turn waits 30 s for late results that the killed process cannot deliver.
    */
   by: "client" | "alarm" | "result";
 }
@@ -47,7 +47,7 @@ function interruptionsOfTurn(
   });
 }
 
-/** Reports whether a turn waited for others. */
+/** Reports whether a turn waited in the queue. */
 function isQueued({ frames }: TurnRecord, at: number): boolean {
   const began = frames.find(({ type }) => type === "message.started");
   return frames.some(({ type }) => type === "turn.queued") && Date.parse(began?.time ?? "9999-01-01") > at;
@@ -57,7 +57,7 @@ function isOnce(hit: Hit): boolean {
   return hit.kind === "tool" && hit.effect === "once";
 }
 
-/** Reports whether a `once` tool of the turn had been interrupted by the time `to`, and had no result at the time `from`. */
+/** Reports whether a `once` tool of the turn was interrupted before the time `to` and had no result at the time `from`. */
 function isInterrupted(
   { turnId }: TurnRecord,
   { final }: ConversationRecord,
@@ -84,7 +84,7 @@ function framesAt({ turnId }: TurnRecord, { connections, kills }: History): numb
   );
 }
 
-/** `true` if nobody called the conversation between the kill and the recovery of the turn. */
+/** Reports whether no client called the conversation between the kill and the recovery of the turn. */
 function isLeftAlone(
   { manner }: SentMessage,
   { messages }: ConversationRecord,
@@ -135,7 +135,7 @@ function hasFailed({ frames }: TurnRecord): boolean {
   return frames.some(({ type }) => type === "turn.failed");
 }
 
-/** Number of hits per hit that a run without kills needs. */
+/** Returns the number of hits, divided by the hits that a run without kills needs. */
 function amplification(turns: readonly TurnRecord[], kind: "model" | "tool"): number {
   const hits = turns.flatMap((turn) => turn.hits.filter((hit) => hit.kind === kind));
   const distinct = new Set(

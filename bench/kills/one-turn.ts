@@ -1,6 +1,6 @@
 /**
- * Many restarts within one turn. Two turns are killed together, each time after both have progressed. One ends after
- * the maximum number of crashes; the other is killed once more and must fail.
+ * Many restarts within one turn. Two turns are killed together, each time after both have progressed. The survivor completes
+ * after the maximum number of crashes. The victim is killed once more and must fail.
  */
 import { createClient } from "../../src/client/index.ts";
 import { readFinalState } from "./final-state.ts";
@@ -10,8 +10,8 @@ import type { Site } from "./site.ts";
 import { newUser } from "./users.ts";
 
 /**
- * A long turn, so that each kill hits another place, although the other turn pauses for longer after each. Only one of its tools is `once`: a kill under it costs the 30 seconds for
- * which the turn waits for a late result, and in the meantime no other kill counts.
+ * A long turn, so that each kill hits another place, although the victim pauses for longer after each kill. Only one of its tools
+ * is `once`. After a kill of such a tool, the turn waits 30 seconds for a late result, and other kills do not count in that time.
  */
 export const SURVIVOR: Script = {
   key: "survivor",
@@ -30,7 +30,7 @@ function repeated(...rounds: Script["rounds"]): Script["rounds"] {
   return rounds.flatMap((round) => [round, round]);
 }
 
-/** A turn whose text is too long to complete in time. */
+/** A turn with a text that is too long to complete in time. */
 export const VICTIM: Script = { key: "victim", rounds: [], pieces: 4_500, pieceMs: 20, toolMs: 0 };
 
 export interface OneTurnOptions {
@@ -64,7 +64,7 @@ export async function oneTurn(
     return { answered, leave };
   }
 
-  /** Resolves at the next delta or tool of the surviving turn, once the other turn streams again. */
+  /** Resolves at the next delta or tool of the survivor, after the victim has streamed a delta. */
   async function bothWentOn(aim: HitEvent["type"], kind: "model" | "tool"): Promise<void> {
     let isVictimThere = false;
     await hits.next(({ type, hit }) => {
@@ -73,7 +73,7 @@ export async function oneTurn(
     }, signal);
   }
 
-  /** Resolves when the turn that must fail streams again. */
+  /** Resolves when the victim streams again. */
   async function victimStreams(): Promise<void> {
     await hits.next(({ type, hit }) => type === "piece" && hit.key === VICTIM.key, signal);
   }
@@ -83,7 +83,7 @@ export async function oneTurn(
     const rage = async () => {
       for (let done = 0; done < kills; done += 1) {
         const both = done % 2 === 0 ? bothWentOn("piece", "model") : bothWentOn("began", "tool");
-        // The victim pauses for longer after each kill: the survivor may be over before the last one.
+        // The victim pauses for longer after each kill, so the survivor may end before the last kill.
         await Promise.race([both, survivor.answered.then(victimStreams)]);
         await site.kill();
         progress(done + 1);

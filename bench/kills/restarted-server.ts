@@ -1,4 +1,4 @@
-/** Workerd on one directory and one port over all restarts, whose models are a server on loopback. */
+/** Runs workerd on one directory and one port over all restarts. Its models are a server on loopback. */
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ export class RestartedServer {
   }
 
   /**
-   * Kills the process with SIGKILL and starts the next one on the same port and directory. Resolves when it accepts
+   * Kills the process with SIGKILL and starts the next process on the same port and directory. Resolves when it accepts
    * connections.
    */
   async kill(): Promise<Kill> {

@@ -11,7 +11,7 @@ export const TOOL_EFFECTS = ["pure", "idempotent", "once"] as const;
 const scriptSchema = z.strictObject({
   /** Idempotency key of the message. */
   key: z.string(),
-  /** Effects of the tools that each reply but the last calls. */
+  /** Effects of the tools that each reply calls, except the last reply. */
   rounds: z.array(z.array(z.enum(TOOL_EFFECTS))),
   /** Number of deltas of the last reply. */
   pieces: z.int(),
@@ -19,7 +19,7 @@ const scriptSchema = z.strictObject({
   pieceMs: z.int(),
   /** Duration of a tool, in milliseconds. */
   toolMs: z.int(),
-  /** Milliseconds after the acknowledgement at which the user stops the turn; it is not stopped if absent. */
+  /** Milliseconds from the acknowledgement to the user's stop of the turn. Absent if the user does not stop it. */
   stopMs: z.int().optional(),
 });
 
@@ -61,7 +61,7 @@ export function toolCallsOf(script: Script): { name: string; effect: Script["rou
   );
 }
 
-/** Creates a random script of up to three rounds of tools and a text of 5 to 30 deltas. One in eight is stopped. */
+/** Creates a random script of up to three rounds of tools and a text of 5 to 30 deltas. One script in eight has a stop. */
 export function randomScript(random: () => number, key: string): Script {
   const within = (from: number, to: number) => from + Math.floor(random() * (to - from + 1));
   const effect = () => TOOL_EFFECTS[within(0, TOOL_EFFECTS.length - 1)] ?? "once";

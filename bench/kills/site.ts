@@ -1,4 +1,4 @@
-/** The server under test, the hit server, and the history that they record. */
+/** The server under test, the hit server, and their history. */
 import type { Bundle } from "../harness/bundle.ts";
 import { type History, newHistory } from "./history.ts";
 import { HitServer } from "./hit-server.ts";
@@ -27,7 +27,7 @@ export class Site {
     return this.#server.baseUrl;
   }
 
-  /** Kills the process, starts the next one and records that. Resolves when it accepts connections. */
+  /** Kills the process, starts the next process and records both. Resolves when it accepts connections. */
   async kill(): Promise<void> {
     this.history.kills.push(await this.#server.kill());
   }

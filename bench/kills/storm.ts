@@ -1,6 +1,6 @@
 /**
- * A storm: many active conversations while the server is killed repeatedly, at random moments and at aimed ones, namely
- * within a stream, within a tool, and between the two.
+ * A storm: many active conversations while the server is killed repeatedly. Some kills are random. The others are aimed: within
+ * a stream, within a tool, and between the two.
  */
 import { createClient } from "../../src/client/index.ts";
 import { mulberry32 } from "../../src/ports/node/seeded-ids.ts";
@@ -35,7 +35,7 @@ const AIMS: readonly ((event: HitEvent) => boolean)[] = [
  * Range of progress between a restart and the next kill, in hit-server events. A slow machine needs more time for it.
  */
 const PROGRESS = { from: 4, to: 60 };
-/** Time after the last kill within which every turn must end without a caller, in milliseconds. */
+/** Time limit for every turn to end without a caller after the last kill, in milliseconds. */
 const CALM_MS = 40_000;
 const AT_ONCE = 3;
 

@@ -26,12 +26,12 @@ export interface Surroundings {
   hits: HitServer;
   /** Aborts all waiting. */
   signal: AbortSignal;
-  /** Aborts at the time by which every turn must have ended. */
+  /** Aborts at the time limit of all turns. */
   calm: AbortSignal;
 }
 
 export interface User {
-  /** Sends all of these at once. Resolves when they are answered, as far as this user can detect it. */
+  /** Sends all scripts at once. Resolves when they are answered, as far as this user can detect it. */
   say(scripts: readonly Script[]): Promise<void>;
   /** Waits until all frames up to this journal entry have arrived, and disconnects. */
   leave(seq: number): Promise<void>;
@@ -164,8 +164,8 @@ class StreamUser implements User {
 }
 
 /**
- * Sends each message until it is acknowledged, without reading its turn. The model server shows the rest, so this user stops
- * no turn.
+ * Sends each message until it is acknowledged, and does not read its turn. The model server reports the answer. This user never
+ * stops a turn.
  */
 class PostUser implements User {
   readonly #around: Surroundings;
@@ -176,7 +176,7 @@ class PostUser implements User {
     this.#client = createClient({ baseUrl: around.baseUrl });
   }
 
-  /** Sends messages. The last of several is sent only once, even without a response. */
+  /** Sends messages. Of several messages, the last is sent only once, even without a response. */
   async say(scripts: readonly Script[]): Promise<void> {
     const { hits, signal, calm } = this.#around;
     const patience = AbortSignal.any([signal, calm]);
@@ -187,7 +187,7 @@ class PostUser implements User {
         const recorded = isCasual
           ? await this.#post(script).then(() => true, isUnreachable)
           : await untilAnswered(() => this.#post(script), signal).then(() => true);
-        // A failed turn is never answered. The check finds it later.
+        // A failed turn has no answer. The check finds it later.
         if (recorded) await hits.answered(script, patience).catch(() => signal.throwIfAborted());
       }),
     );
@@ -204,7 +204,7 @@ class PostUser implements User {
   }
 }
 
-/** Stops a turn after a time, and repeats it until the server has answered. */
+/** Stops a turn after a time, and repeats the stop until the server has answered. */
 async function stopTurn(
   { baseUrl, conversation, history, signal }: Surroundings,
   turn: { key: string; turnId: string },

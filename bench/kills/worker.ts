@@ -1,4 +1,4 @@
-/** The application under test: one agent, and one tool per effect, whose execution is a request to the hit server. */
+/** The application under test: one agent, and one tool per effect. To execute a tool, the Worker sends a request to the hit server. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import {
@@ -25,12 +25,12 @@ const tools = TOOL_EFFECTS.map((effect) =>
   defineTool({ name: effect, description: `Acts outside; ${effect}.`, input, effect, execute: hit }),
 );
 
-/** Of calls that act once: the time for which the result of an interrupted one is waited for, too. */
+/** Time limit of calls that act once. It is also the wait for the result of an interrupted call. */
 const ONCE_TIMEOUT_MS = 8_000;
-/** Of a call that is repeated after a kill: the time in which the process starts again counts, too. */
+/** Time limit of repeatable calls. It includes the restart of a killed process. */
 const REPEATED_TIMEOUT_MS = 60_000;
 
-/** `research` and `charge` run in the background; the result of `pay` comes later, by its handle. */
+/** `research` and `charge` run in the background. The result of `pay` comes later, by its handle. */
 const backgroundTools = BACKGROUND_TOOLS.map((name) =>
   defineTool({
     name,
@@ -52,7 +52,7 @@ const backgroundTools = BACKGROUND_TOOLS.map((name) =>
 
 const persona = definePersona(AGENT, {
   identity: { systemPrompt: "You follow the script." },
-  // A few turns fill it, so conversations compact themselves.
+  // A few turns fill the context, so conversations compact themselves.
   memory: { contextTokens: 4_000 },
   tools: { toolIds: [...TOOL_EFFECTS] },
 });
@@ -88,7 +88,7 @@ const app = dramatis({
       workflows: errandWorkflows,
     }),
   ],
-  // One user reads all trees, over and over.
+  // One user polls all trees.
   limits: { requests: false },
   agents: personas.map(({ id }) => ({ id, persona: `kills/${id}` })),
 });

@@ -19,7 +19,7 @@ const KB = 1_000;
 const ANSWER = 500;
 /** Pause of a user between an answer and the next message, in milliseconds. */
 const THINKING_MS = 4_000;
-/** Time in which the last answers must reach all clients, in milliseconds. */
+/** Time limit for the last answers to reach all clients, in milliseconds. */
 const CALM_MS = 30_000;
 
 interface Load {
@@ -28,7 +28,7 @@ interface Load {
   seconds: number;
 }
 
-/** One conversation and its clients. The first one talks. */
+/** One conversation and its clients. The first client talks. */
 interface Room {
   clients: ConversationConnection[];
   turns: number;
@@ -102,7 +102,7 @@ async function measure({ port, pid }: Server, load: Load): Promise<ResultRow[]> 
   }
 }
 
-/** Sends one message after another until `endAt`. Returns the milliseconds that each answer took. */
+/** Sends one message after another until `endAt`. Returns the milliseconds until each answer. */
 async function talk(room: Room, endAt: number): Promise<number[]> {
   const [speaker] = room.clients;
   const times: number[] = [];
@@ -119,7 +119,7 @@ async function talk(room: Room, endAt: number): Promise<number[]> {
   return times;
 }
 
-/** Waits until every client of a conversation has seen all of its answers. */
+/** Waits until every client of a conversation has all of its answers. */
 async function checkAll(room: Room): Promise<void> {
   await Promise.all(room.clients.map((connection) => until(connection, sawAll(room))));
 }
@@ -138,7 +138,7 @@ function isOpen(connection: ConversationConnection): boolean {
   return connection.getSnapshot().connection === "open";
 }
 
-/** Collects the connection states, other than open, that clients have from now on. */
+/** Collects later connection states of clients, other than `open`. */
 function watchLosses(rooms: readonly Room[]): ReadonlySet<string> {
   const seen = new Set<string>();
   for (const connection of rooms.flatMap(({ clients }) => clients)) {
@@ -149,7 +149,7 @@ function watchLosses(rooms: readonly Room[]): ReadonlySet<string> {
   return seen;
 }
 
-/** Waits until a client's state fulfils the condition. */
+/** Waits until a client's state meets the condition. */
 function until(
   connection: ConversationConnection,
   condition: (connection: ConversationConnection) => boolean,
@@ -168,7 +168,7 @@ function until(
       }
     };
     const timer = setTimeout(
-      () => end(() => reject(new Error(`A client waited ${CALM_MS} ms in vain.`))),
+      () => end(() => reject(new Error(`A client did not reach its state within ${CALM_MS} ms.`))),
       CALM_MS,
     );
     const unsubscribe = connection.subscribe(check);

@@ -1,9 +1,9 @@
 /**
- * The case `memory-load`: searches and writes of memories, by their number, beside LangGraph's store and Mastra's memory; and turns with
- * memory beside turns without, in one agent with many conversations.
+ * The case `memory-load`: searches and writes of memories at different sizes, beside LangGraph's store and Mastra's memory. Also turns with
+ * and without memory, in agents with many conversations.
  *
- * BENCH-MEM-1  Every search must answer, and with vectors where the system has them. The share of questions whose memory is among the first
- *              ten is a row.
+ * BENCH-MEM-1  Every search must have a result. Dramatis must use vectors. A row has the share of questions with their memory among the
+ *              first ten results.
  */
 import { mkdir } from "node:fs/promises";
 import { availableParallelism, loadavg } from "node:os";
@@ -27,13 +27,13 @@ import { FILES, type Sample, samples } from "./workload.ts";
 const CASE = "memory-load";
 const SEARCHES = 200;
 const COMPARED_SEARCHES = 40;
-/** Searches of each agent before its times count. */
+/** Untimed searches of each agent. */
 const WARM_UP = 10;
 const MB = 1024 * 1024;
 
 type Row = (system: string, metric: string, unit: ResultRow["unit"], samples: number[]) => void;
 
-/** Options: `--memories` of the largest agent, `--conversations` that talk, `--seconds` of talking, `--part` of the case. */
+/** Options: `--memories` (of the largest agent), `--conversations` and `--seconds` (of the part `talking`), `--part` (runs only this part). */
 export async function runMemoryLoad(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
     args: [...args],
@@ -74,7 +74,7 @@ export async function runMemoryLoad(directory: string, args: readonly string[]):
   return rows;
 }
 
-/** The same texts, the same questions and the same embedder in each system, in turns. */
+/** Measures each system with the same texts, questions and embedder. Searches alternate between the systems. */
 async function compared(
   counts: readonly number[],
   directory: string,
@@ -119,7 +119,7 @@ async function compared(
   }
 }
 
-/** One agent with so many memories: writes, searches, memory, and the first search after a restart. */
+/** Measures one agent of each size: writes, searches, used memory, and the first search after a restart. */
 async function sizes(
   counts: readonly number[],
   start: (name: string) => ReturnType<typeof serve>,
@@ -146,7 +146,7 @@ async function sizes(
         await server.stop();
         server = await start(name);
         store = new Store(new Client(server.port), AGENTS[0] ?? "");
-        // Starts the actor of another agent, and so the Worker.
+        // Starts the Worker by a call of another agent.
         await new Store(store.client, AGENTS[1] ?? "").requests(1);
         cold.push((await store.search(sample)).time);
       }
@@ -158,7 +158,7 @@ async function sizes(
   }
 }
 
-/** A hundred agents with so many memories each, which are asked in turns. */
+/** Measures a hundred agents with `count` memories each, in rotation. */
 async function manyAgents(count: number, start: () => ReturnType<typeof serve>, row: Row): Promise<void> {
   const server = await start();
   const client = new Client(server.port);
@@ -188,13 +188,13 @@ async function manyAgents(count: number, start: () => ReturnType<typeof serve>, 
   }
 }
 
-/** An agent of the code is created with its first conversation. */
+/** Creates agents. An agent that the code declares is created with its first conversation. */
 async function create({ port }: Server, agentIds: readonly string[]): Promise<void> {
   const client = createClient({ baseUrl: `http://127.0.0.1:${port}` });
   for (const agentId of agentIds) await client.conversations.create({ agentId });
 }
 
-/** Returns items from all parts of a list. */
+/** Returns `count` items, evenly spaced. */
 function spread(all: readonly Sample[], count: number): Sample[] {
   return Array.from({ length: count }, (_, n) => all[Math.floor(((n + 0.5) * all.length) / count)]).filter(
     (sample) => sample !== undefined,

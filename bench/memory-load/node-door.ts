@@ -1,5 +1,5 @@
 /**
- * The entrance of stores on Node: `POST /memory/write/AGENT` with a list of inputs, `POST /memory/search/AGENT` with a
+ * The HTTP server of stores on Node: `POST /memory/write/AGENT` with a list of inputs, `POST /memory/search/AGENT` with a
  * question. There is one agent.
  */
 import { createServer } from "node:http";
@@ -37,7 +37,7 @@ export function open(store: ComparedStore): void {
   });
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1", () => {
-    // SAFETY: a server that listens on a port has such an address.
+    // SAFETY: a server that listens on a port has an `AddressInfo`.
     console.log(`port ${(server.address() as AddressInfo).port}`);
   });
 }

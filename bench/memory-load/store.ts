@@ -1,11 +1,11 @@
-/** A store of memories behind an HTTP entrance, as the runner of the case `memory-load` uses it. */
+/** A client of a memory store's HTTP server, for the runner of the case `memory-load`. */
 import type { Client } from "../harness/client.ts";
 import type { Found } from "./protocol.ts";
 import type { Sample } from "./workload.ts";
 
-/** Memories of a write: as many as one call may have. */
+/** Memories of a write: the maximum of one call. */
 const BATCH = 100;
-/** Writes whose speed makes one sample. */
+/** Writes of one sample. */
 const WRITES = 10;
 
 export class Store {
@@ -21,7 +21,7 @@ export class Store {
     this.client.close();
   }
 
-  /** Writes memories in batches, one after another. Returns how many it wrote a second, for each ten batches. */
+  /** Writes memories in batches, one after another. Returns the memories per second of each ten batches. */
   async write(all: readonly Sample[]): Promise<number[]> {
     const speeds: number[] = [];
     for (let from = 0; from < all.length; from += BATCH * WRITES) {
@@ -36,19 +36,19 @@ export class Store {
     return speeds;
   }
 
-  /** Asks a question. Throws if nothing was found, or without vectors. */
+  /** Asks a question. Throws if the search has no result or used no vectors. */
   async search({ question, input }: Sample): Promise<{ time: number; isFound: boolean }> {
     const begin = performance.now();
     const answer = await this.#post("search", question);
     const time = performance.now() - begin;
-    // SAFETY: the answer of our own servers.
+    // SAFETY: the response of our own servers.
     const { found, semantic = "all" } = JSON.parse(answer) as Found;
     if (found.length === 0 || semantic !== "all")
       throw new Error(`A search found ${found.length} memories; vectors were used for ${semantic}.`);
     return { time, isFound: found.includes(input.content) };
   }
 
-  /** Asks questions, one after another. The first ones do not count. */
+  /** Asks questions, one after another. The first `warmUp` questions do not count. */
   async searches(questions: readonly Sample[], warmUp: number): Promise<{ times: number[]; hits: number[] }> {
     const answers: { time: number; isFound: boolean }[] = [];
     for (const sample of questions) answers.push(await this.search(sample));
@@ -56,7 +56,7 @@ export class Store {
     return { times: counted.map(({ time }) => time), hits: counted.map(({ isFound }) => (isFound ? 1 : 0)) };
   }
 
-  /** Measures requests that call the actor for its name only, in milliseconds. */
+  /** Measures requests that ask the actor only for its name, in milliseconds. */
   async requests(count: number): Promise<number[]> {
     const times: number[] = [];
     for (let n = 0; n < count; n += 1) {

@@ -1,4 +1,4 @@
-/** The part `talking` of the case: one agent whose conversations talk, with memory and without, and probes of searches meanwhile. */
+/** The part `talking` of the case: turns of many conversations with and without memory, and searches at the same time. */
 import { setTimeout as pause } from "node:timers/promises";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
 import { Client } from "../harness/client.ts";
@@ -11,7 +11,7 @@ import { type Sample, samples } from "./workload.ts";
 
 /** Length of an answer in characters. */
 const ANSWER = 500;
-/** Pause of a user between an answer and the next message, in milliseconds: short enough that no actor sleeps meanwhile. */
+/** Pause of a user between an answer and the next message, in milliseconds. It is too short for an actor to fall asleep. */
 const THINKING_MS = 8_000;
 const PROBE_EVERY_MS = 20;
 const OPENED_AT_ONCE = 8;
@@ -21,11 +21,11 @@ type Row = (metric: string, unit: ResultRow["unit"], samples: number[]) => void;
 interface Options {
   conversations: number;
   seconds: number;
-  /** Memories of the agent that remembers. */
+  /** Number of memories of the agent with memory. */
   memories: number;
 }
 
-/** Half of the conversations are of an agent with memory, half of one without; they talk at the same time. */
+/** Half of the conversations belong to an agent with memory, half to an agent without. They talk at the same time. */
 export async function talking(
   { conversations, seconds, memories }: Options,
   start: (variables: Record<string, string>) => Promise<Server>,

@@ -1,5 +1,5 @@
 /**
- * The application under test: agents with memory, and one without. `POST /memory/OPERATION/AGENT` calls an agent's actor over RPC, as
+ * The application under test: agents with memory, and an agent without. `POST /memory/OPERATION/AGENT` calls an agent's actor over RPC, as
  * another Worker does.
  */
 import { getAgentByName } from "agents";
@@ -39,7 +39,7 @@ export default {
     const [, door, operation, id] = new URL(request.url).pathname.split("/");
     if (door !== "memory") return app.handler.fetch(request, env, ctx);
     const actors = Reflect.get(ctx.exports, "Agent");
-    // SAFETY: the main module exports the class under this name, and it implements this.
+    // SAFETY: the main module exports `Agent`, which implements this.
     const actor = (await getAgentByName(actors as never, `${TENANT}:${id}`)) as unknown as AgentApi;
     switch (operation) {
       case "bytes":

@@ -1,4 +1,4 @@
-/** Texts and questions of the case `memory-load`: words by Zipf's law, from the table of word vectors, the same in every run. */
+/** Texts and questions of the case `memory-load`: words from the table of word vectors, by Zipf's law. They are the same in every run. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StaticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
@@ -14,10 +14,10 @@ const [SHORTEST, LONGEST] = [10, 40];
 const FIRST_DAY = Date.UTC(2026, 0, 1);
 const SPEAKERS = ["Ada", "Bruno", "Chloe", "Dmitri", "Elif", "Farid"];
 
-/** The embedder that all systems get. */
+/** Returns the embedder of all systems. */
 export function wordVectors(): StaticEmbedder {
   const table = WordTable.read(bytes());
-  if (table === null) throw new Error(`${WORD_TABLE_FILE} is no table of word vectors.`);
+  if (table === null) throw new Error(`${WORD_TABLE_FILE} is not a table of word vectors.`);
   return new StaticEmbedder(table);
 }
 
@@ -69,7 +69,7 @@ function bytes(): ArrayBuffer {
   return file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength);
 }
 
-/** Mulberry32: numbers from 0 to 1, the same for a seed. */
+/** Returns a Mulberry32 generator of numbers from 0 to 1. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -4,7 +4,7 @@ import { rolldown } from "rolldown";
 import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
 
-/** Least percent of a metric of `dramatis`. */
+/** Minimum of a metric of `dramatis`, in percent. */
 const LEAST: { case: string; metric: string; percent: number }[] = [
   { case: "locomo", metric: "R@10", percent: 75 },
   { case: "locomo-6-10", metric: "R@10", percent: 74 },
@@ -25,7 +25,7 @@ export async function runMemory(directory: string): Promise<ResultRow[]> {
   return figures.map(({ percent, ...of }) => summarise({ ...of, unit: "percent" }, [percent]));
 }
 
-/** Finds figures below their least value, and shapes in which plain FTS5 is better. */
+/** Returns the figures below their minimum, and the shapes with a better result of plain FTS5. */
 export function memoryVerdict(rows: readonly ResultRow[]): string[] {
   const of = (system: string, name: string, metric: string) =>
     rows.find((row) => row.system === system && row.case === name && row.metric === metric)?.median ??

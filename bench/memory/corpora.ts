@@ -1,4 +1,4 @@
-/** LoCoMo in several shapes: as it is, and without the structure that it happens to have. */
+/** LoCoMo in several shapes: unchanged, and with less of its structure. */
 import type { MemoryInput } from "../../src/protocol/memory.ts";
 import { toIso } from "../../src/shared/time.ts";
 import type { Conversation, Question } from "./locomo.ts";

@@ -32,7 +32,7 @@ export interface Conversation {
   questions: Question[];
   /** The end of the last session, in milliseconds since the epoch. */
   end: number;
-  /** Single facts that somebody noted, with the turns that they come from. */
+  /** Single facts of LoCoMo's observations, with their source turns. */
   facts: { text: string; evidence: string[] }[];
 }
 
@@ -52,7 +52,7 @@ interface RawConversation {
 
 /** Reads the conversations. */
 export function readLocomo(): Conversation[] {
-  // SAFETY: the shape of the published file. A file of another shape fails the count of questions.
+  // SAFETY: the published file has this shape. A file with another shape fails the count of questions.
   const raw = JSON.parse(readFileSync(FILE, "utf8")) as RawConversation[];
   return raw.map(conversationOf);
 }
@@ -97,7 +97,7 @@ function factsOf({ observation }: RawConversation): Conversation["facts"] {
   );
 }
 
-/** Repairs "D8:6; D9:17", "D:11:26" and leading zeros; drops what names no turn. */
+/** Repairs "D8:6; D9:17", "D:11:26" and leading zeros. Drops names of missing turns. */
 function normalizedIds(evidence: readonly string[]): string[] {
   const ids = evidence.flatMap((text) =>
     [...text.matchAll(/D:?(\d+):(\d+)/gu)].map(([, session, turn]) => `D${Number(session)}:${Number(turn)}`),
@@ -110,6 +110,6 @@ function timeOf(text: string): number {
   const [, hour, minute, half, day] = /^(\d+):(\d+) (am|pm) on (.+)$/u.exec(text) ?? [];
   const midnight = Date.parse(`${day?.replace(",", "")} UTC`);
   const time = midnight + (((Number(hour) % 12) + (half === "pm" ? 12 : 0)) * 60 + Number(minute)) * 60_000;
-  if (Number.isNaN(time)) throw new Error(`"${text}" is no time of a session.`);
+  if (Number.isNaN(time)) throw new Error(`"${text}" is not a time of a session.`);
   return time;
 }

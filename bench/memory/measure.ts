@@ -51,7 +51,7 @@ class Figures {
 /** Measures all shapes and systems. `table` is the path of the word vectors. */
 export async function measure(table: string): Promise<Figure[]> {
   const words = WordTable.read(new Uint8Array(readFileSync(table)).buffer);
-  if (words === null) throw new Error(`${table} is no table of word vectors.`);
+  if (words === null) throw new Error(`${table} is not a table of word vectors.`);
   const systems: Record<string, System> = {
     dramatis: dramatis(new StaticEmbedder(words)),
     "dramatis without vectors": dramatis(null),
@@ -122,7 +122,7 @@ function recallAt(found: readonly string[][], { evidence }: Question, limit: num
   return evidence.filter((id) => ids.has(id)).length / evidence.length;
 }
 
-/** Normalized discounted cumulative gain; a result counts once. */
+/** Returns the normalized discounted cumulative gain. A result counts once. */
 function gain(found: readonly string[][], { evidence }: Question): number {
   const discount = (position: number) => 1 / Math.log2(position + 2);
   let sum = 0;

@@ -1,4 +1,4 @@
-/** The systems that are compared: an agent's memory by its public writes and searches, and plain FTS5. On Node's SQLite. */
+/** The compared systems on Node's SQLite: an agent's memory, by its public writes and searches, and plain FTS5. */
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { indexEntry } from "../../src/memory/corpus/corpus-rows.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
@@ -50,7 +50,7 @@ export function dramatis(embedder: Embedder | null): System {
     const indexes = new Map<string, number>();
     const writer = { reader: READER, author: { kind: "principal" as const, subject: "ada" } };
     for (let at = 0; at < items.length; at += BATCH) {
-      // Metadata of their own keep equal texts apart, as the rows of FTS5 are.
+      // Distinct metadata keep memories with equal texts apart, like the rows of FTS5.
       const inputs = items
         .slice(at, at + BATCH)
         .map(({ input }, offset) => ({ ...input, metadata: { ...input.metadata, item: at + offset } }));
@@ -67,7 +67,7 @@ export function dramatis(embedder: Embedder | null): System {
   };
 }
 
-/** FTS5 with porter stemming and its own score. It gets the same terms of a query, without function words and repetitions of a stem. */
+/** FTS5 with porter stemming and its own score. It gets the same terms of a query as the memory, without function words and repeated stems. */
 export const fts5: System = async (items) => {
   const database = new NodeSqlDatabase();
   database.run('CREATE VIRTUAL TABLE plain USING fts5(text, tokenize = "porter unicode61")');

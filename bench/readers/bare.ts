@@ -1,8 +1,8 @@
-/** The floor of the platform: a Durable Object with hibernatable WebSockets and byte streams, and without our code. */
+/** The platform's lower bound: a Durable Object without our code, with hibernatable WebSockets and byte streams. */
 import { DurableObject } from "cloudflare:workers";
 
 const PIECE = 16 * 1024;
-/** Bytes in a stream that its reader has not taken. */
+/** Buffered bytes of a stream. */
 const HIGH_WATER_MARK = 32 * 1024;
 
 interface Env {

@@ -1,7 +1,7 @@
 /**
- * The case `readers`: WebSockets and event streams that are opened and not read, over a long history and during a long
- * answer. Measures the memory of the workerd process. A run fails if a client that reads is harmed, or if a client that does
- * not read is not cut off.
+ * The case `readers`: idle clients open WebSockets and event streams and do not read them, over a long history and during a
+ * long answer. Measures the memory of the workerd process. A run fails if a reading client is harmed, or if the server does not
+ * close an idle client.
  */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,13 +18,13 @@ import { type IdleClient, openIdle } from "./idle-client.ts";
 import { startModel } from "./model.ts";
 
 const MB = 1_000_000;
-/** The history: messages of this length. */
+/** Length of each message of the history. */
 const MESSAGE = 250_000;
 const HISTORY = 4 * MB;
 const ANSWER = 4 * MB;
-/** Time in which the server must have cut off clients that do not read, in milliseconds. */
+/** Time limit for the server to close idle clients, in milliseconds. */
 const CUT_MS = 15_000;
-/** Time for the server to give back what closed connections held, in milliseconds. */
+/** Time for the server to free the memory of closed connections, in milliseconds. */
 const CLOSED_MS = 15_000;
 const AIM_MB = 150;
 
@@ -36,8 +36,8 @@ interface Growth {
 }
 
 /**
- * Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements, but do not send them), `--cycles N` (opens and closes the
- * clients N times instead, on Dramatis and on a Durable Object without it).
+ * Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements, but do not send them), `--cycles N` (only opens and closes
+ * the clients N times, on Dramatis and on a bare Durable Object).
  */
 export async function runReaders(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
@@ -142,26 +142,27 @@ async function measure(
     [
       `the turn took ${took} ms, a stream got ${streamed} characters, the process ends at +${rss} MB, and at +${closed} MB after all connections were closed`,
       `close codes ${JSON.stringify(Object.fromEntries(Object.entries(codes).map(([code, all]) => [code, all?.length])))}`,
-      `sockets that got nothing ${bySocket.filter(({ empty }) => empty).length} of ${sockets}`,
+      `sockets without frames ${bySocket.filter(({ empty }) => empty).length} of ${sockets}`,
       `streams ended ${byStream.filter(({ ended }) => ended).length} of ${streams}`,
       `bytes per socket ≤ ${Math.max(0, ...bySocket.map(({ bytes }) => bytes))}, per stream ≤ ${Math.max(0, ...byStream.map(({ bytes }) => bytes))}`,
       `the reading client: ${seen.join(", ")}; whole answer: ${isWhole}`,
     ].join("\n"),
   );
-  if (!isWhole || seen.includes("reconnecting")) throw new Error("A client that reads was harmed.");
-  // A socket that got nothing waits while others hold what the isolate may. One that got much has longer to take it.
+  if (!isWhole || seen.includes("reconnecting"))
+    throw new Error("The reading client reconnected or lacks a part of the answer.");
+  // A socket without frames waits while other sockets use the isolate's limit. A socket with many bytes has more time.
   const uncut =
     bySocket.filter(
       ({ bytes, empty, closeCode, whole }) => closeCode !== 1013 && !whole && !empty && waited > cutMs(bytes),
     ).length + byStream.filter(({ ended, whole }) => !ended && !whole).length;
   if (uncut > 0)
     throw new Error(
-      `${uncut} clients that do not read were not cut off. Opened ${opened}, turn ${turn}, after ${after} MB.`,
+      `The server did not close ${uncut} idle clients. Opened ${opened}, turn ${turn}, after ${after} MB.`,
     );
   return { opened, turn, after, closed };
 }
 
-/** Milliseconds in which a socket that holds this much must be cut off, as docs/http.md says, and one more second. */
+/** Time limit for the server to close a socket with this many waiting bytes, with one second more than docs/http.md has. */
 function cutMs(bytes: number): number {
   return 6_000 + bytes / 64;
 }

@@ -1,6 +1,6 @@
 /**
- * Opens clients that do not read, sends to all of them, closes them, and does so again. The memory of workerd does not shrink when
- * its heap does. So memory that returns to the process shows as cycles that add none.
+ * Repeats a cycle: open idle clients, send to all of them, close them. The memory of workerd does not shrink when its heap
+ * shrinks. If closed clients free their memory, later cycles do not add to it.
  */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { startModel } from "./model.ts";
 
 const MB = 1_000_000;
 const ANSWER = 4 * MB;
-/** Milliseconds for which the clients wait, and for which the server has time to let go of them. */
+/** Milliseconds that the clients stay open, and milliseconds after their end until the memory is measured. */
 const OPEN_MS = 8_000;
 const CLOSED_MS = 15_000;
 
@@ -26,14 +26,14 @@ export interface Counts {
   cycles: number;
 }
 
-/** What the clients of a cycle open, and how each cycle sends to them. */
+/** The paths that the clients of a cycle open, and the function that sends to them. */
 interface Door {
   socket: string;
   stream: string;
   send(): Promise<void>;
 }
 
-/** Runs cycles on Dramatis, and on a Durable Object without it that sends each socket as many bytes. */
+/** Runs cycles on Dramatis, and on a bare Durable Object that sends the same number of bytes to each socket. */
 export async function runCycles(directory: string, counts: Counts): Promise<ResultRow[]> {
   const model = await startModel();
   try {
@@ -91,7 +91,7 @@ interface Cycle {
   /** Growth in MB while the clients wait, and after they have closed. */
   open: number;
   closed: number;
-  /** Bytes that a socket got, on average. */
+  /** Average number of received bytes of a socket. */
   perSocket: number;
 }
 

@@ -1,26 +1,26 @@
-/** Connections that are opened and then not read, on plain TCP: an HTTP client or a WebSocket would read by itself. */
+/** Connections that do not read. They use plain TCP, because HTTP clients and WebSockets read automatically. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 export interface IdleClient {
-  /** Reads what waits, until the server ends the connection or `milliseconds` pass. `turnId` is that of the last turn. */
+  /** Reads the waiting bytes, until the server ends the connection or `milliseconds` pass. `turnId` names the last turn. */
   drain(milliseconds: number, turnId: string): Promise<Drained>;
   close(): void;
 }
 
 export interface Drained {
   bytes: number;
-  /** The server sent nothing behind the head of its response. */
+  /** The response has only a head. */
   empty: boolean;
   /** The server ended the connection. */
   ended: boolean;
-  /** The buffers of the system took every frame up to the last of the turn, so nothing waited for this client. */
+  /** The buffers of the system took every frame of the turn, so no frame waited at the server. */
   whole: boolean;
   /** The code of the WebSocket's close frame. */
   closeCode?: number;
 }
 
-/** Opens a WebSocket, or a stream of server-sent events, and reads nothing but the first bytes. */
+/** Opens a WebSocket, or a stream of server-sent events, and reads only the first bytes. */
 export async function openIdle(port: number, path: string, kind: "socket" | "stream"): Promise<IdleClient> {
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");

@@ -23,11 +23,11 @@ export async function startModel(): Promise<LoopbackModel> {
     }
     response.end(`${chunk({}, "stop")}data: [DONE]\n\n`);
   });
-  // A connection that the server closes while it is used again fails a call.
+  // If the server closed an idle connection while a client uses it again, a call would fail.
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  // SAFETY: a server that listens on a port has such an address.
+  // SAFETY: a server that listens on a port has an `AddressInfo`.
   const { port } = server.address() as AddressInfo;
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,

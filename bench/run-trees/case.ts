@@ -1,6 +1,7 @@
 /**
- * The case `run-trees`: another tenant's plain requests while a tree of runs fans out, and the memory of the process. At the end the tree is
- * cancelled. Fails if a request of the other tenant waits longer than `MAX_WAIT_MS`, or if the process grows by more than `MAX_GROWTH_MB`.
+ * The case `run-trees`: plain requests of another tenant while a tree of runs fans out, and the memory of the process. At the end the case
+ * cancels the tree. It fails if a request of the other tenant waits longer than `MAX_WAIT_MS`, or if the process grows by more than
+ * `MAX_GROWTH_MB`.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -22,10 +23,10 @@ const MAX_GROWTH_MB = 600;
 /** Pause between the other tenant's requests, in milliseconds. */
 const PAUSE_MS = 5;
 const IDLE_MS = 3_000;
-/** The process is quiet once it uses less than this of a second of a processor, in milliseconds. */
+/** The process is quiet if it uses less processor time than this in a second, in milliseconds. */
 const QUIET_MS = 50;
 
-/** Options: `--seconds` before the tree is cancelled, `--trees` at the same time. */
+/** Options: `--seconds` before the cancellation, `--trees` at the same time. */
 export async function runRunTrees(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
     args: [...args],
@@ -99,7 +100,7 @@ async function clientOf(baseUrl: string, tenant: string) {
   return createClient({ baseUrl, token });
 }
 
-/** Returns the waits of requests, one after another, until work is over. */
+/** Sends requests, one after another, until the work ends. Returns their waits. */
 async function waitsUntil(
   ask: () => Promise<unknown>,
   work: Promise<unknown> | (() => Promise<unknown>),
@@ -119,7 +120,7 @@ async function waitsUntil(
   return waits;
 }
 
-/** Resolves once a process uses hardly any time of processors. */
+/** Resolves when a process uses less than `QUIET_MS` of processor time in a second. */
 async function quiet(pid: number): Promise<void> {
   for (let spent = Number.POSITIVE_INFINITY; spent > QUIET_MS; ) {
     const before = cpuOf(pid);

@@ -2,5 +2,5 @@
 export const AGENT = "target";
 export const OTHER = "other";
 export const ATTACKER = "attacker";
-/** The workflow that begins a tree. */
+/** The workflow at the root of a tree. */
 export const ROOT = "trees/level-0";

@@ -1,4 +1,4 @@
-/** A stub for an optional shell that one of the systems imports. No turn here uses it. */
+/** A stub for an optional shell that one of the systems imports. No measured turn uses it. */
 export class Bash {
   constructor() {
     throw new Error("The benchmark bundles no shell.");

@@ -10,7 +10,7 @@ import { type Counts, METERED_PREFIX, type SystemName } from "./protocol.ts";
 import { GIVEN, type Shape } from "./shapes.ts";
 import { evidence, TOOL_ROUNDS, TOOLS_TEXT } from "./workload.ts";
 
-/** Time without changes in the counts after which an actor is idle. */
+/** After this time without a change of the counts, an actor is idle. */
 const REST_MS = 400;
 
 export class Bench {

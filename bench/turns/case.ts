@@ -1,6 +1,6 @@
 /**
  * The case `turns`: the cost of one turn in each system, from a new actor to a long conversation. In every round each
- * system runs one batch of each shape, in rotating order, so that other load on the machine affects all alike.
+ * system runs one batch of each shape, in rotating order, so that other load on the machine affects all systems equally.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,7 +17,7 @@ import { SHAPES, type Shape } from "./shapes.ts";
 const CASE = "turns";
 const WARM_UP_ROUNDS = 2;
 const ROUNDS = 11;
-/** Waits for the background work of a system before the next one is measured. */
+/** Time for the background work of a system before the next batch. */
 const SETTLE_MS = 30;
 
 /** Builds and serves the Worker with all systems, and runs the case. */

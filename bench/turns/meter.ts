@@ -55,7 +55,7 @@ function meterSql(sql: SqlStorage, meter: Meter): void {
   ) => {
     const statements = split(text);
     const last = statements.pop() ?? text;
-    // A call with several statements reports the rows of its last one only, so each statement runs separately.
+    // A call with several statements reports only the rows of the last statement, so each statement runs separately.
     for (const statement of statements) {
       meter.statements += 1;
       meter.rows += exec(statement).rowsWritten;
@@ -69,7 +69,7 @@ function meterSql(sql: SqlStorage, meter: Meter): void {
   Object.defineProperty(sql, "exec", { value: meteredExec });
 }
 
-/** Splits a call into statements. Text in which a semicolon may be part of a statement stays whole. */
+/** Splits a call into statements. If a semicolon may be part of a statement, the text stays whole. */
 function split(text: string): string[] {
   if (/\bbegin\b|'/i.test(text)) return [text];
   return text.split(";").filter((statement) => statement.trim() !== "");

@@ -51,7 +51,7 @@ function partsFor(prompt: CallOptions["prompt"]): StreamPart[] {
   return parts;
 }
 
-/** Searches back to the newest user message only, so that the model's own time does not depend on the history. */
+/** Searches back only to the newest user message, so that the model's own time does not depend on the history. */
 function read(prompt: CallOptions["prompt"]) {
   let toolResults = 0;
   const messages = prompt.length - (prompt[0]?.role === "system" ? 1 : 0);

@@ -6,9 +6,9 @@ import { PLAIN_TEXT, TOOLS_TEXT } from "./workload.ts";
 export interface Shape {
   metric: string;
   text: string;
-  /** Seeded messages. The untimed turn adds up to the number in the metric's name. */
+  /** Seeded messages. With the untimed turn, they make the number in the metric's name. */
   seeded: number;
-  /** Untimed turns before the measured ones. */
+  /** Untimed turns before the measured turns. */
   untimed: number;
   /** Actors per batch, and measured turns per actor. Their product divides the time. */
   actors: number;
@@ -32,6 +32,7 @@ export const GIVEN: Readonly<Record<SystemName, number>> = {
   // A persona's default window of 20 turns, and the new message.
   dramatis: 41,
   "durable-object": 1,
+  "safe-object": 1,
   agent: 1,
   "ai-chat-agent": Number.POSITIVE_INFINITY,
   think: Number.POSITIVE_INFINITY,

@@ -1,4 +1,4 @@
-/** The verdict: metrics in which another system is ahead of Dramatis, and ratios against the budgets. */
+/** The verdict: metrics with another system ahead of Dramatis, and ratios against the budgets. */
 import type { ResultRow } from "../harness/results.ts";
 import type { SystemName } from "./protocol.ts";
 
@@ -11,7 +11,7 @@ const BUDGETS: readonly { metric: string; times: number; of: { system: string; m
   { metric: "three-tool-rounds", times: 3, of: { system: "dramatis", metric: "open" } },
 ];
 
-/** Returns one line per finding; none before Dramatis is measured. */
+/** Returns one line per finding. Without rows of Dramatis it returns an empty list. */
 export function verdict(rows: readonly ResultRow[]): string[] {
   const time = (system: string, metric: string) =>
     rows.find((row) => row.unit === "ms" && row.system === system && row.metric === metric)?.median;

@@ -10,14 +10,21 @@ import { think } from "./systems/think.ts";
 export { PlainAgent } from "./systems/agent.ts";
 export { ChatAgent } from "./systems/ai-chat-agent.ts";
 export { Agent, Conversation, Executor } from "./systems/dramatis.ts";
-export { PlainObject } from "./systems/durable-object.ts";
+export { PlainObject, SafeObject } from "./systems/durable-object.ts";
 export { ThinkAgent } from "./systems/think.ts";
 
 declare global {
   namespace Cloudflare {
     interface GlobalProps {
       mainModule: typeof import("./worker.ts");
-      durableNamespaces: "Conversation" | "Agent" | "PlainObject" | "PlainAgent" | "ChatAgent" | "ThinkAgent";
+      durableNamespaces:
+        | "Conversation"
+        | "Agent"
+        | "PlainObject"
+        | "SafeObject"
+        | "PlainAgent"
+        | "ChatAgent"
+        | "ThinkAgent";
     }
   }
 }
@@ -51,6 +58,8 @@ function systemOf(name: SystemName): System {
       return dramatisSystem();
     case "durable-object":
       return durableObject(exports.PlainObject);
+    case "safe-object":
+      return durableObject(exports.SafeObject);
     case "agent":
       return agent(exports.PlainAgent);
     case "ai-chat-agent":

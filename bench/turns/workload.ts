@@ -1,9 +1,9 @@
 /**
- * The workload of every system and the model that all of them call: the same texts, tool and replies, without delays.
+ * The workload of every system, with their common model: the same texts, tool and replies, without delays.
  */
 import { z } from "zod";
 
-/** Length of a text, about 200 characters, so that a plain turn stores two messages of that size. */
+/** The message of a plain turn, about 200 characters. The turn stores two messages of that size. */
 export const PLAIN_TEXT =
   "Please remind me which of the harbour lights are lit before dusk, which ones wait for the keeper, and what " +
   "the log of last week says about the lamp on the northern pier that went out in the middle of a storm.";
@@ -25,7 +25,7 @@ export const TOOL_DESCRIPTION = "Looks up one entry of the harbour log.";
 
 export const toolInput = z.object({ entry: z.number().describe("Number of the entry") });
 
-/** The tool of every system. It has no effect, and returns at once unless it is called for `SLOW_TEXT`. */
+/** The tool of every system. It has no effect. It returns at once, except for `SLOW_TEXT`. */
 export async function lookup({ entry }: z.infer<typeof toolInput>): Promise<{ entry: number; text: string }> {
   if (entry === SLOW_ENTRY) await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
   return { entry, text: `Entry ${entry}: the lamp was lit at dusk and burned until the morning watch.` };
@@ -56,7 +56,7 @@ const PIECES = [
   "relit within the hour ",
 ];
 
-/** The scripted model. Its answer describes its input, so that a run can be verified. */
+/** The scripted model. Its answer describes its input, so that the runner can verify it. */
 export function replyTo({ text, messages, toolResults }: Prompt): Reply {
   if (text.startsWith("Look up:") && toolResults < TOOL_ROUNDS) {
     return { kind: "tool", id: `call-${messages}-${toolResults}`, input: { entry: toolResults + 1 } };

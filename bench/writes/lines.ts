@@ -18,8 +18,8 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { SqlRow, SqlValue } from "../../src/ports/sql-database.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
-import { localExecutor } from "../../test/support/local-executor.ts";
-import { noMail } from "../../test/support/no-mail.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 
 /** A turn: `rounds` replies that call a tool `calls` times each, and an answer. */
 export interface Line {
@@ -43,23 +43,23 @@ export const LINES: readonly Line[] = [
   { name: "95x1 small", effect: "once", rounds: 95, calls: 1, size: 3_900 },
 ];
 
-/** Bytes that each commit may write beside content. */
+/** Bytes that each commit may write in addition to content. */
 const ALLOWANCE = 8 * 1024;
 
 export interface Written {
-  /** Bytes bound to statements that write, those of keys included. */
+  /** Bytes of all values, keys included, that are bound to writing statements. */
   bytes: number;
   commits: number;
   /** Bytes of the results as JSON. */
   content: number;
 }
 
-/** Returns how often the content was written, beyond 8 KiB for each commit. */
+/** Returns the number of times that the content was written, without 8 KiB for each commit. */
 export function ratioOf({ bytes, commits, content }: Written): number {
   return (bytes - ALLOWANCE * commits) / content;
 }
 
-/** Counts the bytes bound to statements that write, and the commits of the conversation. */
+/** Counts the bytes bound to writing statements, and the commits of the conversation. */
 class MeteredDatabase extends NodeSqlDatabase {
   bytes = 0;
   commits = 0;

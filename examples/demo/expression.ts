@@ -1,7 +1,7 @@
 /**
  * Parser of arithmetic expressions: numbers, `+ - * / % ^`, parentheses, functions and constants, to forty digits.
  *
- * EXPR-1  Powers bind tightest and to the right. A sign binds less tightly than a power: `-2^2` is -4, `2^3^2` is 512.
+ * EXPR-1  Powers have the highest precedence and bind to the right. A sign has a lower precedence: `-2^2` is -4, `2^3^2` is 512.
  * EXPR-2  Every text gives a number, or a `ToolError` with the problem and its place.
  */
 import { Decimal } from "decimal.js";
@@ -35,7 +35,7 @@ const FUNCTIONS: Record<string, { arity: number; apply: (...values: Decimal[]) =
   max: { arity: Number.POSITIVE_INFINITY, apply: (...values) => Exact.max(...values) },
 };
 
-/** Operators: how tightly each binds its left side, and its function. */
+/** Operators, with their precedence and their function. */
 const OPERATORS: Record<
   string,
   { power: number; right?: true; apply: (left: Decimal, right: Decimal) => Decimal }

@@ -1,4 +1,4 @@
-/** The library `demo`, which `npm start` serves beside the built-in team: agents whose tools need no network. */
+/** The library `demo`, which `npm start` serves beside the built-in team. The tools of its agents need no network. */
 import { researcher } from "../../src/library/agents/researcher.ts";
 import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import { calculator } from "./calculator.ts";

@@ -1,8 +1,8 @@
 /**
  * The tool `notes`: short texts in the conversation's state.
  *
- * NOTES-1  The id of a note is the id of the operation that added it. Repeating an addition or a removal changes
- *          nothing. Every action returns the resulting notes.
+ * NOTES-1  The id of a note is the id of the operation that added it. Repeated additions and removals are no-ops. Every
+ *          action returns the resulting notes.
  */
 import { z } from "zod";
 import { defineTool, type ToolContext } from "../../src/library/define/define.ts";

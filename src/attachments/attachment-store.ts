@@ -26,7 +26,7 @@ export class AttachmentStore {
     await this.objects.put(keyOf(owner, id), bytes, facts);
   }
 
-  /** Deletes an attachment. Deleting one that is not there is no error. */
+  /** Deletes an attachment. If it does not exist, this is a no-op. */
   async delete(owner: Owner, id: string): Promise<void> {
     await this.objects.delete(keyOf(owner, id));
   }

@@ -59,7 +59,7 @@ export function readDataUrl(url: string): { mediaType: string; base64: string } 
 export function addressIssue(url: string): string | undefined {
   if (url.startsWith(ATTACHMENT_SCHEME)) {
     return attachmentIdOf(url) === undefined
-      ? "Names no attachment: use the `url` that the upload gave."
+      ? "Is not an attachment URL. Use the `url` that the upload returned."
       : undefined;
   }
   if (url.startsWith("data:")) {
@@ -68,5 +68,7 @@ export function addressIssue(url: string): string | undefined {
   // Unlike providers, parsers ignore white space and control characters.
   const address = /^https:\/\/[^\s\p{Cc}]+$/iu.test(url) && URL.canParse(url) ? new URL(url) : undefined;
   if (address === undefined) return "Must be the `url` of an attachment, an https address, or a data URL.";
-  return address.username + address.password === "" ? undefined : "Must hold no user and no password.";
+  return address.username + address.password === ""
+    ? undefined
+    : "Must not contain a user name or a password.";
 }

@@ -1,7 +1,7 @@
 /**
  * A time limit for objects: a store that hangs must not hang its callers.
  *
- * OBJTIME-1  Every operation ends within `OBJECT_TIMEOUT_MS`, with `UNAVAILABLE` where the store has not answered.
+ * OBJTIME-1  Every operation ends within `OBJECT_TIMEOUT_MS`, with `UNAVAILABLE` if the store has not answered.
  */
 import type { Clock } from "../ports/clock.ts";
 import { unanswered, withDeadline } from "../ports/deadline.ts";

@@ -21,18 +21,19 @@ export interface UnstoredResult {
   size: number;
   /** Returns its JSON. `keep` rethrows its errors. */
   read(): Uint8Array | Promise<Uint8Array>;
-  /** Reports whether the conversation was deleted. Its attachments may have been removed before this result was stored. */
+  /** Reports whether the call was erased or its conversation deleted. The removal may have preceded the storage of this result. */
   isDeleted(): boolean | Promise<boolean>;
 }
 
 const NO_STORE = "this deployment stores no attachments.";
+const LOST = "it could not be stored.";
 /** Milliseconds for storing a result. The caller of a tool waits for 30 s beyond the time of the call. */
 const KEEP_MS = 15_000;
 
 export class ResultKeeper {
   constructor(private readonly ports: ResultKeeperPorts) {}
 
-  /** Stores a result of a conversation. Throws only as its `read` does. */
+  /** Stores a result of a conversation. Throws only as its `read` and `isDeleted` do. */
   async keep(owner: Owner, { id, name, size, read, isDeleted }: UnstoredResult): Promise<ResultReference> {
     const { store, maxBytes, clock } = this.ports;
     if (store === null) return { lost: NO_STORE };
@@ -43,11 +44,12 @@ export class ResultKeeper {
       await withDeadline(clock, KEEP_MS, () => store.put(owner, file), {
         reason: unanswered("The store of attachments", KEEP_MS),
       });
-      if (!(await isDeleted())) return { id };
-      await store.delete(owner, id);
     } catch (error) {
       console.error("A result was not stored:", placeOf(error));
+      return { lost: LOST };
     }
-    return { lost: "it could not be stored." };
+    if (!(await isDeleted())) return { id };
+    await store.delete(owner, id).catch((error: unknown) => console.error(placeOf(error)));
+    return { lost: LOST };
   }
 }

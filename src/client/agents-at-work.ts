@@ -23,7 +23,7 @@ export interface AgentTask {
   call?: OperationState;
 }
 
-/** Returns the participating agents in the order in which they joined, then the others by their first turns and calls. */
+/** Returns the participating agents by the order of their joins, then other agents by their first turns and calls. */
 export function agentsAtWork({ conversation, turns }: LiveConversation): AgentAtWork[] {
   const joined = (conversation?.participants ?? []).filter(({ type }) => type === "agent");
   const tasks = turns.flatMap((turn) => [{ turn }, ...callsOf(turn)]);

@@ -1,37 +1,49 @@
 /** The types of the client: its functions, their inputs and options. */
-import type { ContextMessage } from "../model/messages.ts";
+
 import type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
-import type { ApprovalAnswer } from "../protocol/approval.ts";
 import type {
+  ApprovalAnswer,
   CompletedOperation,
+  ConversationListOptions,
+  EditTurn,
+  ForkInput,
+  NewConversation,
+  RegenerateTurn,
   ResolvedApproval,
   StartTurn,
   StopOptions,
   SubmittedResult,
   UpdateConversation,
 } from "../protocol/conversation-api.ts";
-import type { RetryRun, RunSummary, RunView, RunWorkflow, StartRun } from "../protocol/coordinator-api.ts";
+import type { NewRun, RetryRun, RunSummary, RunView, RunWorkflow } from "../protocol/coordinator-api.ts";
+import type { EventFilter, FoundMessage, LoggedEvent, SearchRequest } from "../protocol/event-log.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
+import type { Projection, ProjectionName } from "../protocol/projection-schemas.ts";
+import type { TurnPrompt } from "../protocol/prompt.ts";
+import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "../protocol/record-schemas.ts";
+import type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type { TraceView } from "../protocol/trace.ts";
+import type { TurnFilter, TurnRecord } from "../protocol/turn-records.ts";
 import type {
   AgentUsage,
   AttachmentView,
   ConversationSummary,
   ConversationView,
+  DeadLetterView,
   JournalEntryView,
   MessageView,
-  TurnOrder,
   TurnView,
 } from "../protocol/views.ts";
 import type { ApprovalFilter, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import type { Json } from "../shared/json.ts";
-import type { Jurisdiction, LocationHint } from "../shared/location.ts";
+import type { Jurisdiction } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import type { Role } from "../shared/roles.ts";
+import type { FollowOptions } from "./follow.ts";
 import type { MemoriesClient } from "./memories.ts";
 import type { Token } from "./requests.ts";
 
@@ -55,31 +67,40 @@ export type StopRequest = StopOptions & RequestOptions;
 
 export type PageRequest = PageOptions & RequestOptions;
 
-export interface ConversationInput {
-  agentId: string;
-  title?: string;
-  /** The agent's first project by default. */
-  projectId?: string;
-  /** The order of turns that overlap; `parallel` by default. */
-  turns?: TurnOrder;
-  /** `false`: messages are recorded, and no model answers them; `true` by default. */
-  orchestration?: boolean;
-  /** The jurisdiction to live in, for good; the agent's by default. */
-  jurisdiction?: Jurisdiction;
-  /** The region to begin in; near the first request by default. */
-  locationHint?: LocationHint;
-  /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
-  history?: ContextMessage[];
-}
+/** `sort: "activity"` lists the latest first. `pinned` and `archived` filter by your pins and your archive. */
+export type ConversationsRequest = ConversationListOptions & RequestOptions;
+
+/** The request for a conversation with an agent. */
+export type ConversationInput = NewConversation & { agentId: string };
 
 /** The request that starts a run. */
-export type RunInput = Omit<StartRun, "id"> & { jurisdiction?: Jurisdiction; locationHint?: LocationHint };
+export type RunInput = NewRun;
 
 /** `status` and `workflow` filter: `library/id`, or `library/id@version`. */
 export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string };
 
 /** The members filter. `since` is a time in ISO 8601. */
 export type WaitingRequest = PageRequest & Omit<ApprovalFilter, "since"> & { since?: string };
+
+/** The members filter. `since` and `until` are times in ISO 8601. */
+export type TurnsListRequest = PageRequest &
+  Omit<TurnFilter, "since" | "until"> & { since?: string; until?: string };
+
+/** The members filter. `since` and `until` are times in ISO 8601. `type` has names of entries, separated by commas. */
+export type EventsRequest = PageRequest & FollowRequest;
+
+/** As `EventsRequest`, for events to come. */
+export type FollowRequest = RequestOptions &
+  Omit<EventFilter, "types" | "since" | "until"> & {
+    type?: string;
+    since?: string;
+    until?: string;
+    jurisdiction?: Jurisdiction;
+  };
+
+/** The members filter. `since` and `until` are times in ISO 8601. */
+export type MessageSearch = RequestOptions &
+  Omit<SearchRequest, "since" | "until"> & { since?: string; until?: string; jurisdiction?: Jurisdiction };
 
 export interface UploadOptions extends RequestOptions {
   /** Name of the file; the name of a `File` by default. */
@@ -101,7 +122,21 @@ export interface DramatisClient {
   };
   memories: MemoriesClient;
   conversations: {
-    list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
+    /**
+     * Lists your conversations; all of the tenant for operators and administrators. Archived conversations are omitted.
+     *
+     * @example
+     * const { conversations } = await client.conversations.list({ sort: "activity" });
+     */
+    list(
+      options?: ConversationsRequest,
+    ): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
+    /** Pins the conversation in your lists. */
+    pin(id: string, options?: RequestOptions): Promise<void>;
+    unpin(id: string, options?: RequestOptions): Promise<void>;
+    /** Omits the conversation from your lists until a new turn begins in it. */
+    archive(id: string, options?: RequestOptions): Promise<void>;
+    unarchive(id: string, options?: RequestOptions): Promise<void>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
     /** Returns the entries of the journal: every durable fact, by its number. `type` has names of entries, separated by commas. */
@@ -109,6 +144,32 @@ export interface DramatisClient {
       id: string,
       options?: PageRequest & { type?: string },
     ): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
+    /**
+     * Returns a projection of the journal. Page options are for the projections that are lists.
+     *
+     * @example
+     * const { messages } = await client.conversations.projection(id, "llm_context");
+     */
+    projection<Name extends ProjectionName>(
+      id: string,
+      name: Name,
+      options?: PageRequest,
+    ): Promise<Extract<Projection, { name: Name }>>;
+    /** Returns the chain of causes from an entry of the journal, or forward: the entries that follow from it. */
+    causes(id: string, seq: number, options?: CauseOptions & RequestOptions): Promise<CauseChain>;
+    /** Returns the incidents of the conversation. A page may be empty and have a `nextCursor`. */
+    incidents(
+      id: string,
+      options?: IncidentOptions & RequestOptions,
+    ): Promise<{ incidents: Incident[]; nextCursor?: string }>;
+    /**
+     * Yields the frames of a conversation, or some of them, without end. After a lost stream it resumes without loss or repetition. Leave
+     * the loop to unsubscribe.
+     *
+     * @example
+     * for await (const frame of client.conversations.follow(id, { from: 7, deltas: false })) console.log(frame.type);
+     */
+    follow(id: string, options?: FollowOptions): AsyncGenerator<Frame, void>;
     /** Changes the order of turns that overlap. With any order but `queued`, turns that wait begin at once. */
     update(id: string, changes: UpdateConversation, options?: RequestOptions): Promise<ConversationView>;
     /** Stops the conversation with all its active turns. Until it resumes, messages are recorded without an answer. Idempotent. */
@@ -126,6 +187,11 @@ export interface DramatisClient {
     export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
     /** Creates a conversation from a file of an export, with a new id unless one is given. For administrators. */
     import(file: Blob, options?: RequestOptions & { id?: string }): Promise<ConversationView>;
+    /**
+     * Creates a conversation with the history up to a turn that is over, by default the turn that completed last. Fails with `CONFLICT` if
+     * the turn is not over.
+     */
+    fork(id: string, input?: ForkInput, options?: RequestOptions): Promise<ConversationView>;
     /** Erases the content of a message or of an operation, by its id. Fails with `CONFLICT` while its turn is active. */
     erase(id: string, entryId: string, options?: RequestOptions): Promise<void>;
     /**
@@ -150,6 +216,13 @@ export interface DramatisClient {
     removeParticipant(id: string, participant: Participant, options?: RequestOptions): Promise<void>;
   };
   turns: {
+    /**
+     * Lists the turns of your conversations; all of the tenant for operators and administrators.
+     *
+     * @example
+     * const { turns } = await client.turns.list({ status: "failed", order: "desc" });
+     */
+    list(options?: TurnsListRequest): Promise<{ turns: TurnRecord[]; nextCursor?: string }>;
     /** Starts a turn and returns at once. A live connection receives the answer. */
     start(
       conversationId: string,
@@ -157,8 +230,31 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
+    /** Returns the newest request of a turn to its model, with its parts and their tokens. For operators. */
+    prompt(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnPrompt>;
     /** Returns the spans of a turn and of the agents that it called. Running work has no span yet. */
     trace(conversationId: string, turnId: string, options?: RequestOptions): Promise<TraceView>;
+    /** Returns an ended turn as a fixture. Fails with `CONFLICT` for an active or erased turn. */
+    recording(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnRecording>;
+    /** Plans an ended turn again on its recorded results, without a call. `divergence` is the first difference. */
+    replay(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnReplay>;
+    /**
+     * Answers the message of a turn again, without running its tool calls again. The turn and the later turns leave the context. Fails with
+     * `CONFLICT` if one of them is active, or if the turn was replaced.
+     */
+    regenerate(
+      conversationId: string,
+      turnId: string,
+      input?: RegenerateTurn,
+      options?: RequestOptions,
+    ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
+    /** Replaces the message of a turn, otherwise like `regenerate`. */
+    edit(
+      conversationId: string,
+      turnId: string,
+      input: EditTurn,
+      options?: RequestOptions,
+    ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
     /**
      * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. A repeated stop returns the same. Fails with `CONFLICT`
      * if the turn has already ended.
@@ -212,6 +308,12 @@ export interface DramatisClient {
     /** Lists the calls of tools and the gates that wait for you. `since` is a time in ISO 8601. */
     list(options?: WaitingRequest): Promise<{ approvals: WaitingApproval[]; nextCursor?: string }>;
   };
+  /** Messages between actors that were not delivered. For operators. */
+  deadLetters: {
+    list(options?: PageRequest): Promise<{ deadLetters: DeadLetterView[]; nextCursor?: string }>;
+    /** Sends the letter again under its id, so its receiver acts at most once. Fails with `CONFLICT` 30 days after it was sent. */
+    redeliver(id: string, options?: RequestOptions): Promise<{ id: string }>;
+  };
   attachments: {
     /**
      * Uploads an image or a file. The `type` of the `Blob` is its media type. Content refers to it by `url`.
@@ -227,6 +329,25 @@ export interface DramatisClient {
       conversationId: string,
       options?: PageRequest,
     ): Promise<{ messages: MessageView[]; nextCursor?: string }>;
+    /**
+     * Searches the messages of your conversations; of all the tenant for operators and administrators. The newest messages come first.
+     *
+     * @example
+     * const { messages } = await client.messages.search({ q: "refund", until: "2026-06-01T00:00:00Z" });
+     */
+    search(request: MessageSearch): Promise<{ messages: FoundMessage[]; nextCursor?: string }>;
+  };
+  events: {
+    /** Lists the journal entries of all conversations of the tenant. For operators and administrators. */
+    list(options?: EventsRequest): Promise<{ events: LoggedEvent[]; nextCursor?: string }>;
+    /**
+     * Yields the events after `after`, and then each new event. If the stream is interrupted, it throws `STREAM_INTERRUPTED`: follow again
+     * after the last `seq`.
+     *
+     * @example
+     * for await (const { type, conversationId } of client.events.follow({ type: "turn.failed" })) console.log(type, conversationId);
+     */
+    follow(options?: FollowRequest): AsyncGenerator<LoggedEvent, void>;
   };
   operations: {
     /** Submits the result of a tool that the client runs. The same result again gets the same response. */

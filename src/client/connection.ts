@@ -81,6 +81,8 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     ...{ claimTool, stop, cancelTurn, cancel, resume },
     update: (changes) => overHttp().conversations.update(id, changes),
     complete: (options) => overHttp().conversations.complete(id, options),
+    regenerate: (turnId) => overHttp().turns.regenerate(id, turnId),
+    edit: (turnId, content) => overHttp().turns.edit(id, turnId, { content }),
     resolveApproval: (operationId, answer) => overHttp().operations.resolveApproval(id, operationId, answer),
     reconnect,
     close: () => {

@@ -1,6 +1,7 @@
-/** Reader of frames from server-sent events. */
+/** Readers of server-sent events: frames, and events of a log. */
 
 import { createParser } from "eventsource-parser";
+import type { LoggedEvent } from "../protocol/event-log.ts";
 import { endsTurn, type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";
 import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 
@@ -14,16 +15,41 @@ export async function* framesOfTurn(response: Response, signal?: AbortSignal): A
 }
 
 /** Yields the frames of a response until it ends. Leaving the loop releases the connection. */
-export async function* framesIn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
+export function framesIn(response: Response, signal?: AbortSignal): AsyncGenerator<Frame, void> {
+  return itemsIn(response, frameOf, signal);
+}
+
+/** Yields the events of a response until it ends. Leaving the loop releases the connection. */
+export function eventsIn(response: Response, signal?: AbortSignal): AsyncGenerator<LoggedEvent, void> {
+  return itemsIn(response, eventOf, signal);
+}
+
+function frameOf(data: string): Frame | null {
+  const frame = parseFrame(data);
+  if (frame === null && isOfOtherVersion(data)) throw otherVersion();
+  return frame;
+}
+
+/** Returns `null` for the error before the end of a stream. */
+function eventOf(data: string): LoggedEvent | null {
+  // SAFETY: the same definitions type the server's events.
+  const event = JSON.parse(data) as LoggedEvent | { seq?: undefined };
+  return event.seq === undefined ? null : event;
+}
+
+async function* itemsIn<Item>(
+  response: Response,
+  read: (data: string) => Item | null,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Item, void> {
   if (response.body === null) return;
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
-  const ready: Frame[] = [];
+  const ready: Item[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
-      const frame = parseFrame(data);
-      if (frame !== null) ready.push(frame);
-      else if (isOfOtherVersion(data)) throw otherVersion();
+      const item = read(data);
+      if (item !== null) ready.push(item);
     },
   });
   try {

@@ -3,8 +3,9 @@
 import type { SignalResult } from "../protocol/signals.ts";
 import { defined } from "../shared/defined.ts";
 import type { ClientOptions, DramatisClient, PageRequest, RequestOptions, StopRequest } from "./api.ts";
-import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
-import { framesOfTurn } from "./event-stream.ts";
+import { errorFromResponse, noAnswer, notJson, streamInterrupted } from "./errors.ts";
+import { eventsIn, framesOfTurn } from "./event-stream.ts";
+import { follow } from "./follow.ts";
 import { memoriesClient } from "./memories.ts";
 import { apiUrl, authorization, checkBaseUrl, pathOf } from "./requests.ts";
 
@@ -44,7 +45,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   const list = <Value>(
     path: string,
     { limit, cursor, order, signal }: PageRequest = {},
-    filter: Record<string, string | undefined> = {},
+    filter: Record<string, string | number | undefined> = {},
   ) => get<Value>(path + query({ limit, cursor, order, ...filter }), defined({ signal }));
   const write = <Value>(method: string, path: string, body: unknown, { signal }: RequestOptions = {}) =>
     json<Value>(path, { method, body: JSON.stringify(body), ...defined({ signal }) });
@@ -53,6 +54,10 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
 
   const remove = async (path: string, { signal }: RequestOptions = {}) => {
     await request(path, { method: "DELETE", ...defined({ signal }) });
+  };
+
+  const put = async (path: string, { signal }: RequestOptions = {}) => {
+    await request(path, { method: "PUT", ...defined({ signal }) });
   };
 
   const download = async (path: string, { signal }: RequestOptions = {}) => {
@@ -75,10 +80,20 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     },
     memories: memoriesClient({ get, write, remove }),
     conversations: {
-      list: (page) => list("conversations", page),
+      list: ({ sort, pinned, archived, ...page } = {}) =>
+        list("conversations", page, { sort, pinned: pinned?.toString(), archived: archived?.toString() }),
+      pin: (id, init) => put(pathOf("conversations", id, "pin"), init),
+      unpin: (id, init) => remove(pathOf("conversations", id, "pin"), init),
+      archive: (id, init) => put(pathOf("conversations", id, "archive"), init),
+      unarchive: (id, init) => remove(pathOf("conversations", id, "archive"), init),
       create: (input, init) => post("conversations", input, init),
       get: (id, init) => get(pathOf("conversations", id), init),
-      journal: (id, page) => list(pathOf("conversations", id, "journal"), page),
+      projection: (id, name, page) => list(pathOf("conversations", id, "projections", name), page),
+      causes: (id, seq, { direction, ...page } = {}) =>
+        list(pathOf("conversations", id, "journal", `${seq}`, "causes"), page, { direction }),
+      incidents: (id, { turn, correlation, ...page } = {}) =>
+        list(pathOf("conversations", id, "incidents"), page, { turn, correlation }),
+      journal: (id, { type, ...page } = {}) => list(pathOf("conversations", id, "journal"), page, { type }),
       update: (id, changes, init) => write("PATCH", pathOf("conversations", id), changes, init),
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
@@ -86,6 +101,18 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       delete: (id, init) => remove(pathOf("conversations", id), init),
       export: (id, init) => download(pathOf("conversations", id, "export"), init),
       import: (file, options) => upload(pathOf("conversations", "import"), file, options),
+      fork: (id, input = {}, init) => post(pathOf("conversations", id, "fork"), input, init),
+      follow: (id, { types, deltas, ...options } = {}) => {
+        const path = pathOf("conversations", id, "events");
+        const filter = { types: types?.join(), deltas: deltas === false ? "false" : undefined };
+        const open = (from: number | undefined) =>
+          request(
+            path + query({ from, ...filter }),
+            defined({ signal: options.signal }),
+            "text/event-stream",
+          );
+        return follow(open, options);
+      },
       erase: (id, entryId, init) => remove(pathOf("conversations", id, "events", entryId), init),
       async signal(id, signals, init) {
         const path = pathOf("conversations", id, "signals");
@@ -98,9 +125,18 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
         remove(pathOf("conversations", id, "participants", type, participant), init),
     },
     turns: {
+      regenerate: (id, turnId, input = {}, init) =>
+        post(pathOf("conversations", id, "turns", turnId, "regenerate"), input, init),
+      edit: (id, turnId, input, init) =>
+        post(pathOf("conversations", id, "turns", turnId, "edit"), input, init),
+      list: ({ signal, limit, cursor, order, ...filter } = {}) =>
+        list("turns", defined({ signal, limit, cursor, order }), filter),
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
       get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
+      prompt: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "prompt"), init),
       trace: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "trace"), init),
+      recording: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "recording"), init),
+      replay: (id, turnId, init) => post(pathOf("conversations", id, "turns", turnId, "replay"), {}, init),
       cancel: (id, turnId, options) => stop(pathOf("conversations", id, "turns", turnId, "cancel"), options),
     },
     runs: {
@@ -119,6 +155,10 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       list: ({ kind, agent, conversation, run, since, ...page } = {}) =>
         list("approvals", page, { kind, agent, conversation, run, since }),
     },
+    deadLetters: {
+      list: (page) => list("dead-letters", page),
+      redeliver: (id, init) => post(pathOf("dead-letters", id, "redeliver"), {}, init),
+    },
     attachments: {
       upload(id, file, { name = nameOf(file), signal } = {}) {
         const path = pathOf("conversations", id, "attachments") + query({ name });
@@ -127,6 +167,17 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     },
     messages: {
       list: (id, page) => list(pathOf("conversations", id, "messages"), page),
+      search: ({ signal, limit, cursor, ...search }) =>
+        list("search", defined({ signal, limit, cursor }), search),
+    },
+    events: {
+      list: ({ signal, limit, cursor, order, ...filter } = {}) =>
+        list("events", defined({ signal, limit, cursor, order }), filter),
+      async *follow({ signal, ...filter } = {}) {
+        const path = pathOf("events") + query(filter);
+        yield* eventsIn(await request(path, defined({ signal }), "text/event-stream"), signal);
+        throw streamInterrupted();
+      },
     },
     operations: {
       submit: (id, operationId, outcome, init) =>

@@ -6,10 +6,11 @@
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
-export type { AnsweredBy, ApprovalAnswer, ApprovalOutcome, ApprovalRule } from "../protocol/approval.ts";
+export type { AnsweredBy, ApprovalOutcome, ApprovalRule } from "../protocol/approval.ts";
 export { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
 export type { Budget, SpendingView } from "../protocol/budget.ts";
 export type {
+  ApprovalAnswer,
   ResolvedApproval,
   StartTurn,
   StopOptions,
@@ -26,6 +27,7 @@ export type {
   RunView,
   RunWorkflow,
 } from "../protocol/coordinator-api.ts";
+export type { FoundMessage, LoggedEvent } from "../protocol/event-log.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type {
   AgentsSearchResult,
@@ -41,14 +43,26 @@ export type {
   MemorySubject,
   MemoryWhy,
 } from "../protocol/memory.ts";
+export type { Projection, ProjectionName } from "../protocol/projection-schemas.ts";
+export type { TurnPrompt } from "../protocol/prompt.ts";
+export type {
+  CauseChain,
+  CauseOptions,
+  Incident,
+  IncidentKind,
+  IncidentOptions,
+} from "../protocol/record-schemas.ts";
+export type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type { SpanView, TraceView } from "../protocol/trace.ts";
+export type { TurnRecord } from "../protocol/turn-records.ts";
 export type {
   AgentUsage,
   ApprovalView,
   AttachmentView,
   ConversationSummary,
   ConversationView,
+  DeadLetterView,
   JournalEntryView,
   MessageView,
   OperationView,
@@ -73,6 +87,7 @@ export { type AgentAtWork, type AgentTask, agentsAtWork } from "./agents-at-work
 export type {
   ClientOptions,
   ConversationInput,
+  ConversationsRequest,
   DramatisClient,
   Fetch,
   PageRequest,
@@ -80,14 +95,17 @@ export type {
   RunInput,
   RunsRequest,
   StopRequest,
+  TurnsListRequest,
   UploadOptions,
 } from "./api.ts";
 export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
+export type { FollowOptions } from "./follow.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
 export { createClient } from "./http.ts";
 export type { MemoriesClient, MemoriesRequest } from "./memories.ts";
+export { newestVersions } from "./newest-versions.ts";
 export { pendingCalls } from "./outbox.ts";
 export type { WebSocketClass } from "./reconnect.ts";
 export { applyFrame } from "./reducer.ts";

@@ -301,11 +301,11 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
   if (id === undefined || turnId === undefined) return before;
   const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
   // A frame without `seq` only confirms an earlier recording. The place of that recording in the transcript may not be loaded.
-  const { content, clientId, agentId, runId } = data;
+  const { content, clientId, agentId, runId, regenerates, edits } = data;
   if (frame.seq === undefined || content === undefined) return state;
   if (agentId !== undefined)
     return addMessage(state, frame, { id, turnId, role: "agent", createdAt, content, agentId });
-  const who = defined({ clientId, runId });
+  const who = defined({ clientId, runId, regenerates, edits });
   return addMessage(state, frame, { id, turnId, role: "user", createdAt, content, ...who });
 }
 

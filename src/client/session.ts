@@ -13,8 +13,12 @@
  */
 
 import type { Clock } from "../ports/clock.ts";
-import type { ApprovalAnswer } from "../protocol/approval.ts";
-import type { ResolvedApproval, StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
+import type {
+  ApprovalAnswer,
+  ResolvedApproval,
+  StopOptions,
+  UpdateConversation,
+} from "../protocol/conversation-api.ts";
 import {
   type Frame,
   isOfOtherVersion,
@@ -67,6 +71,13 @@ export interface ConversationActions {
    * it: give others, such as `output`.
    */
   retryTurn(turnId: string, options?: SendOptions): string | null;
+  /**
+   * Answers the message of a turn again, with a request over HTTP. No tool call runs again. The state follows with the next frame. Rejects
+   * with a `DramatisClientError` if the request fails: `CONFLICT` if the turn or a later turn is active, or if the turn was replaced.
+   */
+  regenerate(turnId: string): Promise<{ turnId: string }>;
+  /** Replaces the message of a turn, otherwise like `regenerate`. */
+  edit(turnId: string, content: Content): Promise<{ turnId: string }>;
   /** Removes a message that is not recorded. It is not sent again. */
   discard(clientId: string): void;
   /**
@@ -114,7 +125,7 @@ export interface ConversationActions {
 }
 
 /** The actions that need more than the session's frames. */
-type HttpActions = "reconnect" | "update" | "complete" | "resolveApproval";
+type HttpActions = "reconnect" | "update" | "complete" | "resolveApproval" | "regenerate" | "edit";
 
 export interface SessionOptions {
   /** Time for an open connection to record a message or a stop, in milliseconds; 15 000 by default. */

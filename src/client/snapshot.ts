@@ -1,4 +1,4 @@
-/** The state after a snapshot: recorded facts are replaced, facts of this client alone are kept. */
+/** The state after a snapshot. It replaces recorded facts and keeps facts that only this client has. */
 import type { MessageView, Snapshot } from "../protocol/views.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 import { itemsInOrder, newTurn, partialItem } from "./turns.ts";

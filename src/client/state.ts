@@ -18,6 +18,7 @@ import type {
 } from "../protocol/views.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
+import { newestVersions } from "./newest-versions.ts";
 
 /**
  * `reconnecting`: lost, another attempt follows. `closed`: closed for good. `unauthorized`: closed for good, because
@@ -158,14 +159,14 @@ export interface TranscriptMessage {
 }
 
 /**
- * Returns the recorded messages, then the streaming messages, then the pending messages.
+ * Returns the recorded messages without replaced turns, then the streaming messages, then the pending messages.
  *
  * @example
  * for (const { key, role, content } of visibleMessages(conversation.getSnapshot())) show(key, role, textOf(content));
  */
 export function visibleMessages(state: LiveConversation): TranscriptMessage[] {
   return [
-    ...state.messages.map(recordedMessage),
+    ...newestVersions(state.messages).map(recordedMessage),
     ...state.turns.flatMap(streamingMessages),
     ...state.pending.map(pendingMessage),
   ];

@@ -3,11 +3,11 @@
  *
  * A request has a row in `approvals`, and a row in `approvers` for each name that may answer it. Its key is the time of the request,
  * padded, and its id, so keys sort by time. Under a name, requests of one kind and of a similar time limit form a lane. In a lane, a
- * request that expired long ago comes before each request that still waits. So a list begins behind the expired requests and merges the
+ * request that expired long ago comes before each request that still waits. So a list begins after the expired requests and merges the
  * lanes of the caller's names.
  */
 import type { ListedApproval } from "../protocol/waiting-approvals.ts";
-import { bothOrders, type ListKey } from "../shared/page.ts";
+import { bothOrders, type ListKey, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from "../shared/page.ts";
 
 /** Returns a request as `PUT_APPROVALS` takes it. */
 export function approvalRow({ approval, approvers }: ListedApproval) {
@@ -26,6 +26,11 @@ export function approvalRow({ approval, approvers }: ListedApproval) {
 /** Returns the key of a request. */
 export function keyOf({ createdAt, id }: ListKey): string {
   return `${Math.max(0, createdAt)}`.padStart(15, "0") + id;
+}
+
+/** Returns the time and the id in a key. */
+export function ofKey(key: string): ListKey {
+  return { createdAt: Number(key.slice(0, 15)), id: key.slice(15) };
 }
 
 /** Returns the time limit of a lane, in milliseconds: at least the time limit of each of its requests, and less than twice as long. */
@@ -59,8 +64,16 @@ export const PUT_APPROVERS = `INSERT OR IGNORE INTO approvers (tenant, name, lan
 SELECT ?1, name.value, item.value ->> 'lane', item.value ->> 'key', ?2, item.value ->> 'agentId'
 FROM ${APPROVERS} WHERE ${IS_NEWEST}`;
 
+/** A page of requests of this size has at most `MAX_PAGE_BYTES`. */
+const MAX_LISTED_BYTES = Math.floor(MAX_PAGE_BYTES / MAX_PAGE_SIZE);
+
+/** `?2` is a JSON list of keys. */
+export const GET_APPROVALS =
+  "SELECT key, request FROM approvals WHERE tenant = ?1 AND key IN (SELECT value FROM json_each(?2))";
+
 /**
- * Returns the list of requests in both orders. The list reads the index of `scope`. `?9` is the place or the agent in that index.
+ * Returns the list of requests in both orders. The list reads the index of `scope`. `?9` is the place or the agent in that index. The list
+ * has the bytes of each request. Requests of more than `MAX_LISTED_BYTES` are `null`: `GET_APPROVALS` reads them.
  *
  * `?1` is the tenant, `?2` the key to continue after and `?3` the number of rows. `?4` is a JSON list of the caller's names and `?5` the
  * subject. `?6` is the time. Requests count since the time `?7`. Filters follow, `null` if absent: `?8` the kind, `?10` the agent, `?11`
@@ -92,7 +105,9 @@ found (name, lane, floor, key) AS (
   FROM found WHERE key IS NOT NULL
   ORDER BY 4 ${order}
 )
-SELECT request FROM (SELECT DISTINCT key FROM found WHERE key <> ?2) AS one
+SELECT approvals.key, LENGTH(CAST(request AS BLOB)) AS bytes,
+  CASE WHEN LENGTH(CAST(request AS BLOB)) <= ${MAX_LISTED_BYTES} THEN request END AS request
+FROM (SELECT DISTINCT key FROM found WHERE key <> ?2) AS one
 CROSS JOIN approvals ON approvals.tenant = ?1 AND approvals.key = one.key
 WHERE (excluded IS NULL OR excluded <> ?5) AND (expires_at IS NULL OR expires_at > ?6)
   AND (?10 IS NULL OR request ->> 'agentId' = ?10)

@@ -136,7 +136,7 @@ export class D1Definitions implements DefinitionStore {
     if (owned === undefined) {
       throw new DramatisError(
         "CONFLICT",
-        `Another library has the id "${library}" in other case, or with "_" for "-". Use its id, or choose a different one.`,
+        `Another library has the id "${library}" that differs only in case or in "_" and "-". Use its id, or choose a different id.`,
       );
     }
     if (!isAdmin && owned.owner !== subject) {

@@ -3,45 +3,67 @@
 import { toDollars } from "../model/cost.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
+import { namesOf } from "../protocol/approval.ts";
+import type { ConversationListOptions } from "../protocol/conversation-api.ts";
 import type { RunSummary } from "../protocol/coordinator-api.ts";
-import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
-import {
-  type ApprovalsRequest,
-  type ListedApproval,
-  namesOf,
-  type WaitingApproval,
-} from "../protocol/waiting-approvals.ts";
+import type { TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
+import type {
+  AgentUsage,
+  ConversationSummary,
+  ConversationView,
+  PublishedConversation,
+} from "../protocol/views.ts";
+import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
+import { DramatisError } from "../shared/errors.ts";
 import { jurisdictionOf } from "../shared/location.ts";
-import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../shared/page.ts";
+import {
+  encodeCursor,
+  listRange,
+  MAX_PAGE_BYTES,
+  type Page,
+  type PageOptions,
+  pageOf,
+} from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { toIso } from "../shared/time.ts";
 import {
   approvalRow,
+  GET_APPROVALS,
   keyOf,
   LIST_APPROVALS,
+  ofKey,
   PUT_APPROVAL_PLACE,
   PUT_APPROVALS,
   PUT_APPROVERS,
   REMOVE_APPROVALS,
   REMOVE_APPROVERS,
 } from "./approval-statements.ts";
-import type { ConversationUsage, Directory, PublishedRun, RunFilter } from "./directory.ts";
-import { D1Queries } from "./queries.ts";
 import {
-  LIST_AGENTS,
-  LIST_CONVERSATIONS,
-  LIST_CONVERSATIONS_OF_USER,
-  listRuns,
-  PUT_AGENT,
+  GET_PUBLISHED,
+  listConversations,
   PUT_CONVERSATION,
-  PUT_RUN,
-  PUT_USAGE,
+  PUT_CREATED,
+  PUT_MARK,
+  PUT_PUBLISHED,
   PUT_USERS,
+  REMOVE_MARK,
+  REMOVE_UNMARKED,
   REMOVE_USERS,
-  SUM_USAGE,
-} from "./statements.ts";
+} from "./conversation-statements.ts";
+import type {
+  ConversationMark,
+  ConversationUsage,
+  Directory,
+  PublishedRun,
+  PublishedTurns,
+  RunFilter,
+  TurnsOwner,
+} from "./directory.ts";
+import { D1Queries, type Databases } from "./queries.ts";
+import { LIST_AGENTS, listRuns, PUT_AGENT, PUT_RUN, PUT_USAGE, SUM_USAGE } from "./statements.ts";
+import { listTurns, PUT_LABELS, PUT_TURNS, REMOVE_LABELS, turnRow } from "./turn-statements.ts";
 
 type AgentRow = {
   tenant: string;
@@ -62,6 +84,11 @@ type ConversationRow = {
   project_id: string;
   title: string | null;
   participants: string;
+  forked_from: string | null;
+  active_at: number;
+  /** The key of the list: the creation or the activity. */
+  at: number;
+  pinned: 0 | 1;
 };
 
 type RunRow = {
@@ -77,14 +104,22 @@ type RunRow = {
   error_code: string | null;
 };
 
+type TurnRow = {
+  created_at: number;
+  id: string;
+  record: string;
+  /** 1 if another row follows. */
+  more: number;
+};
+
 type UsageRow = Omit<AgentUsage, "agentId" | "cost"> & { nanoDollars: number };
 
 /** Cheap to create. */
 export class D1Directory implements Directory {
   readonly #queries: D1Queries;
 
-  constructor(database: D1Database, clock?: Pick<Clock, "timer">) {
-    this.#queries = new D1Queries(database, clock);
+  constructor(databases: Databases, clock?: Pick<Clock, "timer">) {
+    this.#queries = new D1Queries(databases, clock);
   }
 
   async putAgent(agent: AgentIdentity): Promise<void> {
@@ -95,18 +130,20 @@ export class D1Directory implements Directory {
     await this.#queries.write([PUT_AGENT, tenant, created, id, persona, projectIds, updated, metadata]);
   }
 
-  async putConversation(tenant: string, conversation: ConversationSummary): Promise<void> {
-    const { id, agentId, projectId, title } = conversation;
+  async putConversation(tenant: string, conversation: PublishedConversation, seq: number): Promise<void> {
+    const { id, agentId, projectId, title, forkedFrom } = conversation;
     const createdAt = Date.parse(conversation.createdAt);
     const participants = JSON.stringify(conversation.participants);
     const users = JSON.stringify(
       conversation.participants.filter(({ type }) => type === "user").map((user) => user.id),
     );
+    const origin = forkedFrom === undefined ? null : JSON.stringify(forkedFrom);
     await this.#queries.write(
       // Reads the row that the next statement replaces, so it comes first.
-      [REMOVE_USERS, tenant, createdAt, id, users],
-      [PUT_CONVERSATION, tenant, createdAt, id, agentId, projectId, title, participants],
-      [PUT_USERS, tenant, createdAt, id, users],
+      [REMOVE_USERS, tenant, createdAt, id, users, seq],
+      [PUT_CONVERSATION, tenant, createdAt, id, agentId, projectId, title, participants, seq, origin],
+      [PUT_USERS, tenant, createdAt, id, users, seq],
+      [PUT_CREATED, tenant, createdAt, id],
     );
   }
 
@@ -120,9 +157,9 @@ export class D1Directory implements Directory {
   async putRun(tenant: string, run: PublishedRun): Promise<void> {
     const { id, workflow, projectId, status, startedBy, endedAt, errorCode = null, seq } = run;
     const { library, id: name, version } = workflow;
-    const identity = [tenant, Date.parse(run.createdAt), id, startedBy, library, name, version, projectId];
+    const identity = [Date.parse(run.createdAt), id, startedBy, library, name, version, projectId];
     const ended = endedAt === undefined ? null : Date.parse(endedAt);
-    await this.#queries.write([PUT_RUN, ...identity, status, seq, ended, errorCode]);
+    await this.#queries.write([PUT_RUN, tenant, ...identity, status, seq, ended, errorCode]);
   }
 
   async putApprovals(
@@ -141,6 +178,38 @@ export class D1Directory implements Directory {
     );
   }
 
+  async putTurns(
+    tenant: string,
+    conversation: TurnsOwner,
+    { turns, seq, upTo, activeAt }: PublishedTurns,
+  ): Promise<void> {
+    const { id, createdAt } = conversation;
+    const values = [tenant, id, seq, JSON.stringify(turns.map(turnRow))] as const;
+    await this.#queries.write(
+      // Reads the rows that the next statement replaces, so it comes first.
+      [REMOVE_LABELS, ...values],
+      [PUT_TURNS, ...values, createdAt],
+      [PUT_LABELS, ...values],
+      [PUT_PUBLISHED, tenant, id, upTo, createdAt, activeAt ?? null],
+    );
+  }
+
+  async publishedTurns(tenant: string, conversationId: string): Promise<number> {
+    const rows = await this.#queries.read<{ seq: number }>(GET_PUBLISHED, tenant, conversationId);
+    return rows[0]?.seq ?? 0;
+  }
+
+  async turns(principal: Principal, options: TurnsRequest = {}): Promise<Page<TurnRecord>> {
+    const { tenant, subject } = principal;
+    const member = mayReadAll(principal) ? undefined : subject;
+    const query = listTurns(tenant, listRange(options), options, member);
+    const rows = await this.#queries.read<TurnRow>(...query);
+    const last = rows.at(-1);
+    // SAFETY: only putTurns writes this column, from a value of this type.
+    const items = rows.map(({ record }) => JSON.parse(record) as TurnRecord);
+    return { items, ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}) };
+  }
+
   async approvals(
     principal: Principal,
     { kind, agent, conversation, run, since = 0, now, ...options }: ApprovalsRequest & { now: number },
@@ -150,19 +219,37 @@ export class D1Directory implements Directory {
     const place = conversation ?? run;
     const listed = kind ?? (conversation !== undefined ? "tool" : run !== undefined ? "gate" : undefined);
     const index = place !== undefined ? "place" : agent !== undefined ? "agent" : "all";
-    const rows = await this.#queries.read<{ request: string }>(
+    const rows = await this.#queries.read<{ key: string; bytes: number; request: string | null }>(
       LIST_APPROVALS[index][order],
-      ...[tenant, keyOf(after), limit + 1, JSON.stringify(namesOf(principal)), subject, now, since],
+      tenant,
+      ...[keyOf(after), limit + 1, JSON.stringify(namesOf(principal)), subject, now, since],
       ...[listed, place ?? agent, agent, conversation, run].map((value) => value ?? null),
     );
-    // SAFETY: only putApprovals writes this column, from a value of this type.
-    const requests = rows.map(({ request }) => JSON.parse(request) as WaitingApproval);
-    return pageOf(
-      requests,
-      limit,
-      (request) => request,
-      ({ operationId: id, requestedAt }) => encodeCursor({ createdAt: Date.parse(requestedAt), id }),
+    let count = 0;
+    for (let bytes = 0; count < Math.min(limit, rows.length) && bytes < MAX_PAGE_BYTES; count++)
+      bytes += rows[count]?.bytes ?? 0;
+    const page = rows.slice(0, count);
+    const large = await this.#largeApprovals(
+      tenant,
+      page.filter(({ request }) => request === null).map(({ key }) => key),
     );
+    const last = rows.length > count ? page.at(-1) : undefined;
+    return {
+      // SAFETY: only putApprovals writes this column, from a value of this type. A large request may have been answered since.
+      items: page.flatMap(
+        ({ key, request }) => JSON.parse(request ?? large.get(key) ?? "[]") as WaitingApproval,
+      ),
+      ...defined({ nextCursor: last && encodeCursor(ofKey(last.key)) }),
+    };
+  }
+
+  async #largeApprovals(tenant: string, keys: readonly string[]): Promise<Map<string, string>> {
+    if (keys.length === 0) return new Map();
+    const rows = await this.#queries.read<{ key: string; request: string }>(
+      GET_APPROVALS,
+      ...[tenant, JSON.stringify(keys)],
+    );
+    return new Map(rows.map(({ key, request }) => [key, request]));
   }
 
   async usage(tenant: string, agentId: string): Promise<AgentUsage> {
@@ -180,15 +267,42 @@ export class D1Directory implements Directory {
     return { items: rows.map(toAgent), ...(last?.more === 1 ? { nextCursor: cursorOf(last) } : {}) };
   }
 
-  async conversations(principal: Principal, options: PageOptions = {}): Promise<Page<ConversationSummary>> {
-    const { order, limit, after } = listRange(options);
+  async conversations(
+    principal: Principal,
+    options: ConversationListOptions = {},
+  ): Promise<Page<ConversationSummary>> {
+    const { sort, archived } = options;
+    const range = listRange(sort === "activity" ? { order: "desc", ...options } : options);
     const { tenant, subject } = principal;
-    const [statements, users] = mayReadAll(principal)
-      ? [LIST_CONVERSATIONS, []]
-      : [LIST_CONVERSATIONS_OF_USER, [subject]];
-    const values = [tenant, after.createdAt, after.id, limit + 1, ...users];
-    const rows = await this.#queries.read<ConversationRow>(statements[order], ...values);
-    return pageOf(rows, limit, toConversation, cursorOf);
+    const reader = { tenant, subject, isMember: !mayReadAll(principal) };
+    const query = listConversations(reader, range, options);
+    const rows = await this.#queries.read<ConversationRow>(...query);
+    return pageOf(
+      rows,
+      range.limit,
+      (row) => toConversation(row, archived === true),
+      ({ at, id }) => encodeCursor({ createdAt: at, id }),
+    );
+  }
+
+  async mark(
+    { tenant, subject }: Principal,
+    { id, createdAt }: TurnsOwner,
+    mark: ConversationMark,
+    now: number | null,
+  ): Promise<void> {
+    const key = [tenant, subject, createdAt, id] as const;
+    if (now === null) {
+      await this.#queries.write([REMOVE_MARK[mark], ...key], [REMOVE_UNMARKED, ...key]);
+      return;
+    }
+    const rows = await this.#queries.change(PUT_MARK[mark], ...key, now);
+    if (rows.length === 0)
+      throw new DramatisError(
+        "CONFLICT",
+        "Lists do not have this conversation. Retry in a moment if it is new.",
+        { retriable: true },
+      );
   }
 
   async runs(principal: Principal, options: PageOptions & RunFilter = {}): Promise<Page<RunSummary>> {
@@ -197,8 +311,8 @@ export class D1Directory implements Directory {
     const { status, workflow } = options;
     const starter = mayReadAll(principal) ? undefined : subject;
     const [statement, filters] = listRuns(order, defined({ starter, status, workflow }));
-    const values = [tenant, after.createdAt, after.id, limit + 1, ...filters];
-    const rows = await this.#queries.read<RunRow>(statement, ...values);
+    const values = [after.createdAt, after.id, limit + 1, ...filters];
+    const rows = await this.#queries.read<RunRow>(statement, tenant, ...values);
     return pageOf(rows, limit, toRun, cursorOf);
   }
 }
@@ -223,7 +337,7 @@ function toAgent(row: AgentRow): AgentIdentity {
   };
 }
 
-function toConversation(row: ConversationRow): ConversationSummary {
+function toConversation(row: ConversationRow, isArchived: boolean): ConversationSummary {
   return {
     id: row.id,
     title: row.title,
@@ -232,7 +346,14 @@ function toConversation(row: ConversationRow): ConversationSummary {
     ...defined({ jurisdiction: jurisdictionOf(row.id) }),
     // SAFETY: only putConversation writes this column, from a value of this type.
     participants: JSON.parse(row.participants) as ConversationView["participants"],
+    ...(row.forked_from !== null && {
+      // SAFETY: only putConversation writes this column, from a value of this type.
+      forkedFrom: JSON.parse(row.forked_from) as ConversationSummary["forkedFrom"] & {},
+    }),
     createdAt: toIso(row.created_at),
+    lastActivityAt: toIso(row.active_at),
+    ...(row.pinned === 1 && { pinned: true as const }),
+    ...(isArchived && { archived: true as const }),
   };
 }
 

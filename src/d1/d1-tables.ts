@@ -7,7 +7,7 @@
  *
  * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the lists by
  * starter, status and workflow. Triggers have an index for the lists by subject. Requests for approval are listed by the names of their
- * approvers (approval-statements.ts).
+ * approvers (approval-statements.ts). Turns are listed by their labels (turn-statements.ts).
  */
 
 export interface Migration {
@@ -167,6 +167,68 @@ export const MIGRATIONS: readonly Migration[] = [
       "CREATE INDEX approvers_by_place ON approvers (tenant, place, name, lane, key)",
       `CREATE INDEX approvers_by_agent ON approvers (tenant, agent_id, name, lane, key)
         WHERE agent_id IS NOT NULL`,
+    ],
+  },
+  {
+    name: "0002_turns",
+    statements: [
+      "ALTER TABLE conversations ADD COLUMN seq INTEGER NOT NULL DEFAULT 0",
+      "ALTER TABLE conversations ADD COLUMN forked_from TEXT",
+      `CREATE TABLE turns (
+        tenant TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        conversation_at INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        labels TEXT NOT NULL,
+        record TEXT NOT NULL,
+        PRIMARY KEY (tenant, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      "CREATE INDEX turns_by_conversation ON turns (tenant, conversation_id, created_at, id)",
+      `CREATE TABLE turn_labels (
+        tenant TEXT NOT NULL,
+        label TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        PRIMARY KEY (tenant, label, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE published_turns (
+        tenant TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        active_at INTEGER,
+        PRIMARY KEY (tenant, conversation_id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX published_by_activity ON published_turns (tenant, active_at, conversation_id)
+        WHERE active_at IS NOT NULL`,
+      `INSERT INTO published_turns (tenant, conversation_id, seq, created_at, active_at)
+        SELECT tenant, id, 0, created_at, created_at FROM conversations`,
+      `CREATE TABLE conversation_marks (
+        tenant TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        pinned_at INTEGER,
+        archived_at INTEGER,
+        PRIMARY KEY (tenant, user_id, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      "CREATE INDEX marks_by_conversation ON conversation_marks (tenant, id)",
+    ],
+  },
+  {
+    name: "0003_tenant_databases",
+    statements: [
+      `CREATE TABLE tenant_databases (
+        tenant TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        target TEXT,
+        left_name TEXT,
+        copied TEXT,
+        since INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID`,
     ],
   },
 ];

@@ -19,7 +19,7 @@ import {
   type PageOptions,
   pageOf,
 } from "../shared/page.ts";
-import { D1Queries } from "./queries.ts";
+import { D1Queries, type Databases } from "./queries.ts";
 
 /** The part of the directory that an actor writes. Repeated writes are no-ops. */
 export interface DeadLetterWriter {
@@ -59,8 +59,8 @@ export class D1DeadLetters implements DeadLetterDirectory {
   readonly #queries: D1Queries;
   readonly #clock: Pick<Clock, "now" | "timer">;
 
-  constructor(database: D1Database, clock: Pick<Clock, "now" | "timer"> = systemClock) {
-    this.#queries = new D1Queries(database, clock);
+  constructor(databases: Databases, clock: Pick<Clock, "now" | "timer"> = systemClock) {
+    this.#queries = new D1Queries(databases, clock);
     this.#clock = clock;
   }
 

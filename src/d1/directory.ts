@@ -2,7 +2,8 @@
  * The directory: lists of agents, conversations and runs. The actors own the facts and write these rows. An outage of the directory affects
  * only lists.
  *
- * DIR-1  An upsert always writes one row, and once one more for each user of a conversation.
+ * DIR-1  An upsert always writes one row, and once one more for each user of a conversation. The first put of a conversation writes two more,
+ *        for its activity.
  * DIR-2  Every read is limited to one tenant. For a principal without a role that reads all, it is limited to the principal's own
  *        conversations and runs.
  * DIR-3  Lists ascend by creation. They continue after a cursor without loss or repetition while rows are added.
@@ -13,13 +14,24 @@
  * DIR-8  A page of requests reads about as many rows as it has, for each caller, with and without a filter. In addition it reads an expired
  *        request, until twice its time limit is over. It also reads the caller's own request that others must answer, if a role of the
  *        caller may answer.
+ * DIR-9  A page of requests ends with the request that brings it to 4 MiB.
+ * DIR-10  An older state of a turn never replaces a newer state, in any order of puts. Repeated puts write no row.
+ * DIR-11  A page of turns reads one index: the label of a filter, or the turns of the tenant. For a principal without a role that reads all,
+ *         it reads the keys of the turns of the principal's own conversations.
+ * DIR-12  A list by activity continues after a cursor without repetition. It omits a conversation that moves across the cursor, and no other.
+ *         For a principal that reads all, a page reads about as many rows as it has. For another, it reads the keys of the principal's
+ *         conversations.
+ * DIR-13  Pins and archived conversations belong to one person. The lists of other people do not have them. A list omits the conversations that
+ *         its reader archived, until a later turn begins.
  * DIR-4  An older state of a run never replaces a newer state, in any order of puts.
  */
 
 import type { UsageTotals } from "../model/usage.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
+import type { ConversationListOptions } from "../protocol/conversation-api.ts";
 import type { RunSummary } from "../protocol/coordinator-api.ts";
-import type { AgentUsage, ConversationSummary } from "../protocol/views.ts";
+import type { TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
+import type { AgentUsage, ConversationSummary, PublishedConversation } from "../protocol/views.ts";
 import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
@@ -38,6 +50,26 @@ export interface PublishedRun extends RunSummary {
   seq: number;
 }
 
+/** A conversation, as its rows name it. `createdAt` is in milliseconds since the epoch. */
+export interface TurnsOwner {
+  id: string;
+  createdAt: number;
+}
+
+/** A state of turns of a conversation. */
+export interface PublishedTurns {
+  turns: readonly TurnRecord[];
+  /** The number of the conversation's newest journal entry. */
+  seq: number;
+  /** The last journal entry of which all turns are published. */
+  upTo: number;
+  /** The newest beginning or end of these turns, in milliseconds since the epoch; absent for an unlisted conversation. */
+  activeAt?: number;
+}
+
+/** A mark of a person on a conversation. */
+export type ConversationMark = "pinned" | "archived";
+
 /** The runs of a list. Absent members do not filter. */
 export interface RunFilter {
   status?: RunStatus;
@@ -47,9 +79,12 @@ export interface RunFilter {
 /** Every put of an agent, a conversation or a run needs its own time of creation, which is part of the row's key. */
 export interface Directory {
   putAgent(agent: AgentIdentity): Promise<void>;
-  putConversation(tenant: string, conversation: ConversationSummary): Promise<void>;
+  putConversation(tenant: string, conversation: PublishedConversation, seq: number): Promise<void>;
   putUsage(usage: ConversationUsage): Promise<void>;
   putRun(tenant: string, run: PublishedRun): Promise<void>;
+  putTurns(tenant: string, conversation: TurnsOwner, published: PublishedTurns): Promise<void>;
+  /** Returns the highest `upTo` of a conversation; 0 before the first put. */
+  publishedTurns(tenant: string, conversationId: string): Promise<number>;
   /** Replaces the requests of a place, a conversation or a run, that wait for people. `seq` numbers the state of the place. */
   putApprovals(tenant: string, place: string, seq: number, waiting: readonly ListedApproval[]): Promise<void>;
   /** Returns the requests that the principal may answer. `now` is in milliseconds since the epoch. Throws as `agents`. */
@@ -62,7 +97,19 @@ export interface Directory {
   /** Throws `INVALID_INPUT` for an invalid cursor, `UNAVAILABLE` if the database does not answer. */
   agents(tenant: string, options?: PageOptions): Promise<Page<AgentIdentity>>;
   /** Returns the conversations that the principal may see. Throws as `agents`. */
-  conversations(principal: Principal, options?: PageOptions): Promise<Page<ConversationSummary>>;
+  conversations(principal: Principal, options?: ConversationListOptions): Promise<Page<ConversationSummary>>;
+  /**
+   * Sets or removes the principal's mark on a conversation that the principal may read. `now` is in milliseconds since the epoch. Throws
+   * `CONFLICT` for a mark on a conversation that no list has, and `UNAVAILABLE`.
+   */
+  mark(
+    principal: Principal,
+    conversation: TurnsOwner,
+    mark: ConversationMark,
+    now: number | null,
+  ): Promise<void>;
+  /** Returns the turns of the conversations that the principal may see. Throws as `agents`. */
+  turns(principal: Principal, options?: TurnsRequest): Promise<Page<TurnRecord>>;
   /** Returns the runs that the principal may see. Throws as `agents`. */
   runs(principal: Principal, options?: PageOptions & RunFilter): Promise<Page<RunSummary>>;
 }

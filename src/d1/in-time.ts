@@ -1,7 +1,7 @@
 /**
  * A time limit for D1: a database that hangs must not hang its callers.
  *
- * INTIME-1  Every query ends within `D1_TIMEOUT_MS`, together with the migration before it: with `UNAVAILABLE` where the
+ * INTIME-1  Every query ends within `D1_TIMEOUT_MS`, together with the migration before it: with `UNAVAILABLE` if the
  *           database has not answered.
  */
 import type { Clock } from "../ports/clock.ts";

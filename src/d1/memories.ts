@@ -1,7 +1,7 @@
 /** The records of memories in D1, for queries from outside. The agents own the memories and write these rows. */
 import type { MemoryRecord, MemoryRecords } from "../memory/corpus/copies.ts";
 import type { Clock } from "../ports/clock.ts";
-import { D1Queries } from "./queries.ts";
+import { D1Queries, type Databases, type Query } from "./queries.ts";
 
 const PUT = `INSERT INTO memories
   (tenant, agent_id, id, type, content, content_ref, significance, metadata, key, speaker, session, sequence, time, user_id,
@@ -19,8 +19,8 @@ WHERE tenant = ?1 AND agent_id = ?2 AND id IN (SELECT value FROM json_each(?3))`
 export class D1Memories implements MemoryRecords {
   readonly #queries: D1Queries;
 
-  constructor(database: D1Database, clock?: Pick<Clock, "timer">) {
-    this.#queries = new D1Queries(database, clock);
+  constructor(databases: Databases, clock?: Pick<Clock, "timer">) {
+    this.#queries = new D1Queries(databases, clock);
   }
 
   async write(
@@ -28,16 +28,16 @@ export class D1Memories implements MemoryRecords {
     records: MemoryRecord[],
     deleted: string[],
   ): Promise<void> {
-    const removal: Parameters<D1Queries["write"]> =
+    const removals: Query[] =
       deleted.length === 0 ? [] : [[REMOVE, tenant, agentId, JSON.stringify(deleted)]];
-    const puts = records.map((record): Parameters<D1Queries["write"]>[number] => [PUT, ...valuesOf(record)]);
-    if (removal.length + puts.length > 0) await this.#queries.write(...removal, ...puts);
+    const puts = records.map((record): Query => [PUT, record.tenant, ...valuesOf(record)]);
+    const [first, ...others] = [...removals, ...puts];
+    if (first !== undefined) await this.#queries.write(first, ...others);
   }
 }
 
 function valuesOf(record: MemoryRecord): (string | number | null)[] {
   return [
-    record.tenant,
     record.agentId,
     record.id,
     record.type,

@@ -4,8 +4,9 @@
  * REMOVE-5  A deletion touches rows of one tenant and one owner only.
  */
 import type { Clock } from "../ports/clock.ts";
-import { D1Queries } from "./queries.ts";
-import { REMOVE_USERS } from "./statements.ts";
+import { REMOVE_USERS } from "./conversation-statements.ts";
+import { D1Queries, type Databases, type Query } from "./queries.ts";
+import { REMOVE_TURN_LABELS } from "./turn-statements.ts";
 
 /** The owner of rows. `createdAt` is in milliseconds since the epoch. */
 export interface RowOwner {
@@ -15,8 +16,7 @@ export interface RowOwner {
   createdAt: number;
 }
 
-type Statement = [statement: string, ...values: (string | number)[]];
-type Delete = (owner: RowOwner) => Statement;
+type Delete = (owner: RowOwner) => Query | [Query, ...Query[]];
 
 /** The deletions from a table, by the kind of the owner. An absent kind has no rows there. */
 type Deletes = Partial<Record<RowOwner["kind"], Delete>>;
@@ -48,9 +48,24 @@ const letters: Delete = ({ kind, tenant, id }) => [
  */
 export const OWNED_TABLES = {
   conversation_users: {
-    conversation: ({ tenant, createdAt, id }) => [REMOVE_USERS, tenant, createdAt, id, "[]"],
+    conversation: ({ tenant, createdAt, id }) => [
+      REMOVE_USERS,
+      tenant,
+      createdAt,
+      id,
+      "[]",
+      Number.MAX_SAFE_INTEGER,
+    ],
   },
   conversations: { conversation: byKey("conversations") },
+  conversation_marks: {
+    // A mark needs the row of its conversation, so no mark can follow.
+    conversation: ({ tenant, id }) => [
+      "DELETE FROM conversation_marks WHERE tenant = ?1 AND id = ?2",
+      tenant,
+      id,
+    ],
+  },
   usage: {
     conversation: ({ tenant, id }) => [
       "DELETE FROM usage WHERE tenant = ?1 AND conversation_id = ?2",
@@ -58,6 +73,21 @@ export const OWNED_TABLES = {
       id,
     ],
     agent: ({ tenant, id }) => ["DELETE FROM usage WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
+  },
+  turn_labels: { conversation: ({ tenant, id }) => [REMOVE_TURN_LABELS, tenant, id] },
+  turns: {
+    // The rows of turns name their labels, so they go together.
+    conversation: ({ tenant, id }) => [
+      [REMOVE_TURN_LABELS, tenant, id],
+      ["DELETE FROM turns WHERE tenant = ?1 AND conversation_id = ?2", tenant, id],
+    ],
+  },
+  published_turns: {
+    conversation: ({ tenant, id }) => [
+      "DELETE FROM published_turns WHERE tenant = ?1 AND conversation_id = ?2",
+      tenant,
+      id,
+    ],
   },
   approvers: { conversation: byPlace("approvers") },
   approvals: { conversation: byPlace("approvals") },
@@ -76,6 +106,7 @@ export const OTHER_TABLES = {
   definitions: "the definitions of libraries",
   triggers: "what a trigger starts, and as whom",
   runs: "the runs of workflows",
+  tenant_databases: "the databases with the lists of tenants",
 } as const;
 
 export type OwnedTable = keyof typeof OWNED_TABLES;
@@ -86,16 +117,21 @@ export class D1OwnedRows {
   readonly tables = Object.keys(OWNED_TABLES) as OwnedTable[];
   readonly #queries: D1Queries;
 
-  constructor(database: D1Database, clock?: Pick<Clock, "timer">) {
-    this.#queries = new D1Queries(database, clock);
+  constructor(databases: Databases, clock?: Pick<Clock, "timer">) {
+    this.#queries = new D1Queries(databases, clock);
   }
 
   /** Returns the function that deletes an owner's rows of a table. It rejects if the database does not answer in time. */
   emptying(table: OwnedTable): (owner: RowOwner) => Promise<void> {
     const deletes: Deletes = OWNED_TABLES[table];
     return async (owner) => {
-      const statement = deletes[owner.kind]?.(owner);
-      if (statement !== undefined) await this.#queries.write(statement);
+      const queries = deletes[owner.kind]?.(owner);
+      if (queries === undefined) return;
+      await (isList(queries) ? this.#queries.write(...queries) : this.#queries.write(queries));
     };
   }
+}
+
+function isList(queries: Query | [Query, ...Query[]]): queries is [Query, ...Query[]] {
+  return Array.isArray(queries[0]);
 }

@@ -1,39 +1,55 @@
-/** Queries on a D1 database. The first query of an isolate migrates the database. */
+/** Queries on the lists of a tenant in D1. The first query of an isolate migrates the database. */
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { inTime } from "./in-time.ts";
 import { migrate } from "./migrate.ts";
+import type { TenantDatabases } from "./tenant-databases.ts";
 
-type Query = [statement: string, ...values: (string | number | null)[]];
+/** A statement and its values. The first value is the tenant (DATABASE-1). */
+export type Query = [statement: string, tenant: string, ...values: (string | number | null)[]];
+
+/** One database for all tenants, or the databases of a Worker. */
+export type Databases = D1Database | TenantDatabases;
 
 export class D1Queries {
-  readonly #database: D1Database;
+  readonly #databases: Databases;
   readonly #clock: Pick<Clock, "timer">;
 
-  constructor(database: D1Database, clock: Pick<Clock, "timer"> = systemClock) {
-    this.#database = database;
+  constructor(databases: Databases, clock: Pick<Clock, "timer"> = systemClock) {
+    this.#databases = databases;
     this.#clock = clock;
   }
 
-  /** Runs statements in one transaction. Throws `UNAVAILABLE` if the database does not answer in time. */
-  async write(...queries: Query[]): Promise<void> {
+  /** Runs statements of one tenant in one transaction. Throws `UNAVAILABLE` if the database does not answer in time. */
+  async write(...queries: [Query, ...Query[]]): Promise<void> {
+    const [[, tenant]] = queries;
     await inTime(this.#clock, async () => {
-      await migrate(this.#database);
-      await this.#database.batch(queries.map((query) => this.#bind(query)));
+      const database = await this.#database("forWrites", tenant);
+      await database.batch(queries.map((query) => bound(database, query)));
     });
   }
 
   /** Returns the rows of a query. Throws `UNAVAILABLE` if the database fails or does not answer in time. */
-  async read<Row>(...query: Query): Promise<Row[]> {
+  read<Row>(...query: Query): Promise<Row[]> {
+    return this.#rows("forReads", query);
+  }
+
+  /** Runs a statement that writes, and returns its rows. Throws as `read`. */
+  change<Row>(...query: Query): Promise<Row[]> {
+    return this.#rows("forWrites", query);
+  }
+
+  async #rows<Row>(use: "forReads" | "forWrites", query: Query): Promise<Row[]> {
     try {
       const { results } = await inTime(this.#clock, async () => {
-        await migrate(this.#database);
-        return this.#bind(query).all<Row>();
+        const [, tenant] = query;
+        return bound(await this.#database(use, tenant), query).all<Row>();
       });
       return results;
     } catch (cause) {
-      console.error("Reading from the directory failed:", cause);
+      console.error("A query of the directory failed:", cause);
+      if (cause instanceof DramatisError) throw cause;
       throw new DramatisError("UNAVAILABLE", "Lists cannot be read right now; retry in a moment.", {
         retriable: true,
         cause,
@@ -41,7 +57,14 @@ export class D1Queries {
     }
   }
 
-  #bind([statement, ...values]: Query): D1PreparedStatement {
-    return this.#database.prepare(statement).bind(...values);
+  async #database(use: "forReads" | "forWrites", tenant: string): Promise<D1Database> {
+    const databases = this.#databases;
+    const database = "prepare" in databases ? databases : await databases[use](tenant);
+    await migrate(database);
+    return database;
   }
+}
+
+function bound(database: D1Database, [statement, ...values]: Query): D1PreparedStatement {
+  return database.prepare(statement).bind(...values);
 }

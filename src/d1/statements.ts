@@ -11,23 +11,6 @@ ON CONFLICT DO UPDATE SET
   metadata = excluded.metadata
 WHERE excluded.updated_at >= agents.updated_at`;
 
-export const PUT_CONVERSATION = `INSERT INTO conversations
-  (tenant, created_at, id, agent_id, project_id, title, participants)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-ON CONFLICT DO UPDATE SET agent_id = excluded.agent_id, project_id = excluded.project_id,
-  title = excluded.title, participants = excluded.participants`;
-
-/** Deletes the users of the stored conversation who are not in `?4`, a JSON list. */
-export const REMOVE_USERS = `DELETE FROM conversation_users
-WHERE tenant = ?1 AND created_at = ?2 AND id = ?3
-  AND user_id IN (
-    SELECT participant.value ->> 'id' FROM conversations, json_each(conversations.participants) AS participant
-    WHERE tenant = ?1 AND created_at = ?2 AND conversations.id = ?3 AND participant.value ->> 'type' = 'user')
-  AND user_id NOT IN (SELECT value FROM json_each(?4))`;
-
-export const PUT_USERS = `INSERT OR IGNORE INTO conversation_users (tenant, user_id, created_at, id)
-SELECT ?1, value, ?2, ?3 FROM json_each(?4)`;
-
 /** Totals only grow, so a late put is a no-op. */
 export const PUT_USAGE = `INSERT INTO usage
   (tenant, agent_id, conversation_id, calls, input_tokens, cached_input_tokens, output_tokens, nano_dollars)
@@ -62,12 +45,6 @@ export const LIST_AGENTS = bothOrders(
 )
 WHERE position = 1 OR (position <= ?4 AND characters <= ${MAX_PAGE_CHARACTERS})
 ORDER BY position`,
-);
-
-export const LIST_CONVERSATIONS = bothOrders(
-  (comparison, order) => `SELECT * FROM conversations
-WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
-ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
 );
 
 /** The number of a run's newest journal entry only grows, so a late put is a no-op. */
@@ -120,11 +97,3 @@ ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
   );
   return [statement[orderName], values];
 }
-
-/** `?5` is the user. */
-export const LIST_CONVERSATIONS_OF_USER = bothOrders(
-  (comparison, order) => `SELECT conversations.* FROM conversation_users AS member
-JOIN conversations USING (tenant, created_at, id)
-WHERE member.tenant = ?1 AND member.user_id = ?5 AND (member.created_at, member.id) ${comparison} (?2, ?3)
-ORDER BY member.created_at ${order}, member.id ${order} LIMIT ?4`,
-);

@@ -11,7 +11,7 @@ import { TRIGGER_ID } from "../shared/identifiers.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { validate } from "../shared/validation.ts";
-import { D1Queries } from "./queries.ts";
+import { D1Queries, type Databases } from "./queries.ts";
 
 /** The part of the directory that an actor writes. Repeated writes are no-ops. */
 export interface TriggerWriter {
@@ -47,8 +47,8 @@ type TriggerRow = { summary: string };
 export class D1Triggers implements TriggerDirectory {
   readonly #queries: D1Queries;
 
-  constructor(database: D1Database, clock?: Pick<Clock, "timer">) {
-    this.#queries = new D1Queries(database, clock);
+  constructor(databases: Databases, clock?: Pick<Clock, "timer">) {
+    this.#queries = new D1Queries(databases, clock);
   }
 
   async put(tenant: string, trigger: TriggerSummary): Promise<void> {
@@ -66,8 +66,8 @@ export class D1Triggers implements TriggerDirectory {
     const [statements, subjects] = mayReadAll(principal)
       ? [LIST_ALL, []]
       : [LIST_OF_SUBJECT, [principal.subject]];
-    const values = [principal.tenant, start, limit + 1, ...subjects];
-    const rows = await this.#queries.read<TriggerRow>(statements[order], ...values);
+    const values = [start, limit + 1, ...subjects];
+    const rows = await this.#queries.read<TriggerRow>(statements[order], principal.tenant, ...values);
     return pageOf(rows, limit, toSummary, (row) => toSummary(row).id);
   }
 }

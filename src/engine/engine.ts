@@ -3,9 +3,9 @@
 import { systemClock, systemIds } from "../ports/system.ts";
 import { defined } from "../shared/defined.ts";
 import { toIso } from "../shared/time.ts";
+import { type ConversationHooks, type OnCallbackError, runCallback } from "./callbacks.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { createHistoryBuilder, type HistoryBuilder } from "./history.ts";
-import { type ConversationHooks, type OnHookError, runAfterHook } from "./hooks.ts";
 import { defaultPlanner, type TurnPlanner } from "./planner.ts";
 import type { NewMessage, ProviderAdapter } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
@@ -32,7 +32,7 @@ export interface ConversationEngineConfig {
   planner?: TurnPlanner;
   hooks?: ConversationHooks;
   /** Receives errors of hooks that run after storage; writes them to the console by default. */
-  onHookError?: OnHookError;
+  onCallbackError?: OnCallbackError;
   /** The system's clock by default. */
   clock?: EnginePorts["clock"];
   /** Random ids by default. */
@@ -86,9 +86,9 @@ export interface ConversationEngine {
  */
 export function createConversationEngine(config: ConversationEngineConfig): ConversationEngine {
   const { store, hooks = {}, clock = systemClock, ids = systemIds } = config;
-  const onHookError = config.onHookError ?? ((error) => console.error(error));
+  const onCallbackError = config.onCallbackError ?? ((error) => console.error(error));
   const ports: EnginePorts = {
-    ...{ store, hooks, onHookError, clock, ids },
+    ...{ store, hooks, onCallbackError, clock, ids },
     providers: new Map(Object.entries(config.providers)),
     historyBuilder: config.historyBuilder ?? createHistoryBuilder(),
     planner: config.planner ?? plannerFor(config),
@@ -112,7 +112,7 @@ export function createConversationEngine(config: ConversationEngineConfig): Conv
       for (const message of messages) messageRecord(id, message);
       await store.createConversation(conversation);
       if (messages.length > 0) await store.appendMessages(id, messages);
-      await runAfterHook("onConversationCreated", onHookError, () =>
+      await runCallback("onConversationCreated", onCallbackError, () =>
         hooks.onConversationCreated?.(structuredClone(conversation)),
       );
       return conversation;

@@ -7,8 +7,8 @@
  */
 
 import { type HistoryLimits, selectHistory } from "../memory/session/history.ts";
+import { EventAction, type SessionEvent } from "../memory/session/session-event.ts";
 import { frameTokens, type TokenCounter } from "../memory/session/tokens.ts";
-import { EventAction, type SessionEvent } from "../memory/session/types.ts";
 import type { ContextMessage } from "../model/messages.ts";
 import { defined } from "../shared/defined.ts";
 import { fromContextMessage, toContextMessages } from "./messages.ts";

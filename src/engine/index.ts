@@ -32,6 +32,7 @@ export { systemClock, systemIds } from "../ports/system.ts";
 export { DramatisError, type ErrorCode, type InputIssue } from "../shared/errors.ts";
 export type { CallContext } from "../shared/identifiers.ts";
 export type { Facts } from "../shared/json.ts";
+export type { CallbackContext, ConversationHooks, OnCallbackError } from "./callbacks.ts";
 export type { ChunkEvent } from "./chat-call.ts";
 export type { ConversationStore, ListOptions } from "./conversation-store.ts";
 export { createProviderAdapter, type ProviderAdapterOptions } from "./create-provider-adapter.ts";
@@ -50,7 +51,6 @@ export {
   type HistoryBuilderOptions,
   type HistoryBuildResult,
 } from "./history.ts";
-export type { ConversationHooks, HookContext, OnHookError } from "./hooks.ts";
 export { InMemoryConversationStore } from "./in-memory-store.ts";
 export type { MessageMedia, MessagePart } from "./message-parts.ts";
 export { fromContextMessage, toContextMessages } from "./messages.ts";

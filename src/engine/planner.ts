@@ -90,5 +90,5 @@ function textHint(hints: Record<string, unknown>, name: string): string | undefi
   const value = hints[name];
   if (value === undefined) return undefined;
   if (typeof value === "string" && value !== "") return value;
-  throw new DramatisError("INVALID_INPUT", `The hint \`${name}\` must be a text that is not empty.`);
+  throw new DramatisError("INVALID_INPUT", `The hint \`${name}\` must be a non-empty string.`);
 }

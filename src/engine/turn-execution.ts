@@ -17,11 +17,16 @@ import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { toIso } from "../shared/time.ts";
 import { adapterOf, buildHistory, type CallPlanPorts, planCall } from "./call-plan.ts";
+import {
+  type CallbackContext,
+  type ConversationHooks,
+  type OnCallbackError,
+  runCallback,
+} from "./callbacks.ts";
 import { type ChunkEvent, chat, streams } from "./chat-call.ts";
 import type { ConversationStore } from "./conversation-store.ts";
 import { defaultOutcome, ProviderCallError, turnError } from "./failures.ts";
 import { leadingInstructions } from "./history.ts";
-import { type ConversationHooks, type HookContext, type OnHookError, runAfterHook } from "./hooks.ts";
 import type { PlannedTurn } from "./planner.ts";
 import type { CallFacts, ProviderCallOptions, ProviderChatResult } from "./provider-adapter.ts";
 import type { ConversationMessage, ConversationRecord, ConversationTurn } from "./records.ts";
@@ -30,7 +35,7 @@ import { conversationNotFound, turnRecord } from "./stored-records.ts";
 export interface EnginePorts extends CallPlanPorts {
   store: ConversationStore;
   hooks: ConversationHooks;
-  onHookError: OnHookError;
+  onCallbackError: OnCallbackError;
   clock: Pick<Clock, "now">;
   ids: Ids;
 }
@@ -171,15 +176,15 @@ class TurnExecution {
     const turn: ConversationTurn = { ...this.turn, outputMessages, status: "succeeded", finishedAt };
     if (store.completeTurn === undefined) await this.#completeStepwise(turn, finishedAt);
     else await store.completeTurn(turn, finishedAt);
-    await runAfterHook("afterTurnSuccess", this.ports.onHookError, () =>
-      hooks.afterTurnSuccess?.(structuredClone(turn), this.#hookContext()),
+    await runCallback("afterTurnSuccess", this.ports.onCallbackError, () =>
+      hooks.afterTurnSuccess?.(structuredClone(turn), this.#callbackContext()),
     );
     return turn;
   }
 
   /** Stores the failure. Throws only if that fails. */
   async fail(failure: Failure): Promise<void> {
-    const { store, clock, hooks, onHookError } = this.ports;
+    const { store, clock, hooks, onCallbackError } = this.ports;
     const { error, isCancelled } = failure;
     try {
       this.#closeCall(error instanceof ProviderCallError ? error.call : {}, failure);
@@ -199,8 +204,8 @@ class TurnExecution {
       const message = `The turn ${this.turn.id} failed, and storing the failure failed too.`;
       throw new AggregateError([error, storeError], message);
     }
-    await runAfterHook("afterTurnError", onHookError, () =>
-      hooks.afterTurnError?.(structuredClone(this.turn), error, this.#hookContext()),
+    await runCallback("afterTurnError", onCallbackError, () =>
+      hooks.afterTurnError?.(structuredClone(this.turn), error, this.#callbackContext()),
     );
   }
 
@@ -208,7 +213,7 @@ class TurnExecution {
     const { hooks } = this.ports;
     if (hooks.beforeTurn === undefined) return;
     const copy = structuredClone(this.turn);
-    await hooks.beforeTurn(copy, this.#hookContext());
+    await hooks.beforeTurn(copy, this.#callbackContext());
     if (copy.metadata !== undefined) this.#adopt({ ...this.turn, metadata: copy.metadata });
   }
 
@@ -274,7 +279,7 @@ class TurnExecution {
     await store.updateTurn(turn);
   }
 
-  #hookContext(): HookContext {
+  #callbackContext(): CallbackContext {
     return { conversation: structuredClone(this.conversation) };
   }
 }

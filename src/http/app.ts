@@ -23,9 +23,9 @@ import { openAiErrors } from "./openai/errors.ts";
 import { isList } from "./openapi/operation.ts";
 import { addRoutes } from "./openapi/route.ts";
 import { AUTHENTICATED_ROUTES, OPERATIONS } from "./operations.ts";
-import { deferredRoutes, withoutHandle } from "./routes/deferred.ts";
+import { DEFERRED, deferredRoutes, withoutHandle } from "./routes/deferred.ts";
 import { healthRoutes } from "./routes/health.ts";
-import { hookRoutes } from "./routes/hooks.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 
 export interface HttpPorts<Env extends object> {
   authorize: Authorize<Env>;
@@ -59,9 +59,10 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   const limiter = new RequestLimiter(limits.requests, systemClock);
   const app = new Hono<HttpEnv>();
 
-  app.onError((error, { req }) =>
-    problemOf(error, `${req.method} ${withoutHandle(new URL(req.url).pathname)}`),
-  );
+  app.onError((error, { req }) => {
+    const path = withoutHandle(new URL(req.url).pathname);
+    return legibleRefusal(req.raw, problemOf(error, `${req.method} ${path}`));
+  });
   app.notFound(notFound);
   app.use(async (context, next) => {
     // SAFETY: the caller of `fetch` passes an `Env`.
@@ -84,8 +85,12 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   const countSender = (request: Request, env: unknown) =>
     // SAFETY: as above.
     limiter.count(senderOf(request), ports.rateLimiter?.(env as Env));
-  deferredRoutes(app, countSender);
-  hookRoutes(app, countSender);
+  app.post(DEFERRED, async ({ req, env }, next) => {
+    await countSender(req.raw, env);
+    await next();
+  });
+  addRoutes(app, deferredRoutes);
+  webhookRoutes(app, countSender);
   app.use("/v1/*", openAiErrors);
   app.use(async (context, next) => {
     // SAFETY: as above.

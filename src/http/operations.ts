@@ -1,4 +1,7 @@
-/** The operations of the API in the order of the documentation. All but two have their handlers with them. */
+/**
+ * The operations of the API in the order of the documentation. All are routes, except `deliverToTrigger`: its signature covers the bytes of
+ * the body, and all failed checks have the same answer.
+ */
 
 import { descriptionRoutes } from "./api-description.ts";
 import { chatCompletionRoutes } from "./openai/chat-completions.ts";
@@ -10,38 +13,49 @@ import { agentRoutes } from "./routes/agents.ts";
 import { approvalRoutes } from "./routes/approvals.ts";
 import { attachmentRoutes } from "./routes/attachments.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { conversationListRoutes } from "./routes/conversation-lists.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";
-import { deferredOperations } from "./routes/deferred.ts";
+import { deferredRoutes } from "./routes/deferred.ts";
+import { eventLogRoutes } from "./routes/event-log.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
-import { hookOperations } from "./routes/hooks.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
+import { listRoutes } from "./routes/lists.ts";
 import { meRoutes } from "./routes/me.ts";
 import { memoryRoutes } from "./routes/memories.ts";
 import { participantRoutes } from "./routes/participants.ts";
+import { recordRoutes } from "./routes/record.ts";
+import { replayRoutes } from "./routes/replays.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { signalRoutes } from "./routes/signals.ts";
 import { socketRoutes } from "./routes/sockets.ts";
 import { traceRoutes } from "./routes/traces.ts";
 import { triggerRoutes } from "./routes/triggers.ts";
+import { turnListRoutes } from "./routes/turn-list.ts";
 import { turnRoutes } from "./routes/turns.ts";
+import { webhookOperations } from "./routes/webhooks.ts";
 
 export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...agentRoutes,
   ...memoryRoutes,
   ...libraryRoutes,
+  ...conversationListRoutes,
   ...conversationRoutes,
+  ...recordRoutes,
   ...participantRoutes,
   ...attachmentRoutes,
   ...turnRoutes,
   ...traceRoutes,
+  ...replayRoutes,
   ...runRoutes,
   ...approvalRoutes,
+  ...turnListRoutes,
+  ...eventLogRoutes,
   ...triggerRoutes,
-  ...hookOperations,
+  ...webhookOperations,
   ...signalRoutes,
-  ...deferredOperations,
+  ...deferredRoutes,
   ...eventRoutes,
   ...chatRoutes,
   ...socketRoutes,
@@ -51,6 +65,7 @@ export const OPERATIONS: readonly (ApiOperation | Route)[] = [
   ...deadLetterRoutes,
   ...healthRoutes,
   ...meRoutes,
+  ...listRoutes,
   ...descriptionRoutes(() => OPERATIONS),
 ];
 

@@ -12,7 +12,7 @@ export interface ObjectStore {
   head(key: string): Promise<ObjectHead | null>;
   get(key: string, range?: ByteRange): Promise<(ObjectHead & { bytes: Uint8Array }) | null>;
   delete(key: string): Promise<void>;
-  /** Returns at most `limit` keys that begin with `prefix`, ascending; those behind the key `after` if given. `limit` is at most 1 000. */
+  /** Returns at most `limit` keys that begin with `prefix`, ascending. With `after`, it returns only keys after this key. `limit` is at most 1 000. */
   list(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 

@@ -64,6 +64,6 @@ function invalid(message: string): DramatisError {
 function tooLarge(): DramatisError {
   return new DramatisError(
     "TOO_LARGE",
-    `A stored value may have ${MAX_VALUE_BYTES} bytes: split it over several rows.`,
+    `A stored value may have at most ${MAX_VALUE_BYTES} bytes: split it over several rows.`,
   );
 }

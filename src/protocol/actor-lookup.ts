@@ -5,15 +5,16 @@ import type { AgentApi } from "./agent-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
 import type { CoordinatorApi } from "./coordinator-api.ts";
 import type { ActorAddress } from "./envelope.ts";
+import type { EventLogApi } from "./event-log.ts";
 import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
 import type { TriggerApi } from "./trigger-api.ts";
 
-/** A conversation's actor: its RPC interface, and the entrance of its WebSocket connections. */
+/** A conversation's actor: its RPC interface and its WebSocket connections. */
 export interface ConversationActor extends ConversationApi {
   fetch(request: Request): Promise<Response>;
 }
 
-/** A run's actor: its RPC interface, and the entrance of its WebSocket connections. */
+/** A run's actor: its RPC interface and its WebSocket connections. */
 export interface RunActor extends CoordinatorApi {
   fetch(request: Request): Promise<Response>;
 }
@@ -32,6 +33,8 @@ export interface ActorLookup {
   coordinator(tenant: string, id: string, hint?: LocationHint): Promise<RunActor>;
   /** Throws `UNAVAILABLE` if this runtime has no triggers. */
   trigger(tenant: string, id: string, hint?: LocationHint): Promise<TriggerApi>;
+  /** Throws `UNAVAILABLE` if this runtime has no log of events. */
+  eventLog(tenant: string, id: string): Promise<EventLogApi>;
   /** Throws `NOT_FOUND` if this runtime has no actors of the address's kind. */
   mailbox(address: ActorAddress): Promise<MailboxActor>;
 }

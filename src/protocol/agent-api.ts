@@ -1,69 +1,114 @@
 /** The interface of an `Agent` actor: its RPC, and the envelopes it takes. */
 
+import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
-import type { Facts } from "../shared/json.ts";
-import type { Jurisdiction, LocationHint } from "../shared/location.ts";
+import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { AgentBudget } from "./budget.ts";
+import { agentBudgetSchema } from "./budget.ts";
+import type { AgentDataApi } from "./data-api.ts";
 import type { Persona, PersonaSource, VersionChain } from "./definitions.ts";
-import type { AgentKeepingApi } from "./keeping-api.ts";
+import { locationFields } from "./location-policy.ts";
 import type { MemoryApi } from "./memory.ts";
+import { ids, time } from "./scalars.ts";
 
 export const CONVERSATION_OPENED = "conversation.opened";
 
-export interface CreateAgent {
-  id: string;
-  persona: PersonaSource;
+/** Maximum size of a new agent, and of a change. An agent is one row of its actor and one row of the directory; a row holds less than 2 MB. */
+export const MAX_AGENT_BYTES = 512 * 1024;
+
+const projectIds = z
+  .array(definitionIdSchema)
+  .min(1, "Name at least one project, or omit the field.")
+  .max(100)
+  .exactOptional();
+const budget = agentBudgetSchema.meta({ description: "Limits of all of its conversations together." });
+const metadata = agentMetadataSchema.meta({
+  description: "Free facts about the agent: at most 16 KiB of JSON.",
+});
+/** `parsePersonaSource` checks it. */
+// SAFETY: the type is that of its input.
+const persona = z.unknown() as z.ZodType<PersonaSource>;
+
+/** A request for a new agent by RPC. */
+export const createAgent = z.strictObject({
+  id: agentIdSchema,
+  persona,
   /** `["default"]` when absent. */
-  projectIds?: string[];
-  /** Limits for the sum of all its conversations. Absent: no limits. */
-  budget?: AgentBudget;
-  /** Free facts about the agent, at most 16 KiB of JSON. */
-  metadata?: Facts;
-  /** The region that the agent was asked to begin in, to be shown. The look-up of its actor has the same. */
-  locationHint?: LocationHint;
-}
+  projectIds,
+  budget: budget.exactOptional(),
+  metadata: metadata.exactOptional(),
+  locationHint: locationFields.locationHint,
+});
 
-/** An agent's identity, as stored and shown. */
-export interface AgentIdentity {
-  id: string;
-  tenant: string;
-  persona: Persona | { library: string; id: string; version?: number };
-  projectIds: string[];
-  budget?: AgentBudget;
-  /** Free facts about the agent. */
-  metadata?: Facts;
-  /** The jurisdiction that the agent's id names. */
-  jurisdiction?: Jurisdiction;
-  /** The region that it was asked to begin in. Lists leave it out. */
-  locationHint?: LocationHint;
-  /** ISO 8601 UTC. */
-  createdAt: string;
-  updatedAt: string;
-}
+export type CreateAgent = z.infer<typeof createAgent>;
 
-/** An agent with its persona's public description. The budget's state is present after a conversation's first lease. */
-export interface AgentView extends AgentIdentity {
-  /** The description of a library persona. Absent if it has no description or no longer resolves. */
-  description?: string;
-  /** The example messages of the persona. Absent if it has no examples or no longer resolves. */
-  examples?: string[];
-  /** Used up by its conversations, as they last reported. */
-  spent?: Required<AgentBudget>;
-  /** Leased to conversations, and not used up. */
-  leased?: Required<AgentBudget>;
-}
+/** The body of `createAgent`. */
+export const newAgent = createAgent.extend({
+  id: agentIdSchema.exactOptional(),
+  jurisdiction: locationFields.jurisdiction,
+});
 
 /** A change of an agent. Absent members stay; `null` removes. */
-export interface AgentChange {
-  persona?: PersonaSource;
-  projectIds?: string[];
-  budget?: AgentBudget | null;
-  metadata?: Facts | null;
-}
+export const agentChange = z
+  .strictObject({
+    persona: persona.exactOptional(),
+    projectIds,
+    budget: budget.nullable().exactOptional().meta({
+      description: "Limits of all of its conversations together; null removes them.",
+    }),
+    metadata: metadata.nullable().exactOptional().meta({
+      description: "Replaces the free facts. `null` removes them.",
+    }),
+  })
+  .refine(
+    (change) => Object.keys(change).length > 0,
+    "Give `persona`, `projectIds`, `budget` or `metadata`.",
+  );
 
-export interface AgentApi extends AgentKeepingApi, MemoryApi {
+export type AgentChange = z.infer<typeof agentChange>;
+
+/** An agent's identity, as stored and shown. The description of the API adds the schema of the persona. */
+export const agentIdentity = z.strictObject({
+  id: ids.agent,
+  tenant: z.string(),
+  // SAFETY: a persona is checked when it is set.
+  persona: z.unknown() as z.ZodType<Persona | { library: string; id: string; version?: number }>,
+  projectIds: z.array(definitionIdSchema),
+  budget: agentBudgetSchema
+    .exactOptional()
+    .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
+  metadata: metadata.exactOptional().meta({ description: "Free facts about the agent." }),
+  /** The jurisdiction that the agent's id names. Lists leave out `locationHint`. */
+  ...locationFields,
+  createdAt: time,
+  updatedAt: time,
+});
+
+export type AgentIdentity = z.infer<typeof agentIdentity>;
+
+const amounts = z.strictObject({ tokens: z.int(), usd: z.number(), modelCalls: z.int() });
+
+/** An agent with its persona's public description. The budget's state is present after a conversation's first lease. */
+export const agentView = agentIdentity.extend({
+  spent: amounts.exactOptional().meta({
+    description:
+      "Used up by its conversations with a lease of its budget, as they last reported. For authors, operators and administrators.",
+  }),
+  leased: amounts.exactOptional().meta({
+    description: "Leased to its conversations, and not used up. For authors, operators and administrators.",
+  }),
+  description: z.exactOptional(
+    z.string().meta({ description: "The description of its persona, if that is one of a library." }),
+  ),
+  examples: z.exactOptional(
+    z.array(z.string()).meta({ description: "Example messages of the agent's persona." }),
+  ),
+});
+
+export type AgentView = z.infer<typeof agentView>;
+
+export interface AgentApi extends AgentDataApi, MemoryApi {
   /**
    * Creates the agent. Fails with `CONFLICT` if it exists, and with `INVALID_INPUT` if the persona does not resolve.
    * With `isDeclaration`, an existing agent is updated to `input` if this declaration differs from the previous

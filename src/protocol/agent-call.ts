@@ -61,7 +61,7 @@ export const MAX_CALL_BYTES = 512 * 1024;
 /** Levels of the input that a request for approval shows above the agent that asks: its envelope has some more. */
 const MAX_ASKED_DEPTH = 56;
 
-/** The call of an agent, as clients see it beside the operation. */
+/** The call of an agent, as clients see it in addition to the operation. */
 export type AgentCallView = z.infer<typeof calledAgent>;
 
 /** A call of a tool that waits for a person: its operation, in the conversation of the agent that asks. */
@@ -205,7 +205,7 @@ export function shownInput(input: JsonObject): JsonObject | undefined {
   return isSmall ? input : undefined;
 }
 
-/** The door of a `Conversation` for ends of calls that do not come by envelope. Only Workers with a binding reach it. */
+/** The methods of a `Conversation` for ends of calls that do not arrive by envelope. Only Workers with a binding reach it. */
 export interface AgentResultApi {
   /**
    * Accepts the answer if the operation still waits for this attempt, and ignores it otherwise. `NOT_FOUND` for an

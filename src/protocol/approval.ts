@@ -4,12 +4,12 @@
  * WHO-1  A rule names the people who may answer. Without a rule, these are the participants: everyone who may read the conversation or the run.
  * WHO-2  The requester is the person at the root of the work: the author of the message that began it, or the starter of the run. A delegate, a
  *        sub-workflow and a loop-in keep the requester. A trigger has the user that it acts as.
- * WHO-3  `notRequester` excludes the requester from any rule, whatever roles the requester has.
+ * WHO-3  `notRequester` excludes the requester from any rule, also as an admin.
  * WHO-4  An admin has each role.
  */
 import type { z } from "zod";
 import type { Principal } from "../shared/principal.ts";
-import { hasRole } from "../shared/roles.ts";
+import { hasRole, ROLES } from "../shared/roles.ts";
 import type { APPROVAL_OUTCOMES, approvalNeedSchema, approvalRuleSchema } from "./approval-schema.ts";
 import type { answeredBy } from "./move-schemas.ts";
 
@@ -24,13 +24,6 @@ export type ApprovalNeed = z.infer<typeof approvalNeedSchema>;
  * the turn. Only `approved` lets the call run.
  */
 export type ApprovalOutcome = (typeof APPROVAL_OUTCOMES)[number];
-
-/** The answer to a request for approval. It has no input, because the call runs with the shown input. */
-export interface ApprovalAnswer {
-  approved: boolean;
-  /** The model gets the reason of a denial. At most 500 characters. */
-  reason?: string;
-}
 
 /** The rule of a request, and its requester. */
 export type AnsweredBy = z.infer<z.ZodObject<typeof answeredBy>>;
@@ -55,25 +48,42 @@ export function ruleOf(need: ApprovalNeed | undefined): ApprovalRule | undefined
 
 /** Reports whether a person may answer a request. `isReader`: the person may read its conversation or its run. */
 export function mayAnswer(
-  { rule = {}, requester }: AnsweredBy,
+  asked: AnsweredBy,
   principal: Pick<Principal, "subject" | "roles">,
   isReader: boolean,
 ): boolean {
+  const { subject } = principal;
+  if (asked.rule?.notRequester === true && subject === asked.requester) return false;
+  const approvers = approversOf(asked, isReader ? [subject] : []);
+  return namesOf(principal).some((name) => approvers.includes(name));
+}
+
+/** Returns the people who may answer, by the names that `namesOf` returns. `readers` and operators may read the conversation or the run. */
+export function approversOf({ rule = {}, requester }: AnsweredBy, readers: readonly string[]): string[] {
   const { by = "participant", notRequester } = rule;
-  const isRequester = principal.subject === requester;
-  if (notRequester === true && isRequester) return false;
+  const operators = "role:operator";
+  const named = (users: readonly string[]) =>
+    users.filter((user) => notRequester !== true || user !== requester).map((user) => `user:${user}`);
   switch (by) {
     case "requester":
-      return isRequester && isReader;
+      if (requester === undefined) return [];
+      return [readers.includes(requester) ? `user:${requester}` : `operator:${requester}`];
     case "participant":
-      return isReader;
+      return [...named(readers), operators];
     case "operator":
-      return hasRole(principal, "operator");
+      return [operators];
     default: {
       const { roles = [], users = [] } = by;
-      return users.includes(principal.subject) || roles.some((role) => hasRole(principal, role));
+      return [...named(users), ...roles.map((role) => `role:${role}`)];
     }
   }
+}
+
+/** Returns the names of a principal: its subject, and each of its roles. */
+export function namesOf(principal: Pick<Principal, "subject" | "roles">): string[] {
+  const { subject } = principal;
+  const roles = ROLES.filter((role) => hasRole(principal, role)).map((role) => `role:${role}`);
+  return [`user:${subject}`, ...roles, ...(hasRole(principal, "operator") ? [`operator:${subject}`] : [])];
 }
 
 /** Returns a sentence that says who may answer a request, such as "Only operators and admins may answer." */

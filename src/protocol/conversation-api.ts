@@ -1,143 +1,93 @@
 /** The RPC interface of a `Conversation` actor. */
 
-import type { OutputSpec, ToolSpec } from "../model/context.ts";
-import type { ContextMessage } from "../model/messages.ts";
-import type { Content } from "../shared/content.ts";
+import type { z } from "zod";
 import type { Result } from "../shared/errors.ts";
-import type { LocationHint } from "../shared/location.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { ApprovalAnswer } from "./approval.ts";
-import type { Budget } from "./budget.ts";
-import type { JournalPageOptions } from "./journal.ts";
-import type { ConversationKeepingApi } from "./keeping-api.ts";
-import type { NewParticipant, Participant } from "./participants.ts";
-import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
-import type { SignalResult, StartedTurn } from "./signals.ts";
-import type { TracePart } from "./trace.ts";
 import type {
-  ApprovalView,
-  ConversationView,
-  JournalEntryView,
-  MessageView,
-  TurnOrder,
-  TurnSummary,
-  TurnView,
-} from "./views.ts";
+  createConversation,
+  forkBody,
+  forkConversation,
+  newConversation,
+  subscribeOptions,
+  updateConversation,
+} from "./conversation-requests.ts";
+import type { completedOperation, resolvedApproval, submittedResult } from "./conversation-schemas.ts";
+import type { ConversationDataApi } from "./data-api.ts";
+import type { ActorAddress } from "./envelope.ts";
+import type { JournalPageOptions } from "./journal.ts";
+import type { NewParticipant, Participant } from "./participants.ts";
+import type { Projection } from "./projection-schemas.ts";
+import type { TurnPrompt } from "./prompt.ts";
+import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "./record-schemas.ts";
+import type { TurnRecording, TurnReplay } from "./recording.ts";
+import type {
+  approvalAnswer,
+  editTurn,
+  regenerateTurn,
+  startTurn,
+  stopRequest,
+  ToolOutcome,
+  ToolSubmission,
+} from "./requests.ts";
+import type { SignalResult, StartedTurn } from "./signals.ts";
+import type { SubscribeActor } from "./subscribers.ts";
+import type { TracePart } from "./trace.ts";
+import type { ConversationView, JournalEntryView, MessageView, TurnSummary, TurnView } from "./views.ts";
 
-export interface CreateConversation {
-  id: string;
-  agentId: string;
-  title?: string;
-  /** The agent's first project when absent. */
-  projectId?: string;
-  /** Further users. The creator is always a user. */
-  users?: string[];
-  /**
-   * Messages from before this conversation: the model sees them, the transcript does not show them. At most 1 000 messages
-   * and 1 MiB, with role, content, name and calls only; the result of each call must follow it.
-   */
-  history?: ContextMessage[];
-  /** The order of turns that overlap; `parallel` when absent. */
-  turns?: TurnOrder;
-  /** Limits of all turns together. */
-  budget?: Budget;
-  /** `false`: messages are recorded, and no model answers them; `true` when absent. */
-  orchestration?: boolean;
-  /** The region that the conversation was asked to begin in, to be shown. The look-up of its actor has the same. */
-  locationHint?: LocationHint;
-  /** `false` keeps the conversation out of the lists of the directory and of its agent. Its id still finds it. */
-  listed?: boolean;
-  /**
-   * Identifies the creating request. Repeating the request returns the conversation; another request with the same id is
-   * `IDEMPOTENCY_CONFLICT`. Without a fingerprint, an id that is taken is `CONFLICT`.
-   */
-  fingerprint?: string;
-}
+export type CreateConversation = z.infer<typeof createConversation>;
 
-export interface StartTurn {
-  content: Content;
-  replyToMessageId?: string;
-  /**
-   * The participating agent that receives the message. Default: the agent that the text mentions as `@id`. Otherwise
-   * the author of the message that it replies to, then the agent of this user's newest answered turn, then the
-   * conversation's first agent.
-   */
-  to?: string;
-  /** Becomes the signal's id: the same key and body return the same turn. */
-  idempotencyKey?: string;
-  /** Requires an answer in JSON of this schema. */
-  output?: OutputSpec;
-  /**
-   * Tools that the client runs itself: the turn waits for their results. At most 64 with 256 KiB, with names that differ
-   * from each other and from the agent's tools.
-   */
-  tools?: ToolSpec[];
-  /**
-   * `none` forbids tool calls in the whole turn. `required` and a name force a call in the model's first reply; later replies are free.
-   * `auto` when absent.
-   */
-  toolChoice?: ToolChoice;
-  /** The most tokens of each reply of the model. A lower limit of the model profile replaces it. */
-  maxOutputTokens?: number;
-  /** The model calls at most one tool in each reply. A reply may have several calls when absent. */
-  singleCalls?: true;
-  /** Runs `async` tools as others: the sender gets one answer, with all results. */
-  foreground?: true;
-  /** Limits of this turn. The limits of the conversation and the agent also apply. */
-  budget?: Budget;
-  /** The content has text from elsewhere, such as a mail or a page: a memory that comes from it is tainted (RECALL-8). */
-  untrusted?: true;
-  /** The place of the sender in a trace, as in the header of W3C Trace Context. An invalid one counts as absent. */
-  traceparent?: string;
-}
+/** The body of `createConversation`. */
+export type NewConversation = z.infer<typeof newConversation>;
+
+export type ForkConversation = z.infer<typeof forkConversation>;
+
+/** The body of `forkConversation` over HTTP. */
+export type ForkInput = z.infer<typeof forkBody>;
+
+/**
+ * A page of conversations. `sort` is `created` by default; `activity` lists the latest first by default. `pinned` and `archived` filter by
+ * the marks of the caller. Without `archived`, the list omits the archived conversations.
+ */
+export type ConversationListOptions = PageOptions & {
+  sort?: "created" | "activity";
+  pinned?: boolean;
+  archived?: boolean;
+};
+
+export type UpdateConversation = z.infer<typeof updateConversation>;
+
+export type StartTurn = z.infer<typeof startTurn>;
+
+/** The body of `regenerateTurn`. */
+export type RegenerateTurn = z.infer<typeof regenerateTurn>;
+
+/** The body of `editTurn`. */
+export type EditTurn = z.infer<typeof editTurn>;
+
+export type StopOptions = z.infer<typeof stopRequest>;
+
+export type ApprovalAnswer = z.infer<typeof approvalAnswer>;
 
 /** A deferred operation with its result, accepted now or before. */
-export interface CompletedOperation {
-  operationId: string;
-  status: "completed" | "failed";
-}
+export type CompletedOperation = z.infer<typeof completedOperation>;
 
 /** A result that was accepted, now or before. */
-export interface SubmittedResult {
-  operationId: string;
-  turnId: string;
-}
+export type SubmittedResult = z.infer<typeof submittedResult>;
 
 /** A call with its approval, or the denial of it, given now or before. */
-export interface ResolvedApproval {
-  operationId: string;
-  turnId: string;
-  approval: ApprovalView;
-}
+export type ResolvedApproval = z.infer<typeof resolvedApproval>;
 
-export interface SubscribeOptions {
-  /** Continues after this entry; begins with a snapshot when absent. */
-  from?: number;
-  /** Limits the stream to this turn's frames, without a snapshot. It ends with the turn. */
-  turnId?: string;
-  /** With `turnId`: the stream also ends where the turn waits for work in the background, now. */
-  untilWaiting?: boolean;
-  /** The framing of the bytes: server-sent events, or one JSON text per line. */
-  encoding: "sse" | "ndjson";
-}
+export type SubscribeOptions = z.infer<typeof subscribeOptions>;
 
-export interface UpdateConversation {
-  turns?: TurnOrder;
-  /** As at creation. Active turns keep their setting. */
-  orchestration?: boolean;
-  /** Replaces the conversation's limits; `null` removes them. */
-  budget?: Budget | null;
-}
-
-export interface StopOptions {
-  /** Kept in the journal; at most 500 characters. */
-  reason?: string;
-}
-
-export interface ConversationApi extends ConversationKeepingApi {
+export interface ConversationApi extends ConversationDataApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
+  /**
+   * Creates a conversation with the history up to a turn that is over, by default the turn that completed last. `CONFLICT` if the turn is
+   * not over. The same request again returns the same fork. `IDEMPOTENCY_CONFLICT` for the same id with another turn.
+   */
+  fork(principal: Principal, input: ForkConversation): Promise<Result<ConversationView>>;
   /**
    * Changes the turn order and the budget. If the order is no longer `queued`, waiting turns begin at once. A turn
    * fails at once if its model call no longer fits the budget.
@@ -152,6 +102,13 @@ export interface ConversationApi extends ConversationKeepingApi {
    * turn is not over after 15 minutes. The turn continues, and the same key waits for it again.
    */
   runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>>;
+  /**
+   * Starts a turn that answers the message of a turn again. It takes over the tool calls with their results. The old turn and the later turns
+   * leave the context. `CONFLICT` if they are not over, or if the turn was replaced.
+   */
+  regenerate(principal: Principal, turnId: string, input?: RegenerateTurn): Promise<Result<StartedTurn>>;
+  /** Starts a turn with an edited message in place of a turn, otherwise like `regenerate`. It takes over no calls. */
+  edit(principal: Principal, turnId: string, input: EditTurn): Promise<Result<StartedTurn>>;
   /** As `startTurn`, with a stream of the turn's frames that ends with the turn, or as `SubscribeOptions` say. */
   streamTurn(
     principal: Principal,
@@ -228,8 +185,31 @@ export interface ConversationApi extends ConversationKeepingApi {
    * then contains the turns that the run invited, and the turns after them.
    */
   traceTurn(principal: Principal, turnId?: string, invitedBy?: string): Promise<Result<TracePart>>;
+  /** Returns the newest request of a turn to its model. For operators. Throws `FORBIDDEN`, `NOT_FOUND`, and `CONFLICT` before a model call. */
+  promptOfTurn(principal: Principal, turnId: string): Promise<Result<TurnPrompt>>;
+  /** Returns an ended turn as a fixture. */
+  recordTurn(principal: Principal, turnId: string): Promise<Result<TurnRecording>>;
+  /** Replays an ended turn without a call. */
+  replayTurn(principal: Principal, turnId: string): Promise<Result<TurnReplay>>;
   /** With `types`, a page may be empty and have a `nextCursor`: each page looks at a bounded number of entries. */
   journal(principal: Principal, options?: JournalPageOptions): Promise<Result<Page<JournalEntryView>>>;
+  /**
+   * Returns a projection of the journal by its name. `options` are for the timelines, which are lists. `NOT_FOUND` for an unknown name. `UNAVAILABLE`,
+   * retriable, if a long journal is not read to its end yet.
+   */
+  projection(principal: Principal, name: string, options?: PageOptions): Promise<Result<Projection>>;
+  /** Returns the chain of causes from an entry of the journal. `NOT_FOUND` for an unknown number. */
+  causes(principal: Principal, seq: number, options?: CauseOptions): Promise<Result<CauseChain>>;
+  /** Returns a page of the incidents in the journal. A page may be empty and have a `nextCursor`. */
+  incidents(principal: Principal, options?: IncidentOptions): Promise<Result<Page<Incident>>>;
   /** Returns a stream of frames as bytes, or an error result instead of a stream. */
   subscribe(principal: Principal, options: SubscribeOptions): Promise<Result<ReadableStream<Uint8Array>>>;
+  /**
+   * Subscribes an actor of the conversation's tenant. Its mailbox gets the durable frames after `from`, each once and in order, as
+   * envelopes of type `CONVERSATION_FRAMES`. Without `from`, a new subscription begins after the newest entry, and a known subscription
+   * keeps its cursor. Returns the cursor. `FORBIDDEN` for an actor of another tenant. `CONFLICT` for too many subscribers.
+   */
+  subscribeActor(principal: Principal, input: SubscribeActor): Promise<Result<{ cursor: number }>>;
+  /** Ends the subscription of an actor. It is a no-op without one. `FORBIDDEN` if another user subscribed the actor. */
+  unsubscribeActor(principal: Principal, to: ActorAddress): Promise<Result<null>>;
 }

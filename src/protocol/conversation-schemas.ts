@@ -57,9 +57,27 @@ const summary = {
           "The agent or the run that opened the conversation, and the place that waits for the answer.",
       }),
   ),
+  forkedFrom: z.exactOptional(
+    z
+      .strictObject({ conversationId: ids.conversation, turnId: ids.turn })
+      .meta({ description: "The conversation that it was forked from, and the last turn of the fork." }),
+  ),
   createdAt: time,
 };
-export const conversationSummary = z.strictObject(summary).meta({ id: "ConversationSummary" });
+const mark = z.exactOptional(z.literal(true));
+export const conversationSummary = z
+  .strictObject({
+    ...summary,
+    lastActivityAt: time.meta({
+      description:
+        "The time of the newest beginning or end of a turn; the creation before the first turn. Lists have it within about 15 seconds.",
+    }),
+    pinned: mark.meta({ description: "The caller pinned the conversation." }),
+    archived: mark.meta({
+      description: "The caller archived the conversation, and no later turn has begun.",
+    }),
+  })
+  .meta({ id: "ConversationSummary" });
 export const conversation = z
   .strictObject({
     ...summary,
@@ -89,6 +107,16 @@ export const conversation = z
   })
   .meta({ id: "Conversation" });
 
+/** The turn that a turn replaces. */
+const replacing = {
+  regenerates: z.exactOptional(
+    ids.turn.meta({ description: "The turn with the same message that this turn answers again." }),
+  ),
+  edits: z.exactOptional(
+    ids.turn.meta({ description: "The turn with the message that this turn's message replaces." }),
+  ),
+};
+
 export const message = z
   .strictObject({
     id: ids.message,
@@ -99,6 +127,7 @@ export const message = z
     agentId: z.exactOptional(ids.agent),
     clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
     runId: z.exactOptional(runId.meta({ description: "The run that sent the message." })),
+    ...replacing,
     stopped: z.exactOptional(
       z.literal(true).meta({
         description: "The turn ended while the message streamed. `content` is the shown part.",
@@ -128,6 +157,8 @@ const turnFields = {
   error: z.exactOptional(wireError),
   silent: z.exactOptional(z.literal(true).meta({ description: "The turn completed without a message." })),
   issues: z.exactOptional(turnIssues),
+  ...replacing,
+  replacedBy: z.exactOptional(ids.turn.meta({ description: "The turn that replaced this turn." })),
 };
 export const turnSummary = z
   .strictObject({ ...turnFields, caller: z.exactOptional(startingCaller) })
@@ -168,6 +199,12 @@ export const turn = z
       }),
     ),
     moves: z.array(move),
+    versions: z.exactOptional(
+      z.array(ids.turn).meta({
+        description:
+          "This turn with the turns that it replaced and that replaced it, the oldest first. At most 65. Absent without other versions.",
+      }),
+    ),
   })
   .meta({ id: "Turn" });
 

@@ -1,15 +1,16 @@
 /** The RPC interface and the views of `Coordinator`, the actor of a run. */
 import { z } from "zod";
-import { type CallTrail, trailFields } from "../shared/call-trail.ts";
+import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
-import { definitionIdSchema } from "../shared/id-schemas.ts";
-import type { DefinitionReference } from "../shared/identifiers.ts";
+import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { RUN_ID } from "../shared/identifiers.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import { isJsonObject, type Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { StopOptions } from "./conversation-api.ts";
+import { locationFields } from "./location-policy.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
-import type { RunOrigin } from "./run-origin.ts";
+import { runOriginSchema } from "./run-origin.ts";
 import type {
   activeToken,
   entryEvent,
@@ -22,33 +23,9 @@ import type {
 } from "./run-schemas.ts";
 import type { TracePart } from "./trace.ts";
 
-/** The request that starts a run. */
-export interface StartRun extends CallTrail {
-  /** The id of the run. It locates the run's actor. */
-  id: string;
-  workflow: DefinitionReference;
-  input?: JsonObject;
-  /** `default` when absent. */
-  projectId?: string;
-  /** Repeating a request with this key and the same content returns the same run. */
-  idempotencyKey?: string;
-  /** The agents that wait for the run, from the first. The run's nodes must not ask them. Not settable over HTTP. */
-  path?: string[];
-  /**
-   * The tool call that starts the run. Absent if a principal or a trigger starts it. Not settable over HTTP
-   * (INVITE-1).
-   */
-  origin?: RunOrigin;
-  /**
-   * The workflow with all its dependencies, if the caller pinned it. Otherwise `workflow` is resolved. Not settable
-   * over HTTP.
-   */
-  pinned?: PinnedWorkflow;
-}
+const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");
 
-export const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");
-
-/** The members of a request that starts a run, beside its id. */
+/** The members of a request that starts a run, without its id. */
 export const startFields = {
   workflow: z.union([
     z.string().min(1).max(200),
@@ -58,27 +35,65 @@ export const startFields = {
       version: z.int().min(1).exactOptional(),
     }),
   ]),
-  input: z.record(z.string(), z.json()).exactOptional(),
+  input: z.record(z.string(), z.json()).exactOptional().meta({
+    description: "As the workflow's `inputSchema` takes it. Default: `{}`.",
+  }),
+  /** `default` when absent. */
   projectId: definitionIdSchema.exactOptional(),
-  idempotencyKey: z.string().min(1).max(200).exactOptional(),
-  correlationId: trailFields.correlationId,
+  idempotencyKey: z.string().min(1).max(200).exactOptional().meta({
+    description: "Repeating the request with this key and the same content answers the same run.",
+  }),
+  correlationId: trailFields.correlationId.meta({
+    description:
+      "The id that the run shares with all work that follows from it: sub-runs, agents and tasks. Default: the id of the run.",
+  }),
 };
 
-export interface RetryRun {
+/** The body of `startRun`. */
+export const startRunBody = z.strictObject({ ...startFields, ...locationFields });
+
+export type NewRun = z.infer<typeof startRunBody>;
+
+/** A request that starts a run by RPC. */
+export const startRun = z.strictObject({
+  /** The id of the run. It locates the run's actor. */
+  id: runIdSchema,
+  ...startFields,
+  /** The place of the caller in its trace, as W3C Trace Context has it. An invalid place counts as absent. */
+  traceparent: z.string().exactOptional(),
+  /** The agents that wait for the run, from the first. The run's nodes must not ask them. */
+  path: z.array(agentIdSchema).max(100).exactOptional(),
+  /** The tool call that starts the run. Absent if a principal or a trigger starts it (INVITE-1). */
+  origin: runOriginSchema.exactOptional(),
   /**
-   * The `seq` of the failed run that the caller saw. If the run has continued since, the retry is refused. Absent:
-   * not checked.
+   * The workflow with all its dependencies, as the registry has checked it, if the caller pinned it. Otherwise `workflow` is resolved. Only
+   * Workers with a binding send it.
    */
-  seq?: number;
-  /** Repeats the nodes in `retry.repeatsOnce` of the run, although their effects may happen twice. */
-  repeatOnce?: boolean;
+  pinned: z.custom<PinnedWorkflow>(isPinned, "A workflow as it was pinned").exactOptional(),
+});
+
+/** Reports whether a value has the form of a pinned workflow. */
+function isPinned(value: unknown): boolean {
+  return isJsonObject(value) && [value.definition, value.tasks, value.workflows].every(isJsonObject);
 }
 
-/** The members of a request for a retry. */
-export const retryFields = {
-  seq: z.int().min(0).exactOptional(),
-  repeatOnce: z.boolean().exactOptional(),
-};
+export type StartRun = z.infer<typeof startRun>;
+
+/** A request for a retry. */
+export const retryRun = z.strictObject({
+  seq: z.int().min(0).exactOptional().meta({
+    description:
+      "The `seq` of the failed run as you saw it. If the run has continued since, the retry is refused.",
+  }),
+  repeatOnce: z.boolean().exactOptional().meta({
+    description: "Repeats the nodes in `retry.repeatsOnce`. Their effects may happen twice.",
+  }),
+});
+
+export type RetryRun = z.infer<typeof retryRun>;
+
+/** The body of `answerGate`. */
+export const gateAnswer = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
 
 /** A run in a list. */
 export type RunSummary = z.infer<typeof runSummary>;
@@ -106,10 +121,12 @@ export type RunStreamError = z.infer<typeof streamError>;
 /** The workflow of a run, as the run keeps it. It never changes. */
 export type RunWorkflow = z.infer<typeof runWorkflow>;
 
-export interface FollowRun {
+export const followRun = z.strictObject({
   /** The `seq` of the last entry that the reader has; all entries when absent. */
-  from?: number;
-}
+  from: z.int().min(0).exactOptional(),
+});
+
+export type FollowRun = z.infer<typeof followRun>;
 
 export interface CoordinatorApi {
   /**
@@ -119,7 +136,7 @@ export interface CoordinatorApi {
   start(principal: Principal, input: StartRun): Promise<Result<RunView>>;
   status(principal: Principal): Promise<Result<RunView>>;
   /** Cancels the run. `CONFLICT` if the run ended otherwise. Repeating it is a no-op. */
-  cancel(principal: Principal, options?: { reason?: string }): Promise<Result<RunView>>;
+  cancel(principal: Principal, options?: StopOptions): Promise<Result<RunView>>;
   /**
    * Retries a failed run: restarts tokens that failed or that a failure cancelled. Completed tokens are not repeated.
    * `CONFLICT` if the run has not failed, has no token to restart, or has reported its failure to another run or a

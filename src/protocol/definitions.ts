@@ -75,7 +75,7 @@ export interface Persona {
   examples?: string[];
 }
 
-/** Another form of a reference to a persona: `libraryId` is `library/id`, or the library alone with `id` beside it. */
+/** Another form of a reference to a persona: `libraryId` is `library/id`, or only the library, with a separate `id`. */
 export interface LibraryIdReference {
   libraryId: string;
   id?: string;

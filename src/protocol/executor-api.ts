@@ -170,7 +170,7 @@ export const taskErrorSchema = z.strictObject({ operationId, attempt, error });
 /** The failure of an attempt. */
 export type TaskError = z.infer<typeof taskErrorSchema>;
 
-/** The door of a caller's actor for results that come after a crash. Only Workers with a binding reach it. */
+/** The RPC interface of a caller's actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {
   /**
    * Accepts the result if the operation still waits for this attempt, and ignores it otherwise. `NOT_FOUND` for an
@@ -179,10 +179,16 @@ export interface TaskResultApi {
   handleTaskResult(result: TaskResult): Promise<Result<null>>;
 }
 
-/** The door of a `Conversation` actor for failures that other code than the Executor reports. */
+/** The RPC interface of a `Conversation` actor for failures that other code than the Executor reports. */
 export interface TaskErrorApi {
   /** As `handleTaskResult`, for a failure. */
   handleTaskError(failure: TaskError): Promise<Result<null>>;
+}
+
+/** The methods of a `Conversation` actor for the results that the Executor stores. */
+export interface ErasedCallApi {
+  /** Reports whether a call was erased. Removes its stored results if it was. `NOT_FOUND` if the conversation does not exist. */
+  isErased(operationId: string): Promise<Result<boolean>>;
 }
 
 /**

@@ -59,7 +59,14 @@ interface FrameData {
   "participant.joined": { participant: Participant };
   "participant.left": { participant: Participant };
   /** `caller` is the agent or the run that started the turn. Absent if a user started it. */
-  "turn.started": { clientId?: string; agentId: string; caller?: Caller };
+  "turn.started": {
+    clientId?: string;
+    agentId: string;
+    caller?: Caller;
+    /** The turn that it answers again, or the turn with the message that it replaces. */
+    regenerates?: string;
+    edits?: string;
+  };
   /** The turn waits for earlier turns. `position` is 1 for the next turn. */
   "turn.queued": { position: number };
   /**
@@ -78,7 +85,15 @@ interface FrameData {
   "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   /** `agentId` is the agent that wrote it; absent if a user did. Without `content` and `seq` it answers the sender of a message that was recorded before. */
-  "message.user": { clientId?: string; content?: Content; agentId?: string; runId?: string };
+  "message.user": {
+    clientId?: string;
+    content?: Content;
+    agentId?: string;
+    runId?: string;
+    /** As in `turn.started`. */
+    regenerates?: string;
+    edits?: string;
+  };
   /** The next model call did not fit a budget, and was not made: the turn fails. */
   "budget.exceeded": BudgetExcess;
   "message.started": { agentId: string };

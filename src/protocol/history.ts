@@ -1,6 +1,7 @@
 /** The history that a new conversation continues: its messages, and the rule of their order. */
 import { z } from "zod";
-import { isBlank } from "../shared/content.ts";
+import type { ContextMessage } from "../model/messages.ts";
+import { BLANK_RULE, isBlank } from "../shared/content.ts";
 import { type Facts, isJson } from "../shared/json.ts";
 
 const MAX_MESSAGES = 1_000;
@@ -8,7 +9,7 @@ const MAX_MESSAGES = 1_000;
 const MAX_CALLS = 128;
 
 const label = z.string().min(1).max(200);
-const shown = z.string().refine((text) => !isBlank(text), "Must not be blank.");
+const shown = z.string().refine((text) => !isBlank(text), BLANK_RULE);
 const call = z.strictObject({
   id: label,
   name: label,
@@ -38,8 +39,8 @@ const message = z.discriminatedUnion("role", [
 
 type Message = z.output<typeof message>;
 
-/** The schema of a history (SEED-2): at most 1 000 messages. */
-export const historySchema = z
+/** The schema of a history (SEED-2): at most 1 000 messages. Callers may have lists of `ContextMessage`. */
+export const historySchema: z.ZodType<ContextMessage[]> = z
   .array(message)
   .max(MAX_MESSAGES)
   .superRefine((messages, context) => {
@@ -54,9 +55,9 @@ function problemsOf(messages: readonly Message[]): { path: PropertyKey[]; messag
     for (const path of waiting.values()) problems.push({ path, message: "This call has no result." });
     waiting = new Map();
   };
-  messages.forEach((said, index) => {
-    if (said.role === "tool") {
-      if (waiting.delete(said.toolCallId)) return;
+  messages.forEach((message, index) => {
+    if (message.role === "tool") {
+      if (waiting.delete(message.toolCallId)) return;
       problems.push({
         path: [index, "toolCallId"],
         message: "No call before this message waits for this result.",
@@ -64,8 +65,8 @@ function problemsOf(messages: readonly Message[]): { path: PropertyKey[]; messag
       return;
     }
     close();
-    if (said.role !== "assistant") return;
-    const { content, toolCalls = [] } = said;
+    if (message.role !== "assistant") return;
+    const { content, toolCalls = [] } = message;
     if (toolCalls.length === 0 && isBlank(content)) {
       problems.push({
         path: [index, "content"],

@@ -37,7 +37,7 @@ export function stemOf(ulid: string): string {
   return ulid.slice(0, TIME_LENGTH) + ulid.slice(-RANDOM_LENGTH);
 }
 
-/** Returns 26 characters, as a ULID has them, from the hexadecimal digits of a hash: for an id that depends on its key alone. */
+/** Returns 26 characters, as a ULID has them, from the hexadecimal digits of a hash: for an id that depends only on its key. */
 export function charactersOf(hash: string): string {
   const digitAt = (index: number) => Number.parseInt(hash.slice(2 * index, 2 * index + 2), 16) % 32;
   return Array.from({ length: 26 }, (_, index) => ALPHABET.charAt(digitAt(index))).join("");

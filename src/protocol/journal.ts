@@ -3,6 +3,7 @@ import type { PageOptions } from "../shared/page.ts";
 /** The types of journal entries. */
 export const ENTRY_TYPES = [
   "conversation.started",
+  "conversation.forked",
   "conversation.updated",
   "conversation.cancelled",
   "conversation.resumed",

@@ -37,7 +37,7 @@ const jurisdictionSchema = z.enum(JURISDICTIONS).meta({
   description:
     "The jurisdiction that runs it and stores its data, for good. Its id ends in `_` and this name.",
 });
-export const locationHintSchema = z.enum(LOCATION_HINTS).meta({
+const locationHintSchema = z.enum(LOCATION_HINTS).meta({
   description: "The region to begin in. The platform may choose another.",
 });
 
@@ -88,10 +88,13 @@ export function newConversationIdOf(
   return inJurisdiction(id, jurisdiction ?? jurisdictionOf(agentId) ?? policy.jurisdiction);
 }
 
-/** Throws `INVALID_INPUT` unless a new agent or conversation may live where its id says (LOCATION-3). */
+/** Throws `INVALID_INPUT` unless a new agent or conversation may live in the jurisdiction of its id (LOCATION-3). */
 export function checkNew(id: string, { jurisdiction, strict }: LocationPolicy, path: string): void {
   if (strict !== true || jurisdiction === undefined || jurisdictionOf(id) === jurisdiction) return;
-  throw invalidAt(path, `Must be in the jurisdiction "${jurisdiction}", as all that is new of this tenant.`);
+  throw invalidAt(
+    path,
+    `Must be in the jurisdiction "${jurisdiction}", because the location policy of this tenant is strict.`,
+  );
 }
 
 /** Returns why an agent may not take part in a conversation because of its jurisdiction; `null` if it may (LOCATION-3). */

@@ -5,9 +5,17 @@
 
 import type { z } from "zod";
 import type { Result } from "../shared/errors.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type {
+  filterFields,
+  memoryChange,
+  memoryFields,
+  memoryInput,
+  memoryQuery,
+  rankingWeights,
+} from "./memory-requests.ts";
 import type {
   agentsSearchResult,
   author,
@@ -47,102 +55,24 @@ export const MEMORY_STATES = ["current", "ended", "archived"] as const satisfies
 export type MemoryState = Memory["state"];
 
 /** The facts of a memory that its writer may give. */
-export interface MemoryFields {
-  /** Any text; `fact` when absent. */
-  type?: string;
-  /** Its importance whatever the question, from 0 to 1; 0.5 when absent. */
-  significance?: number;
-  /** The name of the person or agent that said it. */
-  speaker?: string;
-  /** The session that it belongs to, such as a conversation. Its neighbours there help to find it. */
-  session?: string;
-  /** Its place in the session. Ascending. */
-  sequence?: number;
-  /** The time of the event, not of the write. */
-  time?: string;
-  /** At most 16 KiB of JSON. */
-  metadata?: JsonObject;
-  /** Since when it is true; `time`, or the time of the write, when absent. */
-  validFrom?: string;
-  /** Until when it is true; open when absent. */
-  validTo?: string;
-}
+type MemoryFields = z.input<z.ZodObject<typeof memoryFields>>;
 
 /** A memory to write. */
-export interface MemoryInput extends MemoryFields {
-  /** At most 256 KiB of UTF-8. */
-  content: string;
-  /** Names the memory: a second write under the same key and subject updates it. */
-  key?: string;
-  subject?: MemorySubject;
-  /** A repeated write with the same idempotency key returns the result of the first write. */
-  idempotencyKey?: string;
-}
+export type MemoryInput = z.input<typeof memoryInput>;
 
 /** A change of a memory. Absent fields stay; `null` removes. */
-export interface MemoryChange {
-  content?: string;
-  type?: string;
-  significance?: number;
-  speaker?: string | null;
-  session?: string | null;
-  sequence?: number | null;
-  time?: string | null;
-  metadata?: JsonObject;
-  validFrom?: string;
-  validTo?: string | null;
-  /** The version that the change is based on. `CONFLICT` if the memory has another. */
-  ifVersion?: number;
-}
+export type MemoryChange = z.input<typeof memoryChange>;
 
 /** A memory. */
 export type Memory = z.infer<typeof memory>;
 
-/** The filter of a list or a search. Members that are given must all hold. */
-export interface MemoryFilter {
-  type?: string | string[];
-  speaker?: string;
-  session?: string;
-  /** Range of event times. A memory without an event time uses its write time. */
-  from?: string;
-  before?: string;
-  /** Members of the metadata that must be equal. At most ten. */
-  metadata?: Record<string, string | number | boolean>;
-  subject?: MemorySubject;
-  /** `["current"]` when absent. Searches find current memories only. */
-  state?: MemoryState[];
-}
+/** The filter of a list or a search. Members that are given must all hold. Without `state` it finds `current` memories. */
+export type MemoryFilter = z.input<z.ZodObject<typeof filterFields>> & { state?: MemoryState[] };
 
-export interface MemoryQuery extends Omit<MemoryFilter, "state"> {
-  /** Text of any kind. Beyond 2 000 characters it is cut. */
-  query: string;
-  /** Results at most, from 1 to 100; 10 when absent. */
-  limit?: number;
-  /** The time of the question. Default: the clock. Relative times of the query refer to it. */
-  now?: string;
-  /** Leaves out results of less relevance, from 0 to 1. 0 when absent. */
-  minRelevance?: number;
-  /** Weights that replace the persona's weights. */
-  weights?: Partial<RankingWeights>;
-}
+export type MemoryQuery = z.input<typeof memoryQuery>;
 
 /** The weights of ranking. An absent weight has its default. */
-export interface RankingWeights {
-  /** The share of the semantic score. The rest is the lexical score. */
-  semantic: number;
-  /** Of neighbours in the same session. */
-  neighbours: number;
-  /** Factor for memories of the speaker whom the query names. */
-  speaker: number;
-  /** The weight of the best memories of the same session. */
-  session: number;
-  /** Factor for memories of the time that the query names. */
-  time: number;
-  /** The weight of the significance, relative to relevance. */
-  significance: number;
-  /** Of recency, beside relevance; 0 by default. */
-  recency: number;
-}
+export type RankingWeights = z.infer<typeof rankingWeights>;
 
 /** Minimum relevance of a memory for recall in a conversation. */
 export const MIN_RELEVANCE = 0.4;

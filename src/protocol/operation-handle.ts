@@ -1,6 +1,6 @@
 /**
  * Handles of deferred operations. A handle is the base64url form of its claim, a dot, and the signature of the claim's text
- * by the conversation that gave it out. The claim can be read by anyone and trusted only where the signature was checked.
+ * by the conversation that gave it out. Anyone can read the claim. Trust it only after a check of the signature.
  */
 import { toBase64 } from "../shared/base64.ts";
 import type { Result } from "../shared/errors.ts";
@@ -50,7 +50,7 @@ export interface DeferRequest {
   expiresInMs?: number;
 }
 
-/** The door of a caller's actor for tools that defer their operation. Only Workers with a binding reach it. */
+/** The RPC interface of a caller's actor for tools that defer their operation. Only Workers with a binding reach it. */
 export interface DeferApi {
   /** Returns a handle of an operation that still waits for this attempt. `CONFLICT` for any other. */
   deferOperation(request: DeferRequest): Promise<Result<GivenHandle>>;

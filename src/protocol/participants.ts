@@ -41,7 +41,7 @@ export const newParticipantSchema = z.preprocess(
 /** A participant that is added. */
 export type NewParticipant = z.infer<typeof newParticipantSchema>;
 
-/** Moves `userId` of a user, or `agentId` of an agent, to `id`. The schema refuses whatever else is there. */
+/** Moves `userId` of a user, or `agentId` of an agent, to `id`. The schema refuses other members. */
 function withId(value: unknown): unknown {
   if (!isJsonObject(value) || value.id !== undefined) return value;
   const { userId, agentId, ...rest } = value;

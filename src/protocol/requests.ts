@@ -1,10 +1,13 @@
-/** The requests of clients: schemas for a turn's tools and output, for tool results, and for WebSocket frames. */
+/**
+ * The requests about turns: messages, stops, tool results, answers to approvals, and WebSocket frames. HTTP, RPC and WebSocket check them with
+ * these schemas.
+ */
 import { z } from "zod";
-import { contentSchema } from "../shared/content.ts";
 import { agentIdSchema } from "../shared/id-schemas.ts";
-import { isJson, JSON_RULE, type Json, type JsonObject } from "../shared/json.ts";
+import { isJson, JSON_RULE, type Json, type JsonObject, UNICODE_RULE } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { budgetSchema } from "./budget.ts";
+import { content } from "./conversation-schemas.ts";
 import { TOOL_ERROR_CODES } from "./executor-api.ts";
 import { PROTOCOL_VERSION } from "./frames.ts";
 
@@ -46,7 +49,6 @@ const clientToolsSchema = z
     context.addIssue({ code: "custom", message });
   });
 
-/** The tool choice of a turn's first model call. */
 const toolChoiceSchema = z.union([z.enum(["auto", "none", "required"]), z.strictObject({ name: toolName })]);
 
 /** The tools that a model may or must call: all, no tool, at least one tool, or the named tool. */
@@ -94,7 +96,7 @@ function isOutcome(value: { result?: unknown; error?: unknown }): boolean {
   return Object.hasOwn(value, "result") !== Object.hasOwn(value, "error");
 }
 
-const ONE_OUTCOME = "Give `result` or `error`, one of them.";
+const ONE_OUTCOME = "Give either `result` or `error`.";
 
 /** The schema of a tool's result from a client. */
 export const outcomeSchema = z.strictObject(outcomeFields).refine(isOutcome, ONE_OUTCOME);
@@ -117,29 +119,90 @@ export const submissionsSchema = z.array(submissionSchema).min(1).max(MAX_SUBMIS
 const version = z.literal(PROTOCOL_VERSION).optional();
 
 /** The members of a request for a turn, without its content and its key. */
-export const turnFields = {
+const turnFields = {
   replyToMessageId: identifier.exactOptional(),
-  to: agentIdSchema.exactOptional(),
-  tools: clientToolsSchema.exactOptional(),
-  toolChoice: toolChoiceSchema.exactOptional(),
+  to: agentIdSchema.exactOptional().meta({
+    description:
+      "The participating agent that receives the message. Default: the first agent that the text mentions as `@id`. Otherwise the author of the message that it replies to, then the agent of this user's newest answered turn, then the conversation's first agent.",
+  }),
+  tools: clientToolsSchema.exactOptional().meta({
+    description:
+      "Tools that the client runs: the turn waits for their results. At most 64, together 256 KiB. Their names must differ from the agent's tools.",
+  }),
+  toolChoice: toolChoiceSchema.exactOptional().meta({
+    description: "Tools that the model may or must use in its first reply. Default: `auto`.",
+  }),
+  /** Requires an answer in JSON of this schema. */
   output: outputSchema.exactOptional(),
-  budget: budgetSchema.exactOptional(),
-  untrusted: z.literal(true).exactOptional(),
+  budget: budgetSchema.exactOptional().meta({
+    description:
+      "Limits of this turn. The limits of the conversation and of its agent also apply: the smallest limit decides.",
+  }),
+  untrusted: z.literal(true).exactOptional().meta({
+    description:
+      "The content has text from elsewhere, such as a mail. A memory that comes from it is tainted.",
+  }),
 };
 
+/** The body of `startTurn`. */
+export const startTurnBody = z.strictObject({
+  content,
+  /** Becomes the signal's id: the same key and body return the same turn. */
+  idempotencyKey: identifier.refine((key) => key.isWellFormed(), UNICODE_RULE).exactOptional(),
+  ...turnFields,
+});
+
+/** The body of `regenerateTurn`. */
+export const regenerateTurn = startTurnBody.pick({ idempotencyKey: true });
+
+/** The body of `editTurn`. */
+export const editTurn = startTurnBody.pick({ content: true, idempotencyKey: true });
+
+/** A request for a turn by RPC. */
+export const startTurn = startTurnBody.extend({
+  /** The most tokens of each reply of the model. A lower limit of the model profile replaces it. */
+  maxOutputTokens: z.int().min(1).exactOptional(),
+  /** The model calls at most one tool in each reply. A reply may have several calls when absent. */
+  singleCalls: z.literal(true).exactOptional(),
+  /** Runs `async` tools as others: the sender gets one answer, with all results. */
+  foreground: z.literal(true).exactOptional(),
+  /** The place of the sender in a trace, as in the header of W3C Trace Context. An invalid one counts as absent. */
+  traceparent: z.string().exactOptional(),
+});
+
 /** The members of a request to stop a turn, or to stop or resume a conversation. */
-export const stopFields = { reason: z.string().min(1).max(MAX_REASON_LENGTH).exactOptional() };
+const stopFields = {
+  reason: z
+    .string()
+    .min(1)
+    .max(MAX_REASON_LENGTH)
+    .exactOptional()
+    .meta({ description: `Kept in the journal. At most ${MAX_REASON_LENGTH} characters.` }),
+};
+
+/** A request to stop, to resume or to end. */
+export const stopRequest = z.strictObject(stopFields).meta({ example: { reason: "Wrong question." } });
+
+/** The payload of a signal that stops a turn, or the conversation. */
+export const stopSignal = z.strictObject({ turnId: identifier.exactOptional(), ...stopFields });
 
 /** The members of an answer to a request for approval. */
-export const approvalFields = { approved: z.boolean(), ...stopFields };
+export const approvalFields = {
+  approved: z.boolean().meta({ description: "`true`: the call runs." }),
+  reason: stopFields.reason.meta({
+    description: `The model gets the reason of a denial. At most ${MAX_REASON_LENGTH} characters.`,
+  }),
+};
 
+/** The answer to a request for approval. It has no input, because the call runs with the shown input. */
+export const approvalAnswer = z.strictObject(approvalFields);
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({
     v: version,
     type: z.literal("turn.start"),
     id: identifier,
-    content: contentSchema,
+    content,
     ...turnFields,
   }),
   z

@@ -61,8 +61,8 @@ export const runEndedSchema = callAddressSchema.extend({
 /** The body of `run.ended`. */
 export type RunEndedBody = z.infer<typeof runEndedSchema>;
 
-/** The room of a run in its tree: its share of the room of the first run. */
-export interface TreeRoom {
+/** The share of a run in its tree. */
+export interface TreeShare {
   /** Runs that may work below it at once, in all branches together. From 1. */
   runs: number;
   /** Maximum number of active tokens of this run before fan-outs wait. From 1. */
@@ -73,8 +73,8 @@ export interface TreeRoom {
 export const MAX_WORKING_RUNS = 64;
 /** Active tokens of a tree of runs, unless the application sets another number. */
 export const MAX_ACTIVE_TOKENS = 100_000;
-/** The room of a tree, unless the application sets another. */
-export const TREE_ROOM: TreeRoom = { runs: MAX_WORKING_RUNS, tokens: MAX_ACTIVE_TOKENS };
+/** The share of the first run of a tree, unless the application sets another. */
+export const TREE_SHARE: TreeShare = { runs: MAX_WORKING_RUNS, tokens: MAX_ACTIVE_TOKENS };
 
 export const runCancelSchema = callAddressSchema.extend({ reason: z.string().max(2_000) });
 
@@ -84,7 +84,7 @@ export type RunCancelBody = z.infer<typeof runCancelSchema>;
 const waitSchema = z.object({
   /** The work, or some work below it, waits for a person. */
   isHeld: z.boolean(),
-  /** The run waits only, and holds no room of the run above. Absent for runs that work, and for agents. */
+  /** The run waits only, and uses no share of the parent run. Absent for runs that work, and for agents. */
   isAtRest: z.literal(true).exactOptional(),
   /** Orders the messages of one sender: the highest number counts. */
   seq: z.int().min(0),
@@ -162,7 +162,7 @@ export interface PartClosed {
 export interface ChildRun extends CallTrail {
   projectId: string;
   startedBy: string;
-  /** The first run above. */
+  /** The root run. */
   rootRunId: string;
   /** The agents that wait for the first run, if any. */
   path?: string[];
@@ -172,21 +172,20 @@ export interface ChildRun extends CallTrail {
   input: JsonObject;
   /** Maximum number of branches before fan-outs are spread. Absent for the default. */
   width?: number;
-  /** Its room in the tree; `TREE_ROOM` if absent. */
-  room?: TreeRoom;
+  /** Its share in the tree; `TREE_SHARE` if absent. */
+  share?: TreeShare;
   /** The part of a fan-out to start with. Absent: start with the first node. */
   part?: PartStart;
 }
 
-/** The door of a `Coordinator` for the coordinators of its sub-workflows. Only Workers with a binding reach it. */
+/** The RPC interface of a `Coordinator` for the coordinators of its sub-workflows. Only Workers with a binding reach it. */
 export interface ChildRunApi {
   /** Returns the input of an attempt's run. `NOT_FOUND` if the attempt no longer waits for a run. */
   childRun(address: CallAddress): Promise<Result<ChildRun>>;
   /**
-   * Counts a run that is about to start below this first run, whatever the depth. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`. A start that
-   * arrives twice may count twice.
+   * Counts the run `id` before its start below this first run, at any depth. Idempotent. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`.
    */
-  admitRun(): Promise<Result<null>>;
+  admitRun(id: string): Promise<Result<null>>;
   /** Returns the result of a part. `NOT_FOUND` if the run has no completed part with that operation. */
   partResult(address: CallAddress): Promise<Result<PartResult>>;
 }

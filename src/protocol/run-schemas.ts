@@ -79,7 +79,7 @@ export const run = z
         "The id that the run shares with all work that follows from the same message, request or trigger.",
     }),
     input: area,
-    /** The values behind the first 4 Mi characters are `null`. */
+    /** Values after the first 4 Mi characters are `null`. */
     state: area,
     omitted: z.exactOptional(
       z
@@ -104,6 +104,19 @@ export const run = z
       description:
         "The usage of its tasks, sub-workflows and agents so far. `toolCalls` counts the calls of its agents.",
     }),
+    issues: z.exactOptional(
+      z
+        .array(
+          z.strictObject({
+            code: z.literal("UNDELIVERED"),
+            deadLetter: ids.deadLetter,
+            message: z.string(),
+          }),
+        )
+        .meta({
+          description: "Reports to the caller of the run that did not arrive, so the caller still waits.",
+        }),
+    ),
     gates: z.array(gate).meta({ description: "Questions that wait for a person; the first 100." }),
     active: z.array(activeToken).meta({ description: "Tokens that have not ended; the first 1 000." }),
   })

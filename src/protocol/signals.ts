@@ -1,14 +1,9 @@
 /** Signals from outside, as clients send them to a conversation, and the answer to each. */
+import type { z } from "zod";
 import type { Result } from "../shared/errors.ts";
+import type { acceptedSignal, signalEnvelope } from "./signal-schemas.ts";
 
-/** The types of signals that clients may send: a user's message, a stop, a resume. */
-export const EXTERNAL_TYPES = [
-  "conversation.user.message",
-  "conversation.cancel",
-  "conversation.resume",
-] as const;
-
-export type ExternalType = (typeof EXTERNAL_TYPES)[number];
+export type ExternalType = SignalEnvelope["type"];
 
 /** Types that only a conversation creates. External signals of these types are refused. */
 export const INTERNAL_TYPES = [
@@ -53,25 +48,7 @@ export type EnvelopeProblem =
   | "invalid_specversion";
 
 /** A signal in the envelope that clients send. The members of the CloudEvents standard have their meaning there. */
-export interface SignalEnvelope {
-  /** The idempotency key. The same id with the same correlation id is applied once. */
-  id?: string;
-  type: ExternalType;
-  /** A URI reference of the sender. Accepted and not kept. */
-  source?: string;
-  /** ISO 8601. Accepted and not kept: the journal has the time of the receipt. */
-  time?: string;
-  /**
-   * For a message: the members of a request for a turn. For a stop: `{turnId?, reason?}`. Without `turnId` the whole
-   * conversation stops. For a resume: `{reason?}`.
-   */
-  data?: Record<string, unknown>;
-  /** Overrides the members of `extensions`. */
-  meta?: Record<string, unknown> | null;
-  /** `correlation_id` is stored with all consequences of the signal. If it is missing or blank, a new id is created. */
-  extensions?: Record<string, unknown> | null;
-  specversion?: string;
-}
+export type SignalEnvelope = z.infer<typeof signalEnvelope>;
 
 /** A turn that a message started, now or before. */
 export interface StartedTurn {
@@ -86,12 +63,6 @@ export interface StartedTurn {
 }
 
 /** A signal that was accepted. */
-export type AcceptedSignal =
-  /** The message started a turn, now or before; `failed` as in `StartedTurn`. */
-  | ({ status: "started" | "failed"; correlationId: string } & Omit<StartedTurn, "status">)
-  /** The message is stored. It starts its turn after the earlier messages. */
-  | { status: "queued"; correlationId?: string }
-  /** The stop or the resume is done, now or before. */
-  | { status: "applied"; correlationId: string };
+export type AcceptedSignal = z.infer<typeof acceptedSignal>;
 
 export type SignalResult = Result<AcceptedSignal>;

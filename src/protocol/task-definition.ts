@@ -25,7 +25,7 @@ export interface PromptDefinition {
   examples?: { input: JsonObject; output: unknown }[];
 }
 
-/** A function of the deployed code. The definition describes it, and the code is whatever is deployed. */
+/** A function of the deployed code. The definition describes the function, and does not pin its code. */
 export interface CodeActionDefinition {
   kind: "code";
   description?: string;
@@ -159,7 +159,7 @@ export interface HumanAction {
   schema?: JsonObject;
   /** Time for the answer, in milliseconds: 30 days at most; no limit when absent. */
   timeoutMs?: number;
-  /** Names who may answer: everyone who may read the run when absent. */
+  /** Names the people who may answer. If absent, everyone who may read the run may answer. */
   approval?: ApprovalRule;
 }
 
@@ -183,7 +183,7 @@ export type ActionDefinition = CodeActionDefinition | InlineAction;
 /** The outcome of a condition: the action runs, the step is left out, or the task ends. */
 export type StepOutcome = "continue" | "skip" | "succeed" | "fail";
 
-/** The members of a step beside its action. Expressions are CEL over `input`, `state` and `output`. */
+/** The members of a step without its action. Expressions are CEL over `input`, `state` and `output`. */
 export interface StepSettings {
   /** Decides what happens at the step. `then` is `continue` when absent, `else` is `skip`. */
   condition?: { if: string; then?: StepOutcome; else?: StepOutcome };

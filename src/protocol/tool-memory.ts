@@ -1,7 +1,7 @@
 /** The memory of an agent as its tools and tasks use it: in the scope of the call that runs. */
 
 import { z } from "zod";
-import type { Mark } from "../model/mark.ts";
+import type { Taint } from "../model/taint.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import {
@@ -77,7 +77,7 @@ export type PastTurn = {
   /** The names of the tools that were called, in order. */
   tools?: string[];
   /** The untrusted origins of the turn's texts. Absent if all texts are trusted. */
-  mark?: Mark;
+  taint?: Taint;
   /** Texts were shortened to fit the page. */
   shortened?: true;
 };
@@ -90,7 +90,7 @@ export interface PastTurnsRequest extends PastTurnsOptions {
   agentId: string;
 }
 
-/** The door of a conversation's actor for reads of its past. Only Workers with a binding reach it. */
+/** The RPC interface of a conversation's actor for reads of its past. Only Workers with a binding reach it. */
 export interface PastTurnsApi {
   /** Returns earlier turns of the agent that asks. `NOT_FOUND` for unknown turns. */
   pastTurns(request: PastTurnsRequest): Promise<Result<PastTurns>>;

@@ -7,9 +7,10 @@ import { CONVERSATION_ID, TRIGGER_ID } from "../shared/identifiers.ts";
 import { JURISDICTIONS } from "../shared/location.ts";
 import type { Principal } from "../shared/principal.ts";
 import { startFields } from "./coordinator-api.ts";
+import { locationFields } from "./location-policy.ts";
 import { count, ids, runId, time } from "./scalars.ts";
 
-/** A delivery, as the door of the API reads it. */
+/** A delivery, as the API reads it. */
 export interface Delivery {
   /** The sender's id of it: 1 to 128 letters, digits, `_` and `-`. */
   id: string;
@@ -22,7 +23,7 @@ export interface Delivery {
   traceparent?: string;
 }
 
-export const triggerIdSchema = z.string().regex(TRIGGER_ID, "Must be `trig_` and a ULID.");
+const triggerIdSchema = z.string().regex(TRIGGER_ID, "Must be `trig_` and a ULID.");
 
 const whenSchema = z.union(
   [
@@ -75,31 +76,34 @@ export type TriggerStarts =
   | Extract<Starts, { workflow: unknown }>
   | (Extract<Starts, { conversationId: string }> & { untrusted?: true });
 
-/** The members of a request that creates a trigger, beside its id. */
-export const triggerFields = {
+/** The members of a request that creates a trigger, without its id. */
+const triggerFields = {
   when: whenSchema,
   starts: startsSchema,
-  enabled: z.boolean().exactOptional(),
+  enabled: z
+    .boolean()
+    .exactOptional()
+    .meta({ description: "`false` disables the trigger. Default: `true`." }),
 };
 
-/** The members of a request that changes a trigger. */
-export const triggerChanges = {
-  when: whenSchema.exactOptional(),
-  starts: startsSchema.exactOptional(),
-  enabled: z.boolean().exactOptional(),
-};
+/** The body of `createTrigger`. */
+export const newTrigger = z.strictObject({ ...triggerFields, ...locationFields });
 
-export interface CreateTrigger {
-  /** The id of the trigger. Its actor has the same name. */
-  id: string;
-  when: TriggerWhen;
-  starts: TriggerStarts;
-  /** `true` when absent. */
-  enabled?: boolean;
-}
+/** A request for a new trigger by RPC. Its actor has the name of the id. */
+export const createTrigger = z.strictObject({ id: triggerIdSchema, ...triggerFields });
+
+export type CreateTrigger = z.infer<typeof createTrigger>;
 
 /** A change of a trigger. Members that are absent stay. */
-export type ChangeTrigger = Partial<Omit<CreateTrigger, "id">>;
+export const changeTrigger = z
+  .strictObject({
+    when: whenSchema.exactOptional(),
+    starts: startsSchema.exactOptional(),
+    enabled: z.boolean().exactOptional(),
+  })
+  .refine((change) => Object.keys(change).length > 0, "Give `when`, `starts` or `enabled`.");
+
+export type ChangeTrigger = z.infer<typeof changeTrigger>;
 
 export const triggerId = z
   .string()
@@ -138,7 +142,7 @@ const fields = {
       .strictObject({ code: z.string(), message: z.string(), at: time })
       .meta({ description: "The last failure; absent after a start that succeeded." }),
   ),
-  hook: z.exactOptional(z.string().meta({ description: "The path for deliveries." })),
+  webhookPath: z.exactOptional(z.string().meta({ description: "The path for deliveries." })),
 };
 
 export const trigger = z
@@ -198,7 +202,7 @@ export interface TriggerApi {
   /** Deletes the trigger and its actor's storage. Started runs and turns continue. Call it by `removeTrigger`. */
   remove(principal: Principal): Promise<Result<null>>;
   /**
-   * Takes a delivery and starts what the trigger starts. Repeating the delivery answers the same. `NOT_FOUND` for an unknown trigger and
+   * Takes a delivery and starts the trigger's target. Repeating the delivery answers the same. `NOT_FOUND` for an unknown trigger and
    * for a delivery that is not signed as it must be. Call it by `deliverTo`.
    */
   deliver(delivery: Delivery): Promise<Result<TriggerStarted>>;

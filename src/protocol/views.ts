@@ -30,8 +30,11 @@ export type TurnOrder = z.infer<typeof turnOrderSchema>;
 
 export type ConversationView = z.infer<typeof conversation>;
 
-/** A conversation in a list, without the members that change with every turn. */
+/** A conversation in a list. */
 export type ConversationSummary = z.infer<typeof conversationSummary>;
+
+/** A conversation as its actor publishes it to the lists, without the members that change with every turn and each person. */
+export type PublishedConversation = Omit<ConversationSummary, "lastActivityAt" | "pinned" | "archived">;
 
 /** The usage of model calls, failed attempts included. */
 export type UsageView = z.infer<typeof usage>;

@@ -22,7 +22,7 @@ export interface CalledRun extends CallTrail {
   origin: RunOrigin;
 }
 
-/** The door of a `Conversation` for the runs of its tool calls. Only Workers with a binding reach it. */
+/** The RPC interface of a `Conversation` for the runs of its tool calls. Only Workers with a binding reach it. */
 export interface RunCallerApi {
   /** Returns the data of the run of an attempt. `NOT_FOUND` if the attempt waits for no run. */
   calledRun(address: CallAddress): Promise<Result<CalledRun>>;
@@ -45,7 +45,7 @@ export const workflowErrorSchema = z.strictObject({
 /** The failure of a workflow, by RPC. */
 export type WorkflowError = z.infer<typeof workflowErrorSchema>;
 
-/** The door of a `Conversation` for ends of runs that do not come by envelope. Only Workers with a binding reach it. */
+/** The methods of a `Conversation` for ends of runs that do not arrive by envelope. Only Workers with a binding reach it. */
 export interface WorkflowResultApi {
   /** Takes the output if the operation still waits for this attempt, and ignores it otherwise. `NOT_FOUND` for an unknown operation. */
   handleWorkflowResult(result: WorkflowResult): Promise<Result<null>>;

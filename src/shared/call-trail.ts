@@ -22,7 +22,7 @@ export const trailFields = {
   traceparent: z.string().min(1).max(200).exactOptional(),
 };
 
-/** Returns the trail alone, without members that are `undefined`. */
+/** Returns only the trail, without members that are `undefined`. */
 export function trailOf({ correlationId, traceparent }: Loose<CallTrail>): CallTrail {
   return defined({ correlationId, traceparent });
 }

@@ -32,8 +32,14 @@ const part = z.discriminatedUnion("type", [
   }),
 ]);
 
+/** The rule of a text, for error messages. */
+export const BLANK_RULE = "Must not be blank.";
+const FORM_RULE = "Must be a string or a list of parts.";
+
 /** The form of content (CONTENT-1). `parseContent` checks the other rules. */
-export const contentSchema = z.union([z.string(), z.array(part).min(1).max(64)]);
+export const contentSchema = z.union([z.string(), z.array(part).min(1).max(64)], {
+  error: ({ input }) => (input === undefined ? undefined : FORM_RULE),
+});
 
 /** Maximum size of content, in bytes. */
 export const MAX_CONTENT_BYTES = 1024 * 1024;
@@ -51,7 +57,7 @@ export function isBlank(text: string): boolean {
  */
 export function parseContent(value: unknown, path = "/content"): Content {
   if (typeof value !== "string" && !Array.isArray(value)) {
-    throw invalid([{ path, message: "Must be a string or a list of parts." }]);
+    throw invalid([{ path, message: FORM_RULE }]);
   }
   const content = typeof value === "string" ? value : validate(contentSchema.options[1], value, path);
   const issues = findIssues(content, path);
@@ -71,7 +77,7 @@ export function plainText(content: Content): string {
 function findIssues(content: Content, path: string): InputIssue[] {
   if (typeof content === "string") {
     if (!content.isWellFormed()) return [{ path, message: UNICODE_RULE }];
-    return isBlank(content) ? [{ path, message: EMPTY }] : [];
+    return isBlank(content) ? [{ path, message: BLANK_RULE }] : [];
   }
   const malformed = content.flatMap((part, index) =>
     Object.entries(part)
@@ -80,10 +86,8 @@ function findIssues(content: Content, path: string): InputIssue[] {
   );
   if (malformed.length > 0) return malformed;
   const isVisible = content.some((part) => part.type !== "text" || !isBlank(part.text));
-  return isVisible ? [] : [{ path, message: EMPTY }];
+  return isVisible ? [] : [{ path, message: BLANK_RULE }];
 }
-
-const EMPTY = "Must not be empty or blank.";
 
 function invalid(errors: InputIssue[]): DramatisError {
   return new DramatisError("INVALID_INPUT", `The content is not valid: ${issuesText(errors)}`, { errors });

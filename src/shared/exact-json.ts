@@ -62,7 +62,7 @@ function refusal(value: unknown, member: unknown): string | undefined {
 }
 
 function numberRefusal(value: number): string | undefined {
-  if (!Number.isFinite(value)) return `${value}, which is no number in JSON. Return null or a text`;
+  if (!Number.isFinite(value)) return `${value}, which JSON cannot represent. Return null or a string`;
   const isRounded = Number.isInteger(value) && !Number.isSafeInteger(value);
   return isRounded && Math.abs(value) < FIRST_EXPONENT
     ? `${value}, beyond the integers that are exact (2^53). Return it as text`

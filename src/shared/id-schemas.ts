@@ -29,6 +29,7 @@ export const agentMetadataSchema = z
     (value) => isJsonObject(value) && isJson(value),
     `${JSON_RULE.slice(0, -1)}, with named members.`,
   )
+  .meta({ override: { type: "object", additionalProperties: { description: "Any JSON." } } })
   .refine((value) => isWellFormed(value), UNICODE_RULE)
   .refine(
     (value) => fitsUtf8(JSON.stringify(value), MAX_AGENT_METADATA_BYTES),

@@ -19,7 +19,7 @@ export const MENTION = new RegExp(
 );
 export const DEFINITION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
-/** `conv_` and a ULID; in a jurisdiction with `_` and its name behind them. */
+/** `conv_` and a ULID; in a jurisdiction `_` and its name follow. */
 export function isConversationId(value: string): boolean {
   return CONVERSATION_ID.test(value);
 }
@@ -34,7 +34,7 @@ export function isOperationId(value: unknown): value is string {
   return typeof value === "string" && OPERATION_ID.test(value);
 }
 
-/** A name, in a jurisdiction with `_` and its name behind it. */
+/** A name, in a jurisdiction `_` and its name follow. */
 export function isAgentId(value: string): boolean {
   return AGENT_ID.test(value);
 }

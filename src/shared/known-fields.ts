@@ -1,7 +1,10 @@
 /**
- * The fields of schemas, and the field that an author may have meant by an unknown one. Pure.
+ * The fields of schemas, and the field that an author may have meant by an unknown field. Pure.
  *
  * FIELD-1  An error for an unknown field suggests the most similar field of the schema at any depth, with its path from the top.
+ *          A name of less than four characters, such as `id`, suggests only fields of its own object.
+ * FIELD-2  A suggestion differs from the unknown name in at most half of the characters of the longer name. Without a suggestion, the error
+ *          lists the known fields of the object.
  */
 import type { z } from "zod";
 import { foldedId, piecesOf, similarity } from "./known-ids.ts";
@@ -14,31 +17,50 @@ const ANY = "*";
 const [MAX_DEPTH, MAX_FIELDS] = [6, 1_000];
 /** Lowest similarity of a field in the same object, and of a field elsewhere. */
 const [SIMILAR, SIMILAR_ELSEWHERE] = [0.55, 0.8];
+/** The shortest name that suggests a field of another object. */
+const MIN_ELSEWHERE = 4;
+
+/** Known fields in one error. */
+const MAX_LISTED = 20;
 
 /** The longest unknown name that is compared. */
 const MAX_NAME_LENGTH = 64;
 
-/** A field, with the pieces of its name. */
+/** A field, with its name in a form without case, and the pieces of the name. */
 interface KnownField {
   path: FieldPath;
+  folded: string;
   pieces: ReadonlySet<string>;
 }
 
 const known = new WeakMap<z.ZodType, readonly KnownField[]>();
 
+/** Returns advice on an unknown field at `path`: the field that it may mean, otherwise the fields of its object. Empty if there is no field. */
+export function fieldAdvice(schema: z.ZodType, path: readonly PropertyKey[]): string {
+  const meant = meantField(schema, path);
+  if (meant !== undefined) return ` Did you mean "${meant}"?`;
+  const parent = path.slice(0, -1).map(String);
+  const beside = knownFields(schema).filter((known) => isBeside(known.path, parent));
+  const names = [...new Set(beside.map((known) => known.path.at(-1) ?? ANY))].filter((name) => name !== ANY);
+  const more = names.length > MAX_LISTED ? ", and more" : "";
+  return names.length === 0 ? "" : ` Known fields: ${names.slice(0, MAX_LISTED).join(", ")}${more}.`;
+}
+
 /** Returns the path of the field that an unknown field at `path` may mean, such as `identity.modelProfileId`, if a field is similar. */
-export function meantField(schema: z.ZodType, path: readonly PropertyKey[]): string | undefined {
+function meantField(schema: z.ZodType, path: readonly PropertyKey[]): string | undefined {
   const name = String(path.at(-1) ?? "");
   if (name.length > MAX_NAME_LENGTH) return undefined;
   const parent = path.slice(0, -1).map(String);
-  const wanted = wordsOf(name);
+  const wanted = foldedName(name);
+  const wantedPieces = piecesOf(wanted);
   let best: { field: FieldPath; rank: number } | undefined;
-  for (const { path: field, pieces } of knownFields(schema)) {
-    const alike = similarity(wanted, pieces);
-    const shared = sharedLength(field, parent);
-    const isBeside = shared === parent.length && field.length === path.length;
-    if (alike < (isBeside ? SIMILAR : SIMILAR_ELSEWHERE)) continue;
-    const rank = alike + (isBeside ? 0.5 : 0) + shared / 100 - field.length / 1_000;
+  for (const { path: field, folded, pieces } of knownFields(schema)) {
+    const alike = similarity(wantedPieces, pieces);
+    const isNear = isBeside(field, parent);
+    if (!isNear && wanted.length < MIN_ELSEWHERE) continue;
+    if (alike < (isNear ? SIMILAR : SIMILAR_ELSEWHERE)) continue;
+    if (distance(wanted, folded) > Math.max(wanted.length, folded.length) / 2) continue;
+    const rank = alike + (isNear ? 0.5 : 0) + sharedLength(field, parent) / 100 - field.length / 1_000;
     if (best === undefined || rank > best.rank) best = { field, rank };
   }
   if (best === undefined) return undefined;
@@ -50,13 +72,35 @@ function knownFields(schema: z.ZodType): readonly KnownField[] {
   const before = known.get(schema);
   if (before !== undefined) return before;
   const paths = [...fieldsOf(schema)].slice(0, MAX_FIELDS);
-  const fields = paths.map((path) => ({ path, pieces: wordsOf(path.at(-1) ?? "") }));
+  const fields = paths.map((path) => {
+    const folded = foldedName(path.at(-1) ?? "");
+    return { path, folded, pieces: piecesOf(folded) };
+  });
   known.set(schema, fields);
   return fields;
 }
 
-function wordsOf(name: string): ReadonlySet<string> {
-  return piecesOf(foldedId(name).replaceAll("-", ""));
+function foldedName(name: string): string {
+  return foldedId(name).replaceAll("-", "");
+}
+
+/** Reports whether a field is a field of the object at `parent`. */
+function isBeside(field: FieldPath, parent: readonly string[]): boolean {
+  return field.length === parent.length + 1 && sharedLength(field, parent) === parent.length;
+}
+
+/** Returns the number of characters to insert, remove or replace between two names (Levenshtein). */
+function distance(one: string, other: string): number {
+  let before = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= one.length; row++) {
+    const next = [row];
+    for (let at = 1; at <= other.length; at++) {
+      const replaced = (before[at - 1] ?? 0) + (one[row - 1] === other[at - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (before[at] ?? 0) + 1, (next[at - 1] ?? 0) + 1));
+    }
+    before = next;
+  }
+  return before[other.length] ?? 0;
 }
 
 /** Returns the number of names at the beginning that a field shares with a path. */

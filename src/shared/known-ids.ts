@@ -8,13 +8,13 @@ export function foldedId(id: string): string {
   return id.toLowerCase().replaceAll("_", "-");
 }
 
-/** Returns at most `MAX_LISTED_IDS` ids for an error. The ids most similar to `wanted` come first. Equally similar ids keep their order. */
-export function listIds(wanted: string, ids: readonly string[]): string {
-  return idLister(ids)(wanted);
+/** Returns at most `limit` ids for an error. The ids most similar to `wanted` come first. Equally similar ids keep their order. */
+export function listIds(wanted: string, ids: readonly string[], limit = MAX_LISTED_IDS): string {
+  return idLister(ids, limit)(wanted);
 }
 
 /** Returns `listIds` for these ids. Use it for several errors: it takes the ids apart once, for the first error. */
-export function idLister(ids: readonly string[]): (wanted: string) => string {
+export function idLister(ids: readonly string[], limit = MAX_LISTED_IDS): (wanted: string) => string {
   let known: { id: string; pieces: ReadonlySet<string> }[] | undefined;
   return (wanted) => {
     if (ids.length === 0) return "none";
@@ -23,12 +23,12 @@ export function idLister(ids: readonly string[]): (wanted: string) => string {
     const ranked = known
       .map(({ id, pieces }) => ({ id, similarity: similarity(own, pieces) }))
       .sort((one, other) => other.similarity - one.similarity);
-    const listed = ranked.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
-    return [...listed, ...(ids.length > MAX_LISTED_IDS ? ["and more"] : [])].join(", ");
+    const listed = ranked.slice(0, limit).map(({ id }) => id);
+    return [...listed, ...(ids.length > limit ? ["and more"] : [])].join(", ");
   };
 }
 
-/** Returns the characters and the pairs of neighbours. Exchanged letters keep the former, other mistakes most of both. */
+/** Returns the characters and the pairs of neighbours. Swapped letters keep all characters. Other typing errors keep most of both. */
 export function piecesOf(id: string): Set<string> {
   const characters = [...foldedId(id)];
   return new Set([...characters, ...characters.slice(1).map((next, at) => `${characters[at]}${next}`)]);

@@ -2,7 +2,7 @@
  * The location of an actor: the jurisdiction of its execution and storage, and its initial region.
  *
  * LOCATION-1  The jurisdiction of an agent or a conversation is a part of its id: `guide_eu`. An id without this part has no jurisdiction.
- *             So the id alone finds the actor, and each id has one actor.
+ *             So the id is enough to find the actor, and each id has one actor.
  */
 
 /** The jurisdictions of the platform. */

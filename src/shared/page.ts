@@ -18,6 +18,8 @@ export interface PageOptions {
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 200;
+/** A page of a list with large items ends with the item that brings it to this size. */
+export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 export const DEFAULT_ORDER = "asc";
 /** The rule of cursors, for error messages. */
 export const CURSOR_RULE = "Must be the `nextCursor` of an answer.";

@@ -3,6 +3,7 @@
  *
  * REDACT-1  The result of `redactSecrets` contains no given secret, and no beginning of a secret that "…" cut off.
  */
+import { isJsonObject, type Json } from "./json.ts";
 
 const REDACTED = "[redacted]";
 
@@ -42,4 +43,23 @@ function withoutBeginning(text: string, secret: string): string {
     rest = rest.replaceAll(`${secret.slice(0, length)}…`, `${REDACTED}…`);
   }
   return rest;
+}
+
+const SECRET_NAME = /secret|token|passw|api[-_]?key|private[-_]?key|authorization|credential|cookie/i;
+
+/** Returns a value without the members that have names of secrets, and without texts that look like keys. Counts of tokens stay. */
+export function withoutSecrets(value: Json): Json {
+  if (typeof value === "string") return redactSecrets(value);
+  if (Array.isArray(value)) return value.map(withoutSecrets);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      SECRET_NAME.test(name) && !isCount(name, member) ? REDACTED : withoutSecrets(member),
+    ]),
+  );
+}
+
+function isCount(name: string, value: Json): boolean {
+  return typeof value === "number" && /tokens$/i.test(name);
 }

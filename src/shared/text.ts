@@ -22,7 +22,7 @@ export function hash32(text: string): number {
 }
 
 /**
- * Reports whether a text is an HTTP address of host and path alone. An empty query or fragment counts too: a path appended
+ * Reports whether a text is an HTTP address with only host and path. An empty query or fragment counts too: a path appended
  * to it would not be part of the path.
  */
 export function isPlainUrl(address: string): boolean {

@@ -4,3 +4,6 @@
 export function toIso(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
+
+/** Milliseconds of a day. */
+export const DAY_MS = 24 * 3_600_000;

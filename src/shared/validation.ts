@@ -1,7 +1,11 @@
-/** Validation with zod: a parsed value, or `INVALID_INPUT` with one issue per place. */
+/**
+ * Validation with zod: a parsed value, or `INVALID_INPUT` with one issue per place.
+ *
+ * INVALID-1  An issue states the requirement: `Must be a string.`, `Must have at least 1 item.` It never has zod's own words for these cases.
+ */
 import type { z } from "zod";
 import { DramatisError, type InputIssue } from "./errors.ts";
-import { meantField } from "./known-fields.ts";
+import { fieldAdvice } from "./known-fields.ts";
 import { shorten } from "./text.ts";
 
 /** Issues reported per input. */
@@ -38,34 +42,88 @@ export function validate<Schema extends z.ZodType>(
   throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
 }
 
+/** As `validate`, for a request by RPC: its members that are `undefined` count as absent. */
+export function validateRequest<Schema extends z.ZodType>(
+  schema: Schema,
+  request: unknown,
+  base = "",
+): z.output<Schema> {
+  if (typeof request !== "object" || request === null || Array.isArray(request))
+    return validate(schema, request, base);
+  // Unlike an assignment, `fromEntries` keeps a member `__proto__`, which the schema then refuses.
+  const members = Object.entries(request).filter(([, value]) => value !== undefined);
+  return validate(schema, Object.fromEntries(members), base);
+}
+
 /** Returns the error of a value with one problem. `path` is its JSON pointer, and `text` the message of the error. */
 export function invalidAt(path: string, message: string, text = message): DramatisError {
   return new DramatisError("INVALID_INPUT", text, { errors: [{ path, message }] });
 }
 
-/** Replaces zod's messages for an absent value and for a value that is not in a list. */
-export function plainly(issue: {
-  readonly input?: unknown;
-  readonly values?: readonly unknown[];
-  readonly discriminator?: unknown;
-  readonly options?: unknown;
-}): string | undefined {
+/** The types of JSON by zod's names. */
+const TYPES: Readonly<Record<string, string>> = {
+  ...{ string: "a string", number: "a number", int: "an integer", boolean: "true or false" },
+  ...{ array: "a list", object: "an object", record: "an object", null: "null" },
+};
+
+/** Replaces zod's own messages (INVALID-1). Messages of a schema have precedence. Pass it to `safeParse` as `error`. */
+export function plainly(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.input === undefined) return "Is required.";
-  const known = issue.discriminator === undefined ? issue.values : issue.options;
-  if (!Array.isArray(known) || known.length === 0) return undefined;
-  return `Must be ${known.map((value) => JSON.stringify(value)).join(" or ")}.`;
+  switch (issue.code) {
+    case "invalid_type":
+      return mustBe(TYPES[issue.expected]);
+    case "invalid_value":
+      return mustBe(...issue.values.map((value) => JSON.stringify(value)));
+    case "too_small":
+      return limitMessage(issue.origin, "at least", "more than", issue.minimum, issue);
+    case "too_big":
+      return limitMessage(issue.origin, "at most", "less than", issue.maximum, issue);
+    case "invalid_union":
+      return Array.isArray(issue.options)
+        ? mustBe(...issue.options.map((value) => JSON.stringify(value)))
+        : mustBe(
+            ...issue.errors.map(([own]) => (own?.path.length === 0 ? expectedIn(own.message) : undefined)),
+          );
+    case "invalid_key":
+      return issue.issues[0] && `Has a member with an invalid name: ${issue.issues[0].message}`;
+    default:
+      return undefined;
+  }
 }
 
-/** Returns a failed parse as issues. The empty path means the value itself. With `schema`, unknown fields suggest known fields (FIELD-1). */
+/** Returns a message with the accepted values; `undefined` if one is unknown. */
+function mustBe(...accepted: (string | undefined)[]): string | undefined {
+  if (accepted.length === 0 || accepted.includes(undefined)) return undefined;
+  return `Must be ${[...new Set(accepted)].join(" or ")}.`;
+}
+
+/** Returns the accepted values in a message of `mustBe`. */
+function expectedIn(message: string): string | undefined {
+  return /^Must be (.*)\.$/.exec(message)?.[1];
+}
+
+function limitMessage(
+  origin: string,
+  bound: string,
+  exclusive: string,
+  limit: number | bigint,
+  { inclusive = true, exact = false }: { inclusive?: boolean; exact?: boolean },
+): string {
+  if (origin === "number" || origin === "int") return `Must be ${inclusive ? bound : exclusive} ${limit}.`;
+  const unit = origin === "string" ? "character" : origin === "array" ? "item" : "member";
+  return `Must have ${exact ? "exactly" : bound} ${limit} ${unit}${Number(limit) === 1 ? "" : "s"}.`;
+}
+
+/** Returns a failed parse as issues. The empty path means the value itself. With `schema`, unknown fields name known fields (FIELD-1, FIELD-2). */
 export function inputIssues(error: z.core.$ZodError, base = "", schema?: z.ZodType): InputIssue[] {
-  const meant: Meant = (path) => (schema === undefined ? undefined : meantField(schema, path));
-  return error.issues.flatMap((issue) => toIssues(issue, [], base, meant)).slice(0, MAX_ISSUES);
+  const advice: Advice = (path) => (schema === undefined ? "" : fieldAdvice(schema, path));
+  return error.issues.flatMap((issue) => toIssues(issue, [], base, advice)).slice(0, MAX_ISSUES);
 }
 
-/** Returns the known field that an unknown field may mean. */
-type Meant = (path: readonly PropertyKey[]) => string | undefined;
+/** Returns advice on an unknown field. */
+type Advice = (path: readonly PropertyKey[]) => string;
 
-/** Returns issues as one line: `/limit: Invalid input …; /query: …`. */
+/** Returns issues as one line: `/limit: Must be an integer; /query: …`. */
 export function issuesText(issues: readonly InputIssue[]): string {
   const texts = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
   return texts.join("; ").replaceAll(".; ", "; ");
@@ -75,14 +133,13 @@ function toIssues(
   issue: z.core.$ZodIssue,
   within: readonly PropertyKey[],
   base: string,
-  meant: Meant,
+  advice: Advice,
 ): InputIssue[] {
   const path = [...within, ...issue.path];
   if (issue.code === "unrecognized_keys") {
     return issue.keys.slice(0, MAX_ISSUES).map((key) => {
-      const field = meant([...path, key]);
-      const advice = field === undefined ? "" : ` Did you mean "${field}"?`;
-      return issueAt(jsonPointer([...path, key], base), `Unknown field.${advice}`);
+      const at = [...path, key];
+      return issueAt(jsonPointer(at, base), `Unknown field.${advice(at)}`);
     });
   }
   if (issue.code === "invalid_union") {
@@ -91,7 +148,7 @@ function toIssues(
     const fitting = alternatives.length > 1 ? alternatives.filter(isChosen) : alternatives;
     const [only, ...others] = fitting;
     if (only !== undefined && others.length === 0)
-      return only.flatMap((inner) => toIssues(inner, path, base, meant));
+      return only.flatMap((inner) => toIssues(inner, path, base, advice));
   }
   return [issueAt(jsonPointer(path, base), issue.message)];
 }

@@ -11,7 +11,7 @@ import type { Recording } from "./recordings.ts";
 /** The content of a reply that can be compared. */
 export interface Essence {
   text: string;
-  /** The other text of a recording whose pieces and whole differ. */
+  /** The other text of a recording if its pieces and its complete text differ. */
   otherText?: string;
   calls: { name: string; arguments: unknown }[];
   /** Set if the SDK leaves arguments in pieces: they cannot be compared. */
@@ -124,7 +124,7 @@ async function ofAnthropic(payloads: readonly string[]): Promise<Essence | undef
   };
 }
 
-/** Some recordings hold the streams of several requests, or a beginning twice: the SDK accepts neither. */
+/** Some recordings hold the streams of several requests, or a repeated beginning. The SDK accepts neither form. */
 function firstMessage(payloads: readonly string[]): string[] {
   const end = payloads.findIndex((payload) => JSON.parse(payload).type === "message_stop") + 1;
   return payloads.slice(0, end).filter((payload, index) => payload !== payloads[index - 1]);

@@ -11,7 +11,7 @@ export interface Recording {
   payloads: string[];
 }
 
-/** `DRAMATIS_DATA`, else the folder beside the checkout. */
+/** `DRAMATIS_DATA`, or the folder beside the checkout. */
 const DATA = process.env.DRAMATIS_DATA ?? join(import.meta.dirname, "../../../shared/data");
 
 const ROOT = join(DATA, "provider-streams");

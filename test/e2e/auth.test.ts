@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 describe("npm start with AUTH_SECRET", () => {
-  it("AUTH-3 lets only tokens in, and shows the secret to nobody", async () => {
+  it("AUTH-3 accepts only tokens, and keeps the secret out of output and commands", async () => {
     const agents = (headers: Record<string, string>) => fetch(`${start.url}/api/agents`, { headers });
     expect((await agents({})).status).toBe(401);
     expect((await agents({ authorization: `Bearer ${await sign(60)}` })).status).toBe(200);
@@ -40,7 +40,7 @@ describe("npm start with AUTH_SECRET", () => {
     for (const { command } of processTree(start.npm.pid ?? 0)) expect(command).not.toContain(SECRET);
   });
 
-  it("CONN-3, ADMIT-2 a client whose token ends gets a new one and goes on where it was", async () => {
+  it("CONN-3, ADMIT-2 a client gets a new token when its token expires, and continues from its position", async () => {
     const token = () => sign(60);
     const client = createClient({ baseUrl: start.url, token });
     const { id } = await client.conversations.create({ agentId: "assistant" });
@@ -86,7 +86,7 @@ describe("npm start with AUTH_SECRET", () => {
   });
 
   if (hasChromium) {
-    it("BEARER-2, BEARER-3 a browser comes in by subprotocol, and learns why it does not", async () => {
+    it("BEARER-2, BEARER-3 a browser connects by subprotocol, and gets the reason for a refusal", async () => {
       const { id } = await createClient({ baseUrl: start.url, token: () => sign(60) }).conversations.create({
         agentId: "assistant",
       });

@@ -1,4 +1,4 @@
-/** A running start while the build replaces what it began with. No other start may run meanwhile. */
+/** A running start while the build replaces its files. Another start must not run at the same time. */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(persist, { recursive: true, force: true });
 });
 
-it("START-5 START-10 CONSOLE-1 serves the console while files of the Worker change and `npm run build` runs, also without what it replaced, and keeps connections open", async () => {
+it("START-5 START-10 CONSOLE-1 serves the console while files of the Worker change and `npm run build` runs, without the replaced files, and keeps connections open", async () => {
   const client = createClient({ baseUrl: start.url });
   const { id } = await client.conversations.create({ agentId: "assistant" });
   using watcher = new Watcher(start.url, id);

@@ -1,4 +1,7 @@
-/** Questions of runs in the console: their forms, who answered, answers that come too late, and lost connections, in a real browser. */
+/**
+ * Questions of runs in the console: their forms, the persons who answered, late answers, and lost connections, in a
+ * real browser.
+ */
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
@@ -28,7 +31,7 @@ describe.runIf(hasChromium)(
     const focused = (page: Page) =>
       page.evaluate<string>("document.activeElement?.textContent?.slice(0, 60) ?? ''");
 
-    it("leads to the questions, takes a denial with its comment and an approval by keyboard, and shows who answered", async () => {
+    it("links to the questions, takes a denial with its comment and an approval by keyboard, and shows who answered", async () => {
       const id = await start("work/refunds", { orders: ["A1", "B2"] });
       const page = await visit("/runs");
       const item = page.locator(`[data-testid=run-item][data-run=${id}]`);
@@ -44,7 +47,7 @@ describe.runIf(hasChromium)(
       await first.getByText("Ask the shop").waitFor();
       await first.getByText('"order": "A1"').waitFor();
       await first.getByLabel("Comment").fill("Used already.");
-      // Enter in the only field decides nothing.
+      // Enter in the only field makes no decision.
       await first.getByRole("button", { name: "Deny" }).press("Enter");
       await first.waitFor({ state: "detached" });
       await page.getByTestId("gates-note").getByText("Denied.").waitFor();
@@ -145,10 +148,10 @@ describe.runIf(hasChromium)(
       expect(world.visitor.complaints.splice(0)).toEqual(Array(2).fill(expect.stringContaining("422")));
     });
 
-    it("asks for more time, and shows who gave it", async () => {
+    it("asks for more time, and shows the person that extended it", async () => {
       const id = await start("work/slow_errand", { url: world.desk.url("/slow") });
       const page = await visit(`/runs/${id}`);
-      const question = page.getByRole("form", { name: /^The time of this run is over/ });
+      const question = page.getByRole("form", { name: /^The time limit of this run has passed/ });
       await question.getByText("The run", { exact: true }).waitFor();
       await question.getByRole("button", { name: "Approve" }).click();
       await page.getByTestId("run-facts").getByText("Approved by local").first().waitFor();
@@ -157,7 +160,7 @@ describe.runIf(hasChromium)(
       await expect.poll(() => gates(page).count()).toBe(0);
     });
 
-    it("says that somebody else was faster, and keeps what was typed", async () => {
+    it("reports that another person answered first, and keeps the typed text", async () => {
       const id = await start("work/refunds", { orders: ["A1", "B2"] });
       const page = await visit(`/runs/${id}`);
       const first = page.getByRole("form", { name: "Refund the order A1?" });
@@ -171,7 +174,7 @@ describe.runIf(hasChromium)(
       await lost.getByRole("button", { name: "Discard text" }).press("Enter");
       await lost.waitFor({ state: "detached" });
 
-      // An answer that is on its way when another one arrives is refused.
+      // If another answer arrives first, this answer is refused.
       const second = page.getByRole("form", { name: "Refund the order B2?" });
       await page.route("**/gates/*", async (route) => {
         const [open] = (await world.client.runs.get(id)).gates;
@@ -222,7 +225,7 @@ describe.runIf(hasChromium)(
       await page.locator("[data-testid=run-node]").first().waitFor();
     });
 
-    it("I1 says who may answer, and disables the buttons of a person who may not", async () => {
+    it("I1 lists the persons who may answer, and disables the buttons of other persons", async () => {
       const id = await start("work/audit", {});
       const page = await visit(`/runs/${id}`);
       const question = page.getByRole("form", { name: "Close the books?" });
@@ -234,12 +237,12 @@ describe.runIf(hasChromium)(
         await expect.poll(() => button.getAttribute("aria-disabled")).toBe("true");
         await button.press("Enter");
       }
-      // A press of a disabled button sends nothing: the run still waits.
+      // A press of a disabled button is ignored: the run still waits.
       expect((await world.client.runs.get(id)).status).toBe("waiting");
       expect(world.visitor.complaints).toEqual([]);
     });
 
-    it("asks nothing any more when the run is cancelled", async () => {
+    it("removes the question when the run is cancelled", async () => {
       const id = await start("work/refunds", { orders: ["A1"] });
       const page = await visit(`/runs/${id}`);
       await gates(page).waitFor();

@@ -102,13 +102,13 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     expect(await search.getByLabel("Search memories").inputValue()).toBe("window seats");
   });
 
-  it("MEMVIEW-3 marks the results that conversations are not told of", async () => {
+  it("MEMVIEW-3 marks the results that conversations do not recall", async () => {
     const page = await visit("/a/guide/memory?q=Which+trombone+opens+Leonard%27s+train%3F");
     const weak = page.getByTestId("memory-score").filter({ hasText: "Conversations do not recall it" });
     await weak.first().waitFor();
   });
 
-  it("says that nothing is saved, and tells a refusal once", async () => {
+  it("reports that no change is saved, and shows a refusal once", async () => {
     const { id } = await write("Emil sings.");
     const page = await visit(`/a/guide/memory/${id}`);
     await page.getByTestId("edit").click();
@@ -191,7 +191,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     expect(await item(page, "Cleo").count()).toBe(0);
   });
 
-  it("MEMVIEW-2 overwrites nothing that somebody changed meanwhile, and keeps what the reader typed", async () => {
+  it("MEMVIEW-2 never overwrites a change of another person, and keeps the reader's text", async () => {
     const { id } = await write("Dora lives in the old town.");
     const page = await visit(`/a/guide/memory/${id}`);
     await page.getByTestId("edit").click();
@@ -213,7 +213,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await world.client.memories.delete("guide", id);
   });
 
-  it("searches several agents for those who see all memories", async () => {
+  it("searches several agents for readers who see all memories", async () => {
     const page = await visit("/a/guide/memory");
     await page.getByRole("link", { name: "Search several agents" }).click();
     await page.waitForURL("**/memories");
@@ -229,7 +229,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await page.getByTestId("memory-text").getByText("The clerk keeps the keys").waitFor();
   });
 
-  it("shows a member the memories about that member alone, and no way to write others", async () => {
+  it("shows a member only the memories about that member, and no form for new memories", async () => {
     const page = await visit("/a/guide/memory", { extraHTTPHeaders: { "x-member": "ann" } });
     await page.getByText("You see the memories about you.").waitFor();
     await item(page, "window seats").waitFor();
@@ -291,7 +291,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await page.getByTestId("message-user").getByText("[erased]").waitFor();
   });
 
-  it("leads from a memory to the turn that it comes from", async () => {
+  it("links from a memory to its source turn", async () => {
     const { id, turnIds } = await converse("clerk", 1);
     const source = { conversationId: id, turnId: turnIds[0] ?? "" };
     const lines = (await new Response(await world.client.agents.export("clerk")).text()).trim().split("\n");
@@ -311,7 +311,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await world.client.agents.delete(agentId);
   });
 
-  it("shows with a turn which memories it was told of, and what its agent learned from it, and leads to them", async () => {
+  it("shows the recalled and the learned memories of a turn, with links to them", async () => {
     const past = await world.client.conversations.create({ agentId: "friend" });
     const say = async (id: string, content: string) => {
       for await (const _ of world.client.streamTurn(id, { content }));
@@ -327,7 +327,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     const page = await visit(`/c/${id}`);
     await page.getByTestId("open-trace").press("Enter");
     const shown = page.getByTestId("turn-memories");
-    await shown.getByTestId("told-memory").getByText("The user's cat is called Miso.").waitFor();
+    await shown.getByTestId("recalled-memory").getByText("The user's cat is called Miso.").waitFor();
     await shown.getByTestId("learned-memory").getByText("The user's cat is grey.").waitFor();
     expect(await shown.getByRole("listitem").count()).toBe(2);
     await shown.getByRole("link", { name: "The user's cat is grey." }).press("Enter");

@@ -9,7 +9,7 @@ const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch:
 describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
   const world = workConsole();
 
-  /** Starts a run whose visits wait at the desk, each at `PATH/ITEM`. */
+  /** Starts a run with visits that wait at the desk, each at `PATH/ITEM`. */
   async function start(path: string, items: string[]): Promise<string> {
     const { id } = await world.client.runs.start({
       workflow: "work/errands",
@@ -30,7 +30,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     page.locator(`[data-testid=run-status][data-status=${value}]`);
   const nodeOf = (page: Page, ref: string) => page.locator(`[data-testid=run-node][data-node=${ref}]`);
 
-  it("shows the tokens at the nodes of the graph live, and each visit of a node with what went in and came out", async () => {
+  it("shows the tokens at the nodes of the graph live, and the input and output of each visit of a node", async () => {
     const id = await start("/graph", ["one", "two", "three"]);
     const page = await visit(`/runs/${id}`);
     await nodeOf(page, "visit").getByText("3 working").waitFor();
@@ -66,7 +66,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await details.getByText("3 completed").waitFor();
     await page.getByRole("button", { name: "Close the node" }).press("Enter");
     await page.getByTestId("run-values").getByText('"salt"').first().waitFor();
-    expect(await page.getByTestId("cancel-run").count(), "nothing is left to cancel").toBe(0);
+    expect(await page.getByTestId("cancel-run").count(), "there is no more work to cancel").toBe(0);
     await page.reload();
     await nodeOf(page, "visit").getByText("3 completed").waitFor();
     await nodeOf(page, "report").getByText("3 joined, 1 completed").waitFor();
@@ -119,7 +119,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     expect(await page.getByTestId("cancel-run").count()).toBe(0);
   });
 
-  it("retries a failed run, follows it again, and shows both of its ends when it is opened anew", async () => {
+  it("retries a failed run, follows it again, and shows both of its ends after it is reopened", async () => {
     const id = await start("/retry", ["one"]);
     const page = await visit(`/runs/${id}`);
     for (let attempt = 1; attempt <= 3; attempt++) await answer("/retry/one", "No.", 500);
@@ -140,7 +140,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await visited.getByText('"found": "bread"').waitFor();
   });
 
-  it("keeps what it shows while the server cannot be reached, and loads the output later", async () => {
+  it("keeps its content while the server cannot be reached, and loads the output later", async () => {
     const id = await start("/offline", ["one"]);
     const page = await visit(`/runs/${id}`);
     await nodeOf(page, "visit").getByText("1 working").waitFor();
@@ -159,7 +159,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     ]);
   });
 
-  it("starts a run from a form, which says what is wrong", async () => {
+  it("starts a run from a form, which shows input errors", async () => {
     const page = await visit("/runs");
     const form = page.getByTestId("start-run");
     await form.locator("summary").press("Enter");
@@ -183,6 +183,14 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("404")]);
     await page.getByRole("link", { name: "All runs" }).click();
     await page.waitForURL("**/runs");
+  });
+
+  it("says that a page does not exist, with a way on", async () => {
+    const page = await visit("/agents");
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
+    await page.getByText("The console has no page at /agents.").waitFor();
+    await page.getByRole("link", { name: "Start a new conversation" }).click();
+    await page.getByRole("heading", { name: "Choose an agent" }).waitFor();
   });
 
   it("fits 390 pixels: the list, and a run as a list of its nodes, live, by touch", async () => {

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { type Example, examplesIn, filesOf } from "../support/doc-examples.ts";
 import { installFromCheckout } from "../support/npm-project.ts";
-import { buildAndPack, quiet, run } from "../support/packed-package.ts";
+import { packedPackage, quiet, run } from "../support/packed-package.ts";
 import { processTree, waitUntilGone } from "../support/processes.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -98,8 +98,8 @@ function typeErrors(...options: string[]): string[] {
   }
 }
 
-beforeAll(() => {
-  const archive = buildAndPack(folder);
+beforeAll(async () => {
+  const archive = await packedPackage();
   const installed = join(project, "node_modules/dramatis");
   mkdirSync(installed, { recursive: true });
   run(project, "tar", "-xzf", archive, "-C", installed, "--strip-components=1");
@@ -202,7 +202,7 @@ describe("the tools of docs/tools.md, under wrangler dev", () => {
     await waitUntilGone(pids);
   });
 
-  it("takes items from its actor, and explains to the model why it takes none", async () => {
+  it("takes items from its actor, and explains a refusal to the model", async () => {
     const { id } = await client.conversations.create({ agentId: "seller" });
     const results: unknown[] = [];
     for (const count of [2, 9]) {

@@ -1,6 +1,6 @@
 /**
- * H1 on the real process: `kill -9` in the middle of text and of tools. A model server in this process decides what has
- * happened before the kill, and counts every call of a model or a tool.
+ * H1 on the real process: `kill -9` in the middle of text and of tools. A model server in this process decides the
+ * events before the kill, and counts every call of a model or a tool.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -69,7 +69,7 @@ describe("in the middle of text", () => {
     return (await client.conversations.create({ agentId: "assistant" })).id;
   }
 
-  /** What a conversation holds after a run in which nothing went wrong. */
+  /** The content of a conversation after a run without faults. */
   async function undisturbedTranscript(): Promise<unknown[]> {
     const id = await newConversation();
     for await (const _ of client.streamTurn(id, { content }));
@@ -78,14 +78,14 @@ describe("in the middle of text", () => {
 
   const resetsOf = (watcher: Watcher) => watcher.frames.filter(({ type }) => type === "message.reset");
 
-  /** Resolves when the beginning stands there, after so many losses. */
+  /** Resolves when the page shows the beginning, after so many losses. */
   async function sawBeginning(watcher: Watcher, losses: number): Promise<void> {
     await watcher.until(
       (state) => resetsOf(watcher).length === losses && agentTexts(state).join() === beginning,
     );
   }
 
-  /** That the watcher came back with `from`, was told of each loss, and never saw a text doubled. */
+  /** Expects that the watcher resumed with `from`, received each loss, and never saw a text twice. */
   async function expectSeamless(watcher: Watcher, losses: number): Promise<void> {
     await watcher.until(({ turns }) => turns.at(-1)?.status === "completed");
     const resumed = watcher.addresses.slice(1).map(({ searchParams }) => Number(searchParams.get("from")));
@@ -102,7 +102,7 @@ describe("in the middle of text", () => {
     expect(watcher.shown.at(-1)).toEqual([answer]);
   }
 
-  it("twice in a stream: the turn is never CANCELLED, it ends as if nothing had happened, and a watcher sees no text doubled", async () => {
+  it("twice in a stream: the turn is never CANCELLED, it ends as without a kill, and a watcher sees each text once", async () => {
     const golden = await undisturbedTranscript();
     const id = await newConversation();
     using watcher = new Watcher(start.url, id);
@@ -129,7 +129,7 @@ describe("in the middle of text", () => {
     expect(model.requests).toHaveLength(before + 3);
   });
 
-  it("G18 STOP-1 STOP-3 after the commit of a stop: the turn is always CANCELLED with its text, and no model is asked again", async () => {
+  it("G18 STOP-1 STOP-3 after the commit of a stop: the turn is always CANCELLED with its text, and no model is called again", async () => {
     const id = await newConversation();
     using watcher = new Watcher(start.url, id);
     await watcher.until(({ conversation }) => conversation !== null);
@@ -160,7 +160,7 @@ describe("in the middle of text", () => {
     ]);
   });
 
-  it("every process at once: the next start ends the turns, also one that nobody asks for", async () => {
+  it("every process at once: the next start ends the turns, even without a client", async () => {
     const golden = await undisturbedTranscript();
     const watched = await newConversation();
     const forgotten = await newConversation();
@@ -222,7 +222,7 @@ describe("in the middle of tools", () => {
 
   const visits = (name: string) => model.requests.filter(({ path }) => path === `/v1/${name}`);
 
-  it("with nobody there: a once tool is not run again, an idempotent one is, as the same operation", async () => {
+  it("without clients: a once tool is not run again, an idempotent tool runs again as the same operation", async () => {
     const undisturbed = await client.conversations.create({ agentId: "clerk" });
     for await (const _ of client.streamTurn(undisturbed.id, { content: "A table, please." }));
     const before = model.requests.length;

@@ -38,7 +38,7 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     remove();
   });
 
-  it("A72 H1 at any moment of five conversations: nothing acknowledged is lost, no `once` tool runs twice, no text stands twice", async () => {
+  it("A72 H1 at any moment of five conversations: acknowledged messages survive, each `once` tool runs at most once, each text appears once", async () => {
     const options = { kills: 3, conversations: 5, seed: 72, patienceMs: PATIENCE_MS };
     const history = await onSite(bundle, join(folder, "storm"), (site) => storm(site, options));
     expect(check(history)).toEqual([]);
@@ -54,17 +54,17 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     expect(missingIn(history)).toEqual([]);
   });
 
-  it("A72 H1 H4 over trees of agents: each operation has one outcome, and nobody outlives a stop", async () => {
+  it("A72 H1 H4 over trees of agents: each operation has one outcome, and no call outlives a stop", async () => {
     const options = { kills: 2, users: 2, seed: 7, patienceMs: ONE_TURN_MS, settleMs: 5_000 };
     const history = await trees(bundle, join(folder, "trees"), options);
-    // Amounts may come later than the test waits for: `npm run bench -- kills` checks them.
+    // Amounts may arrive after the test's wait: `npm run bench -- kills` checks them.
     const isInTime = (violation: string) => !violation.startsWith("KILLTREE-4");
     expect(checkTrees(history).filter(isInTime)).toEqual([]);
     expect(history.kills).toHaveLength(2);
     expect(history.trees.length).toBeGreaterThan(1);
   }, 210_000);
 
-  // Half a minute of it waits for results of `once` tasks that nobody has, beside the turn that pauses as long.
+  // For half a minute, it waits for the lost results of `once` tasks, and the turn pauses as long.
   it("A72 H1 F2 five times within a fan-out of 200: it completes, no `once` task runs twice, and each unknown outcome is reported", async () => {
     const options = { runs: 1, kills: 5, branches: 200, seed: 7, patienceMs: ONE_TURN_MS };
     const history = await runs(bundle, join(folder, "runs"), options);

@@ -5,9 +5,10 @@ import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { VERSION } from "../../src/shared/version.ts";
 import { installFromCheckout } from "../support/npm-project.ts";
-import { buildAndPack, quiet, run } from "../support/packed-package.ts";
+import { packedPackage, quiet, run } from "../support/packed-package.ts";
 import { processTree, waitUntilGone } from "../support/processes.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -19,6 +20,7 @@ const project = join(folder, "project");
 const installed = join(project, "node_modules/dramatis");
 
 interface Manifest {
+  bin: Record<string, string>;
   exports: Record<string, { types: string }>;
   engines: { node: string };
   dependencies: Record<string, string>;
@@ -29,13 +31,22 @@ function manifestOf(path: string): Manifest {
 }
 
 /** Returns the names of the values that a declaration file exports. */
-function exportedValues(declarations: string): string[] {
+function exportedValues(file: string): string[] {
+  const declarations = readFileSync(file, "utf8");
   const lists = [...declarations.matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, list = ""]) =>
     list.split(","),
   );
   const listed = lists.map((name) => name.trim()).filter((name) => name !== "" && !name.startsWith("type "));
   const declared = [...declarations.matchAll(/^export declare (?:function|const|class) (\w+)/gm)];
-  return [...listed.map((name) => name.replace(/^.* as /, "")), ...declared.map(([, name = ""]) => name)];
+  const spaces = [...declarations.matchAll(/^export \* as (\w+) from/gm)];
+  const others = [...declarations.matchAll(/^export \* from "(.*)\.js";$/gm)].flatMap(([, module = ""]) =>
+    exportedValues(join(dirname(file), `${module}.d.ts`)),
+  );
+  return [
+    ...listed.map((name) => name.replace(/^.* as /, "")),
+    ...[...declared, ...spaces].map(([, name = ""]) => name),
+    ...others,
+  ];
 }
 
 /** Examples of the README, with language and text. */
@@ -99,8 +110,8 @@ const worker = ["--types", "@cloudflare/workers-types", "--lib", "es2024"];
 const page = ["--types", "react", "--lib", "es2024,dom,dom.iterable", "--jsx", "react-jsx"];
 const bundler = ["--module", "esnext", "--moduleResolution", "bundler"];
 
-beforeAll(() => {
-  const archive = buildAndPack(folder);
+beforeAll(async () => {
+  const archive = await packedPackage();
   mkdirSync(installed, { recursive: true });
   run(project, "tar", "-xzf", archive, "-C", installed, "--strip-components=1");
   run(project, "npm", "init", "-y");
@@ -116,7 +127,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("G2 the archive", () => {
-  it("has code, declarations, the console, and what a reader needs: nothing else, and no path of this machine", () => {
+  it("contains only code, declarations, the console and the reader's documents, and no path of this machine", () => {
     const files = globSync("**/*.*", { cwd: installed, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(installed.length + 1));
@@ -124,14 +135,24 @@ describe("G2 the archive", () => {
     expect(others.sort()).toEqual(["README.md", "package.json"]);
     expect(readdirSync(installed)).toContain("LICENSE");
     expect(files.filter((file) => /(?:^|\/)tests?(?:\/|\.)|\.test\.|\.map$/.test(file))).toEqual([]);
+    const built = inject("archiveFolder");
     const told = files.filter((file) => {
       const text = readFileSync(join(installed, file), "utf8");
-      return text.includes(ROOT) || text.includes(folder);
+      return text.includes(ROOT) || text.includes(built);
     });
     expect(told).toEqual([]);
   });
 
-  it("asks for a Node on which all that it depends on runs", () => {
+  it("G23 has the command line, which needs declared packages only", () => {
+    const { bin } = manifestOf(installed);
+    const version = run(project, process.execPath, join(installed, bin.dramatis ?? ""), "--version");
+    expect(version).toBe(`${VERSION}\n`);
+    // npm links the command as it does after an installation.
+    run(project, "npm", "rebuild", "--offline", "--ignore-scripts=false");
+    expect(run(project, "npx", "--no-install", "dramatis", "--version")).toBe(version);
+  });
+
+  it("requires a Node version that all its dependencies support", () => {
     const least = ({ engines }: Partial<Manifest>) => {
       const [, major = 0, minor = 0] = /^>=\s*(\d+)(?:\.(\d+))?/.exec(engines?.node ?? "") ?? [];
       return Number(major) * 1000 + Number(minor);
@@ -299,7 +320,7 @@ describe("G2 the entry points", () => {
       "declare function made<F>(value: F): Made<F>;",
     ];
     for (const [index, [entry, { types }]] of Object.entries(manifestOf(installed).exports).entries()) {
-      const names = exportedValues(readFileSync(join(installed, types), "utf8"));
+      const names = exportedValues(join(installed, types));
       expect(names, entry).not.toHaveLength(0);
       lines.push(`import * as entry${index} from "${entry.replace(".", "dramatis")}";`);
       for (const [at, name] of names.entries()) {
@@ -337,6 +358,47 @@ describe("G2 the entry points", () => {
       const { id } = await engine.createConversation();
       console.log((await engine.runTurn({ conversationId: id })).outputMessages[0].content);`;
     expect(run(project, process.execPath, "--input-type=module", "--eval", code)).toBe("m-1\n");
+  });
+
+  it("H10 dramatis/testing runs the tools of an application in plain Node, and `dramatis` has the same exports there", () => {
+    const code = `
+      import { z } from "zod";
+      import * as dramatis from "dramatis";
+      import { call, createTestApp } from "dramatis/testing";
+      const { defineLibrary, definePersona, defineTool } = dramatis;
+      const add = defineTool({
+        name: "add",
+        description: "Adds.",
+        input: z.object({ a: z.number(), b: z.number() }),
+        effect: "pure",
+        execute: ({ a, b }) => a + b,
+      });
+      const guide = definePersona("guide", { identity: { systemPrompt: "Help." }, tools: { toolIds: ["add"] } });
+      const app = createTestApp({ libraries: [defineLibrary("my", { personas: [guide], tools: [add] })] });
+      app.model.script(call("add", { a: 1, b: 2 }), "It is 3.");
+      const turn = await app.send("guide", "1 + 2?");
+      console.log(JSON.stringify([turn.text, turn.calls[0].output, Object.keys(dramatis).sort()]));`;
+    const [text, output, names] = JSON.parse(
+      run(project, process.execPath, "--input-type=module", "--eval", code),
+    );
+    expect([text, output]).toEqual(["It is 3.", 3]);
+    expect(names).toEqual(exportedValues(join(installed, "index.d.ts")).sort());
+  });
+
+  it("I5 the command eval runs the evals of a project, without a call", () => {
+    const code = `
+      import { contains, defineEval, evalAgent } from "dramatis/testing";
+      import { library } from "../src/library";
+      export default defineEval({
+        name: "hello",
+        data: [{ input: "Hi", expected: "hello", replies: ["Hello!"] }],
+        run: evalAgent({ libraries: [library] }, "guide"),
+        scorers: [contains()],
+      });`;
+    write("evals/hello.eval.ts", code);
+    const told = run(project, process.execPath, join(installed, "cli/main.js"), "eval");
+    expect(told).toMatch(/^hello +1 +contains 1\.00 +1\.00 .* passed$/m);
+    expect(told).toContain("No model was called.");
   });
 
   it.each([

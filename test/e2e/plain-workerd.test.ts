@@ -1,6 +1,6 @@
 /**
- * The deployable Worker on plain workerd, as `workerd serve` runs it: no storage but that of its own actors, no assets, and
- * an environment that has nothing but `DRAMATIS_LOCAL`.
+ * The deployable Worker on plain workerd, as `workerd serve` runs it: it has only the storage of its own actors and
+ * `DRAMATIS_LOCAL`, and no assets.
  */
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,7 +62,7 @@ afterEach(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("G20 G28 a Worker whose configuration declares no bindings", () => {
+describe("G20 G28 a Worker with a configuration without bindings", () => {
   let bundle: Bundle;
 
   beforeAll(async () => {
@@ -78,7 +78,7 @@ describe("G20 G28 a Worker whose configuration declares no bindings", () => {
   it("EXPORT-2 reports a class that has no storage", async () => {
     const config = { ...bundle.config, migrations: [{ new_sqlite_classes: ["Agent"] }] };
     expect(await reason(await start({ ...bundle, config }))).toContain(
-      '"Conversation" is exported, but is no Durable Object class with storage',
+      '"Conversation" is exported, but it is not a Durable Object class with storage',
     );
   });
 });
@@ -111,12 +111,12 @@ it("EXPORT-3 a class of the application without storage is in /health, and in th
   );
   const baseUrl = await start(await build("forgetful", main));
   const line = expect.stringContaining(
-    "export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;",
+    "export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;",
   );
   const missing = [
     { name: "Coordinator", message: line },
     { name: "Trigger", message: line },
-    { name: "Shelf", message: expect.stringContaining("add it to `new_sqlite_classes`") },
+    { name: "Shelf", message: expect.stringContaining("Add it to `new_sqlite_classes`") },
   ];
   expect(await (await fetch(`${baseUrl}/health`)).json()).toMatchObject({
     missing: [{ name: "DB" }, { name: "BUCKET" }, ...missing],
@@ -128,8 +128,8 @@ it("EXPORT-3 a class of the application without storage is in /health, and in th
     for await (const { type, data } of client.streamTurn(id, { content: `!tool ${name} {}` }))
       if (type === "tool.failed") errors.push(data);
   expect(errors).toMatchObject([
-    { error: { message: expect.stringContaining("add the class to `new_sqlite_classes`") } },
-    { error: { message: expect.stringContaining("the Worker does not export") } },
+    { error: { message: expect.stringContaining("Add it to `new_sqlite_classes`") } },
+    { error: { message: expect.stringContaining("The Worker does not export") } },
   ]);
 });
 

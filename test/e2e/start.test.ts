@@ -104,7 +104,7 @@ describe("a running start", () => {
     });
   });
 
-  it("START-2 prints its address on one line, and none of wrangler's small talk", async () => {
+  it("START-2 prints its address on one line, without wrangler's messages", async () => {
     expect(start.output().match(/ready/gi)).toHaveLength(1);
     expect(start.output()).not.toMatch(/wrangler:|⛅|⎔/);
     const health = await fetch(`${start.url}/health`);
@@ -138,7 +138,7 @@ describe("a running start", () => {
     expect(start.output()).not.toContain("marmalade");
   });
 
-  it("DOCS-1 serves the page /docs with the policy of its own style, and the console beside it", async () => {
+  it("DOCS-1 serves the page /docs with the policy of its style, and the console beside it", async () => {
     const page = await fetch(`${start.url}/docs`);
     expect(page.headers.get("content-type")).toMatch(/^text\/html/);
     expect(page.headers.get("x-content-type-options")).toBe("nosniff");
@@ -149,7 +149,7 @@ describe("a running start", () => {
     );
   });
 
-  it("PAGE-1 every static file has the policy of the console, also what is not there or is cached", async () => {
+  it("PAGE-1 every static file has the policy of the console, also missing and cached files", async () => {
     const console = join(ROOT, "dist/console");
     const files = globSync("**/*", { cwd: console, withFileTypes: true }).filter((entry) => entry.isFile());
     const paths = files.map(({ parentPath, name }) => `/${relative(console, join(parentPath, name))}`);
@@ -176,14 +176,14 @@ describe("a running start", () => {
     }
   });
 
-  it("passes model settings of the shell on, exactly, and shows them to nobody", async () => {
+  it("passes model settings of the shell exactly, and keeps them out of command lines", async () => {
     const conversation = await createConversation(start.url);
     expect(await say(start.url, conversation, "Hi")).toContain("Hello there.");
     expect(model.requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
     for (const { command } of processTree(start.npm.pid ?? 0)) expect(command).not.toContain("sk-");
   });
 
-  it("asks the server of the shell's base URL also for a model profile by API that names none", async () => {
+  it("uses the server of the shell's base URL also for a posted model profile without a base URL", async () => {
     await post(start.url, "libraries/mine/model-profiles", {
       id: "p",
       provider: "openai",
@@ -196,7 +196,7 @@ describe("a running start", () => {
     expect(model.requests.at(-1)?.body.model).toBe("posted");
   });
 
-  it("G3 KEEP-2 refuses a port that is taken and a state that is in use, and says what to do", async () => {
+  it("G3 KEEP-2 refuses a used port and a used state, and names the fix", async () => {
     const { port } = new URL(start.url);
     const taken = { code: 1, output: expect.stringMatching(`Port ${port} is taken\\..*npm start -- --port`) };
     expect(await failedStart(["--port", port, "--persist", persist])).toMatchObject(taken);
@@ -212,16 +212,16 @@ describe("a running start", () => {
     expect(refused.output).toContain("Usage: npm start");
   });
 
-  it("G3 explains its options, and refuses those that npm took", async () => {
+  it("G3 explains its options, and refuses options that npm took", async () => {
     expect(await failedStart(["--help"])).toMatchObject({
       code: 0,
       output: expect.stringMatching(/^Usage: npm start -- \[--port N\] \[--persist DIR\]$/m),
     });
     const taken = await failedStart([], { npm_config_port: "9199" });
-    expect(taken).toMatchObject({ code: 1, output: expect.stringContaining('Write them behind "--".') });
+    expect(taken).toMatchObject({ code: 1, output: expect.stringContaining('Write them after "--".') });
   });
 
-  it("G3 refuses a folder that cannot hold state, and says what to do", async () => {
+  it("G3 refuses a folder that cannot hold state, and names the fix", async () => {
     const file = join(folder, "file");
     writeFileSync(file, "");
     const locked = join(folder, "locked");
@@ -237,7 +237,7 @@ describe("a running start", () => {
     }
   });
 
-  it("lets neither a rebound name nor a foreign page in", async () => {
+  it("rejects rebound names and foreign pages", async () => {
     const { port } = new URL(start.url);
     const ask = (headers: Record<string, string>) => rawStatus(`${start.url}/api/agents`, headers);
     expect(await ask({})).toBe(200);
@@ -247,7 +247,7 @@ describe("a running start", () => {
   });
 
   it.skipIf(listeningPorts(process.pid) === undefined)(
-    "START-4 opens no debugger, whose heap would hold AUTH_SECRET: its own ports are the Worker's, or refuse all",
+    "START-4 opens no debugger, because its heap would hold AUTH_SECRET: its own ports are the Worker's, or refuse all",
     async () => {
       const ports = processTree(start.npm.pid ?? 0).flatMap(({ pid, command }) =>
         (listeningPorts(pid) ?? []).map((at) => ({ ...at, kind: kindOf({ command }, start.url) })),
@@ -271,7 +271,7 @@ describe("a running start", () => {
     },
   );
 
-  it("START-1 ends completely when it is interrupted, and removes what it passed on", async () => {
+  it("START-1 ends completely when it is interrupted, and removes the passed settings", async () => {
     expect(passedOn()).toHaveLength(1);
     await start.stop();
     expect(passedOn()).toEqual([]);
@@ -296,7 +296,7 @@ function kindOf(process: Pick<RunningProcess, "command">, url: string): string |
   return Object.entries(kinds).find(([, kind]) => is(kind))?.[0];
 }
 
-describe("whichever process is killed, nothing is left and nothing is lost", () => {
+describe("whichever process is killed, no process remains and no data is lost", () => {
   const state = join(folder, "killed");
   const said: string[] = [];
   const seen = new Set<number>();
@@ -366,7 +366,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
   }
 
   it.each(foreground)(
-    "G3 START-1 KEEP-1 KEEP-3 %s: all ends, and the next start goes on",
+    "G3 START-1 KEEP-1 KEEP-3 %s: all processes end, and the next start continues",
     async (_, choose) => {
       await startAgain();
       const tree = lookAtTree();
@@ -378,7 +378,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     },
   );
 
-  it("G3 KEEP-3 npm, politely: all ends, and what was passed on is gone", async () => {
+  it("G3 KEEP-3 npm, politely: all processes end, and the passed settings are removed", async () => {
     await startAgain();
     const tree = lookAtTree();
     start.npm.kill("SIGTERM");
@@ -395,7 +395,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
     });
 
     it.each(["the workerd that runs the Worker", "esbuild"] as const)(
-      "G3 %s: the runtime goes on",
+      "G3 %s: the runtime continues",
       async (kind) => {
         const victim = find(lookAtTree(), kind);
         await killInMidTurn(victim);
@@ -420,14 +420,14 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       const tree = lookAtTree();
       await killInMidTurn(find(tree, "wrangler"));
       await waitUntilGone(tree.map(({ pid }) => pid));
-      // What a process has said may arrive after its end.
+      // Output of a process may arrive after its end.
       await expect
         .poll(() => start.output())
         .toMatch(/^Dramatis stopped: .*\. It stopped too often and is not restarted\.$/m);
       expect(passedOn()).toEqual([]);
     });
 
-    it("G3 START-1 the next start goes on, and ends with 0 when it is told to", async () => {
+    it("G3 START-1 the next start continues, and ends with 0 on SIGINT", async () => {
       await startAgain();
       const tree = lookAtTree();
       const exit = once(start.npm, "exit");

@@ -38,7 +38,7 @@ async function askByHttp(id: string, content: string) {
   return { ...turn, calls: turn.moves.flatMap(({ toolCall }) => toolCall?.agent ?? []) };
 }
 
-/** Sends a message by WebSocket, and returns what the agents have said when `count` turns are over. */
+/** Sends a message by WebSocket, and returns the agents' messages when `count` turns have ended. */
 async function askBySocket(id: string, content: string, count = 1): Promise<string[]> {
   using watcher = new Watcher(start.url, id);
   await watcher.until(({ conversation }) => conversation !== null);
@@ -109,7 +109,7 @@ describe("the team with the offline model", () => {
     [1440, 900],
     [390, 844],
   ])(
-    "A52 G1 opens with the manager, describes it, and shows its colleagues at work, %i by %i pixels",
+    "A52 G1 opens with the manager, describes it, and shows its colleagues while they work, %i by %i pixels",
     async (width, height) => {
       await using browser = await launchChromium();
       const visitor = new Visitor(browser, start.url, { viewport: { width, height } });
@@ -135,12 +135,11 @@ describe("the team with the offline model", () => {
   );
 });
 
-/** What each agent's model answers next, by the role that its prompt states. */
+/** The next answers of each agent's model, by the role in its prompt. */
 class Cast {
   readonly requests: { role: string; request: RecordedRequest }[] = [];
   readonly #lines = new Map<string, Reply[]>();
 
-  /** Replaces the lines of a role. */
   lines(role: string, ...replies: Reply[]): void {
     this.#lines.set(role, replies);
   }
@@ -257,7 +256,7 @@ describe("the team with a model that speaks the OpenAI protocol", () => {
     expect(last).toContain('tool: "Found."');
   });
 
-  it("A52 H1 the process is killed while both work: they begin anew, and the manager gets each answer once", async () => {
+  it("A52 H1 the process is killed while both work: they restart, and the manager gets each answer once", async () => {
     cast = new Cast();
     const both = toolReply(ask("developer", "Build it."), ask("reviewer", "Review it."));
     const stuck: Reply = { kind: "stream", steps: [{ text: "I be" }, { gate: new Promise(() => {}) }] };

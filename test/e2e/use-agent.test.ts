@@ -14,7 +14,7 @@ const PATH = "/page-of-a-product";
 /** Chromium takes a page from `route.fulfill` for one from the internet, which may not reach this machine. */
 const LOCAL_PAGES = "--disable-features=LocalNetworkAccessChecks";
 
-/** Returns a page of its own script, by the name of its file. */
+/** Returns a page with a single script, by the name of its file. */
 async function buildPage(name: string): Promise<string> {
   const bundle = await rolldown({
     input: join(import.meta.dirname, `pages/${name}.tsx`),
@@ -63,7 +63,7 @@ describe.runIf(hasChromium)(`a page with a hook (${hasChromium ? "Chromium" : NO
   const shown = (page: Page) => page.locator("p").allTextContents();
   const words = (count: number) => Array.from({ length: count }, (_, n) => `word-${n + 1}`).join(" ");
 
-  it("G27 G28 connects, sends, shows the answer as it grows, and goes on after a reload in the middle of it", async () => {
+  it("G27 G28 connects, sends, shows the answer as it grows, and continues after a reload in the middle of it", async () => {
     const { id } = await createClient({ baseUrl: start.url }).conversations.create({ agentId: "assistant" });
     const { page, complaints, sockets } = await open(id);
     await page.locator("input").fill("!slow 120 90");

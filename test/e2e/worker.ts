@@ -1,4 +1,4 @@
-/** An application whose tools act on the outside: each run is a request to a shop that a test keeps. */
+/** An application with tools that act on the outside: each run is a request to the shop of a test. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import {
@@ -36,5 +36,5 @@ const app = dramatis({
   agents: [{ id: "clerk", persona: "shop/clerk" }],
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
 export default app.handler;

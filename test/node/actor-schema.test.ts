@@ -96,7 +96,7 @@ test("UPGRADE-1 after a crash at any crossing of the ports, the next wake ends w
   expect([...seen]).toEqual(["version 1", "version 2", "version 3", "version 4"]);
 });
 
-test("UPGRADE-2 a value that is up to date costs its read and nothing else", () => {
+test("UPGRADE-2 a current value costs only its read", () => {
   const given = stores();
   thingOf(given).get();
   const counter = new CostCounter();
@@ -105,7 +105,7 @@ test("UPGRADE-2 a value that is up to date costs its read and nothing else", () 
   expect(counter.cost).toEqual({ statements: 1, rowsWritten: 0, rowsRead: 0 });
 });
 
-test("UPGRADE-3 storage of a newer version is UNAVAILABLE, with what to do, and unchanged", () => {
+test("UPGRADE-3 storage of a newer version is UNAVAILABLE, with the fix, and stays unchanged", () => {
   const given = stores(5);
   const before = dump(given);
   const open = openOrRefuse(() => thingOf(given).get());
@@ -131,7 +131,7 @@ test("UPGRADE-4 an error that is no refusal of the storage ends its opening, wha
   }
 });
 
-test("a schema's newest version is that of its last step, or its first", () => {
+test("a schema's newest version is the version of its last step, or its first version", () => {
   expect(newestVersion(SCHEMA)).toBe(4);
   expect(newestVersion({ of: "thing", first: 1, steps: [] })).toBe(1);
 });

@@ -74,7 +74,7 @@ describe("M18 the Workers AI format", () => {
     expect(messages[2]).toStrictEqual({ role: "tool", content: "rain", tool_call_id: "a", name: "lookup" });
   });
 
-  test("no stray keys: what a message does not have is absent, and metadata never leaves", () => {
+  test("no stray keys: missing members are absent, and metadata is never sent", () => {
     const bare: ContextMessage[] = [
       { role: "user", content: "hi", metadata: { secret: true } },
       { role: "assistant", content: "yes", toolCalls: [] },
@@ -86,7 +86,7 @@ describe("M18 the Workers AI format", () => {
     ]);
   });
 
-  test("does not change what it is given", () => {
+  test("does not change its input", () => {
     const before = structuredClone(ROUND);
     workersAIAdapter.toModelMessages(["x"], ROUND);
     expect(ROUND).toEqual(before);
@@ -120,7 +120,7 @@ describe("a request to workers-ai", () => {
     });
   });
 
-  test("offers no tools where text is forced", () => {
+  test("offers no tools if text is forced", () => {
     const parameters = { tool_choice: "auto" };
     const request = workersAI.buildRequest(
       { ...WORKERS_AI, parameters },
@@ -166,7 +166,7 @@ describe("a request to openai", () => {
     });
   });
 
-  test("forbids the use of its tools where text is forced, even against the profile", () => {
+  test("forbids the use of its tools if text is forced, even against the profile", () => {
     const request = openai.buildRequest(
       { ...OPENAI, parameters: { tool_choice: "required" } },
       context({ tools: [LOOKUP], toolChoice: "none" }),
@@ -222,7 +222,7 @@ describe("a request to openai", () => {
     }
   });
 
-  test("OPENAI-1 a speaker's name is fitted to what the API takes", () => {
+  test("OPENAI-1 a speaker's name is fitted to the API's rules", () => {
     const messages: ContextMessage[] = [{ role: "user", content: "hi", name: "José <admin>" }];
     expect(messagesOf(openai.buildRequest(OPENAI, context({ messages })))).toEqual([
       { role: "user", content: "hi", name: "Jos___admin_" },
@@ -242,7 +242,7 @@ describe("providers and the default profile", () => {
     expect(() => resolveProvider("nobody")).toThrowError(/"nobody"/);
   });
 
-  test.each(PROVIDERS)("%s has a format of its own", (provider) => {
+  test.each(PROVIDERS)("%s has its own format", (provider) => {
     expect(adapterFor(provider).provider).toBe(provider);
   });
 

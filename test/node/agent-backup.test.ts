@@ -1,4 +1,4 @@
-/** The import of an agent on Node: what it takes, and what is left of one that was begun anew. */
+/** The import of an agent on Node: the accepted content, and the remains of a restarted import. */
 import { describe, expect, test } from "vitest";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { memoryId, numberOf } from "../../src/memory/corpus/memory-id.ts";
@@ -7,7 +7,7 @@ import type { ExtractedMemories, Memory } from "../../src/protocol/memory.ts";
 import { backupOf, linesOf } from "../support/agent-file.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
-test("BACKUP-2 an import that is begun anew leaves nothing of the first one, in memory neither", async () => {
+test("BACKUP-2 a restarted import removes all of the first import, also from memory", async () => {
   const source = new MemoryWorld();
   await source.corpus.write(WRITER, [{ content: "Ada likes tea." }, { content: "Ada has a dog." }]);
   const lines = await linesOf(source);
@@ -28,10 +28,10 @@ test("BACKUP-2 an import that is begun anew leaves nothing of the first one, in 
   expect(await found()).toEqual(["Ada has a dog.", "Ada likes tea."]);
 });
 
-test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and an import", async () => {
+test("BACKUP-9 MEMSRC-5 an export and an import do not restore erased texts", async () => {
   const source = new MemoryWorld();
   const world = new MemoryWorld();
-  const said = (operationId: string, content: string, conversationId: string): ExtractedMemories => ({
+  const extractionOf = (operationId: string, content: string, conversationId: string): ExtractedMemories => ({
     ...{ operationId, scope: "user", used: [], time: "2025-06-01T10:00:00.000Z" },
     subject: { userId: "ada", conversationId },
     source: { conversationId, turnId: "turn_1" },
@@ -42,8 +42,8 @@ test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and a
     const prepared = await extractions.prepare(body);
     return corpus.ports.database.transaction(() => extractions.apply(body, prepared).outcomes);
   };
-  await extract(source, said("op_1", "Ada likes tea.", "conv_1"));
-  await extract(source, said("op_2", "Ada has a dog.", "conv_2"));
+  await extract(source, extractionOf("op_1", "Ada likes tea.", "conv_1"));
+  await extract(source, extractionOf("op_2", "Ada has a dog.", "conv_2"));
   const [tea] = (await source.corpus.list(EDITOR)).items;
   await source.corpus.delete(WRITER, tea?.id ?? "");
   const { database } = source.corpus.ports;
@@ -57,20 +57,20 @@ test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and a
   const others = (all: string[]) => all.slice(1).filter((line) => !line.startsWith('{"memory"'));
   expect(others(await linesOf(world))).toEqual(others(lines));
   const refused = [{ status: "refused", code: "CONFLICT" }];
-  expect(await extract(world, said("op_3", "ADA likes tea", "conv_5"))).toMatchObject(refused);
+  expect(await extract(world, extractionOf("op_3", "ADA likes tea", "conv_5"))).toMatchObject(refused);
   expect(
-    await extract(world, { ...said("op_4", "Ada sings.", "conv_5"), used: [tea?.id ?? ""] }),
+    await extract(world, { ...extractionOf("op_4", "Ada sings.", "conv_5"), used: [tea?.id ?? ""] }),
   ).toMatchObject(refused);
-  expect(await extract(world, said("op_5", "Ada sings.", "conv_3"))).toMatchObject(refused);
-  expect(await extract(world, said("op_6", "Ada sings.", "conv_4"))).toMatchObject(refused);
-  expect(await extract(world, said("op_7", "Ada has a dog.", "conv_5"))).toMatchObject([
+  expect(await extract(world, extractionOf("op_5", "Ada sings.", "conv_3"))).toMatchObject(refused);
+  expect(await extract(world, extractionOf("op_6", "Ada sings.", "conv_4"))).toMatchObject(refused);
+  expect(await extract(world, extractionOf("op_7", "Ada has a dog.", "conv_5"))).toMatchObject([
     { status: "unchanged" },
   ]);
   const [written] = await world.corpus.write(WRITER, [{ content: "New." }]);
   expect(numberOf(written?.id ?? "")).toBe(3);
 });
 
-describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by its number, and nothing of it is stored:", () => {
+describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by its number, and is not stored:", () => {
   const long = (length: number) => "x".repeat(length);
   const changes: [what: string, change: Record<string, unknown>, at: string][] = [
     ["a time beyond the range of dates", { validFrom: 9e15 }, "/validFrom"],
@@ -96,7 +96,7 @@ describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by
     ["itself as a part", { id: memoryId("0".repeat(26), 3), parts: [memoryId("0".repeat(26), 3)] }, "/parts"],
     [
       "a source of a version after the memory",
-      { sources: [{ conversationId: "conv_1", turnId: "turn_1", said: 2 }] },
+      { sources: [{ conversationId: "conv_1", turnId: "turn_1", statedVersion: 2 }] },
       "/sources",
     ],
     ["a time of the log in another form", { log: [logged({ at: "Jan 1, 2025" })] }, "/log/0/at"],
@@ -161,7 +161,7 @@ describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by
     });
   });
 
-  test("an erased memory with the last number, after which there would be none", async () => {
+  test("an erased memory with the highest possible number", async () => {
     const lines = await linesOf(new MemoryWorld());
     const erasedMemory = { id: `mem_${"0".repeat(19)}ZZZZZZZ`, at: 0, isErased: true, hash: null };
     const forged = lines.toSpliced(2, 0, JSON.stringify({ erasedMemory }));
@@ -172,8 +172,8 @@ describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by
   });
 });
 
-describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refused with the line, and nothing of it is stored:", () => {
-  /** A file of two memories, of which the second is made of the first, and of an erased one. */
+describe("BACKUP-12 BACKUP-13 a file with contradicting lines is refused with the line, and is not stored:", () => {
+  /** A file with two memories and an erased memory. The second memory is derived from the first. */
   async function fileOf(): Promise<{ lines: string[]; first: number }> {
     const source = new MemoryWorld();
     const { corpus } = source;
@@ -320,7 +320,7 @@ describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refuse
     expect((await world.corpus.list(EDITOR)).items).toHaveLength(2);
   });
 
-  test("also where they are in different parts of the import", async () => {
+  test("also in different parts of the import", async () => {
     const { lines, first } = await fileOf();
     const { backup } = backupOf(new MemoryWorld());
     await backup.import({ from: 1, lines: lines.slice(0, first + 1), isLast: false });
@@ -330,7 +330,7 @@ describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refuse
   });
 });
 
-test("BACKUP-10 what is at the limits is imported, listed and exported, and memories follow it", async () => {
+test("BACKUP-10 memories at the limits are imported, listed and exported, and memories follow them", async () => {
   const source = new MemoryWorld();
   const metadata = { text: "x".repeat(16 * 1024 - 11) };
   await source.corpus.write(WRITER, [

@@ -1,4 +1,6 @@
-/** The export of an agent whose memory changes meanwhile, or that has a memory with a long log: what is written, and that it is taken. */
+/**
+ * The export of an agent while its memory changes, or with a memory that has a long log. The result can be imported.
+ */
 import { describe, expect, test } from "vitest";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { backupOf, linesOf } from "../support/agent-file.ts";
@@ -9,7 +11,7 @@ const from = (index: number) => ({
   sources: [{ conversationId: `conv_${index}`, turnId: "turn_1", entries: [1] }],
 });
 
-/** Reads the file of a world, and does something once a line with a text is read. Returns what was read, and the error that ended it. */
+/** Reads the file of a world. Runs `meanwhile` after a line with a text. Returns the lines and the final error. */
 async function readWith(world: MemoryWorld, text: string, meanwhile: () => unknown) {
   // The agent is there from the first export on.
   await linesOf(world);
@@ -29,7 +31,7 @@ async function readWith(world: MemoryWorld, text: string, meanwhile: () => unkno
   return { read, lines: read.trimEnd().split("\n") };
 }
 
-async function taken(lines: string[], from: MemoryWorld): Promise<MemoryWorld> {
+async function importedFrom(lines: string[], from: MemoryWorld): Promise<MemoryWorld> {
   const copy = new MemoryWorld();
   await copy.clock.advance(Math.max(0, from.clock.now() - copy.clock.now()));
   const { backup } = backupOf(copy);
@@ -38,7 +40,7 @@ async function taken(lines: string[], from: MemoryWorld): Promise<MemoryWorld> {
   return copy;
 }
 
-describe("BACKUP-16 an export is broken off by an erasure, and has nothing of what was erased:", () => {
+describe("BACKUP-16 an erasure aborts an export, and the export has no erased text:", () => {
   const long = "A secret that is long. ".repeat(300);
   const erasures: [string, (world: MemoryWorld) => unknown][] = [
     [
@@ -81,20 +83,20 @@ describe("BACKUP-16 an export is broken off by an erasure, and has nothing of wh
     expect(early.read).not.toContain("Third.");
   });
 
-  test("a change and a new memory go into the file as they are at their turn", async () => {
+  test("a change and a new memory are exported in the state of their turn", async () => {
     const world = new MemoryWorld();
     const [, second] = await world.corpus.write(WRITER, [{ content: "First." }, { content: "Second." }]);
     const { lines = [] } = await readWith(world, "First.", async () => {
       await world.corpus.update(WRITER, second?.id ?? "", { content: "Second, changed." });
       await world.corpus.write(WRITER, [{ content: "Third." }]);
     });
-    const copy = await taken(lines, world);
+    const copy = await importedFrom(lines, world);
     const { items } = await copy.corpus.list(EDITOR, { order: "asc" });
     expect(items.map(({ content }) => content)).toEqual(["First.", "Second, changed.", "Third."]);
   });
 });
 
-describe("BACKUP-17 an import takes what an export wrote", () => {
+describe("BACKUP-17 an import accepts the lines of an export", () => {
   const count = 4_000;
 
   /** A world with a memory of as many changes, and with as many sources. */
@@ -105,11 +107,11 @@ describe("BACKUP-17 an import takes what an export wrote", () => {
     return world;
   }
 
-  test("of a memory with thousands of changes and sources, in bounded lines, and loses nothing of it", async () => {
+  test("of a memory with thousands of changes and sources, in bounded lines, without loss", async () => {
     const world = await longLog();
     const lines = await linesOf(world);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(70_000);
-    const copy = await taken(lines, world);
+    const copy = await importedFrom(lines, world);
     const logOf = ({ corpus }: MemoryWorld) => [...corpus.rows.memories.pagedLog(1)];
     expect(logOf(copy).slice(1)).toEqual(logOf(world));
     expect(logOf(world)).toHaveLength(count);
@@ -126,7 +128,7 @@ describe("BACKUP-17 an import takes what an export wrote", () => {
     expect(read).not.toContain('"end"');
   });
 
-  test("and refuses lines that do not go on with their memory", async () => {
+  test("and refuses lines that do not continue their memory", async () => {
     const world = new MemoryWorld();
     await world.corpus.write(from(1), [{ content: "First." }, { content: "Second." }]);
     const lines = await linesOf(world);
@@ -137,7 +139,7 @@ describe("BACKUP-17 an import takes what an export wrote", () => {
     const cases: [object, string][] = [
       [{ id: first.id, ...none }, "/id"],
       [{ id: second.id, ...none, log: second.log }, "/log"],
-      [{ id: second.id, ...none, sources: [{ ...source, said: 2 }] }, "/sources"],
+      [{ id: second.id, ...none, sources: [{ ...source, statedVersion: 2 }] }, "/sources"],
       [{ id: second.id, ...none, parts: [second.id] }, "/parts"],
       [{ id: second.id, ...none, sources: [{ ...source, conversationId: "conv_9" }] }, "/sources/0"],
     ];
@@ -146,7 +148,7 @@ describe("BACKUP-17 an import takes what an export wrote", () => {
       const forged = [...lines.slice(0, 2), mark, ...lines.slice(2, at), JSON.stringify({ more }), ""];
       forged[forged.length - 1] = JSON.stringify({ end: { lines: forged.length } });
       const copy = new MemoryWorld();
-      await expect(taken(forged, world)).rejects.toMatchObject({
+      await expect(importedFrom(forged, world)).rejects.toMatchObject({
         message: expect.stringMatching(new RegExp(`^Line ${at + 2}: .*${path}: `)),
       });
       expect(copy.corpus.exists).toBe(false);
@@ -155,7 +157,7 @@ describe("BACKUP-17 an import takes what an export wrote", () => {
       ...lines.slice(0, at),
       JSON.stringify({ more: { id: second.id, ...none, sources: [source] } }),
     ];
-    const copy = await taken([...going, JSON.stringify({ end: { lines: going.length + 1 } })], world);
+    const copy = await importedFrom([...going, JSON.stringify({ end: { lines: going.length + 1 } })], world);
     expect(copy.rows("memory_sources")).toHaveLength(3);
   });
 });

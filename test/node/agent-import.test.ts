@@ -1,4 +1,4 @@
-/** Files of agents with a wrong line: what is imported of them works, and what is refused leaves nothing. */
+/** Files of agents with a wrong line: an imported agent works, and a refused file leaves no data. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
@@ -50,7 +50,7 @@ async function richFile(): Promise<string[]> {
     void eraseSources(corpus, { conversationId: "conv_8" });
     void eraseSources(corpus, { conversationId: "conv_9", turns: [{ turnId: "turn_1", entries: [2] }] });
   });
-  // Lists end what is over.
+  // Listing ends expired memories.
   await corpus.list(EDITOR);
   return linesOf(world);
 }
@@ -133,7 +133,7 @@ async function exerciseAll(world: MemoryWorld): Promise<void> {
   expect(await all("asc")).toEqual([]);
 }
 
-test("BACKUP-2 BACKUP-10 of a file with one line changed everything works afterwards, or nothing is stored and the line is named", async () => {
+test("BACKUP-2 BACKUP-10 with one line of a file changed, either the imported agent works, or the line is named and the file is not stored", async () => {
   const lines = await richFile();
   let imported = 0;
   const property = fc.asyncProperty(mutation, async (given) => {

@@ -1,4 +1,4 @@
-/** Tools that agents answer: what their authors and models are told where they write them wrongly. */
+/** Tools that agents answer: the errors that their authors and models get for wrong use. */
 import { describe, expect, test, vi } from "vitest";
 import { isAnswered } from "../../src/agents/conversation/core/planning/approval.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
@@ -13,7 +13,7 @@ const NAMED = { name: "ask", description: "Asks." };
 
 describe("a tool in code", () => {
   test.each([["developer"], [{ agentId: "developer" }]])(
-    "AGENTTOOL-1 with the target %j is told the form of a target",
+    "AGENTTOOL-1 with the target %j gets an error with the form of a target",
     (target) => {
       expect(() => defineTool({ ...NAMED, target } as never)).toThrow(
         'Tool "ask": /target: Must be {agent}, {task} or {workflow}',
@@ -21,11 +21,11 @@ describe("a tool in code", () => {
     },
   );
 
-  test("AGENTTOOL-1 with neither code nor an agent is told of both", () => {
+  test("AGENTTOOL-1 with neither code nor an agent gets an error that names both", () => {
     expect(() => defineTool(NAMED as never)).toThrow("`target: {agent}` instead");
   });
 
-  test("AGENTTOOL-1 with both is told to remove one", () => {
+  test("AGENTTOOL-1 with both gets an error to remove one of them", () => {
     const both = { ...NAMED, target: { agent: "a" }, execute: () => 1 };
     expect(() => defineTool(both as never)).toThrow("`execute` or `target`. Remove one");
   });
@@ -53,7 +53,7 @@ test("AGENTTOOL-1 a tool in code that calls an agent which is not declared is re
 });
 
 test.each([["developer"], [{ agnt: "developer" }], [5]])(
-  "AGENTTOOL-1 a posted tool with the target %j is told the forms of targets",
+  "AGENTTOOL-1 a posted tool with the target %j gets an error with the forms of targets",
   (target) => {
     const posted = { ...NAMED, inputSchema: { type: "object" }, effect: "once", timeoutMs: 1_000, target };
     expect(() => validate(toolDefinitionSchema, posted)).toThrow(
@@ -63,7 +63,7 @@ test.each([["developer"], [{ agnt: "developer" }], [5]])(
 );
 
 test.each([["all"], [{ text: "x" }], [5]])(
-  "HANDOFF-1 an unknown handoff %j is told the known ones",
+  "HANDOFF-1 an unknown handoff %j gets an error with the known handoffs",
   (handoff) => {
     const agent = { type: "agent", id: "lawyer", handoff };
     expect(() => validate(newParticipantSchema, agent)).toThrow(
@@ -72,7 +72,7 @@ test.each([["all"], [{ text: "x" }], [5]])(
   },
 );
 
-test("AGENTTOOL-1 a mode that does not exist is told those that do", () => {
+test("AGENTTOOL-1 an unknown mode gets an error with the known modes", () => {
   expect(modeProblem({ agent: "a" }, { message: "x", invocationMode: "shout" })).toBe(
     '/invocationMode: Must be "delegate" or "loop_in". Leave it out for the usual way.',
   );
@@ -133,7 +133,7 @@ describe("AGENTTOOL-2 the modes of a target", () => {
   });
 });
 
-test("ASK-1 the answer to a call whose agent asks names the request that waits", () => {
+test("ASK-1 the answer to a call with an open request names this request", () => {
   const ask = { operationId: "op_below", conversationId: "conv_x", agentId: "a", name: "pay", expiresAt: 1 };
   const call = { status: "dispatched", agent: { id: "a", mode: "delegate", asks: [ask] } };
   expect(() => isAnswered(call as never, true)).toThrow("it waits for an agent that asks. Answer op_below.");

@@ -1,4 +1,4 @@
-/** The view of agents at work: examples, and the sum of their amounts for any turns. */
+/** The view of active agents: examples, and the sum of their amounts for any turns. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -36,12 +36,12 @@ function view(turns: TurnState[], joined: string[]): AgentAtWork[] {
   return agentsAtWork({ ...initialState, conversation: { ...conversationView, participants }, turns });
 }
 
-describe("VIEW-3 agents at work", () => {
-  test("are none before the first snapshot", () => {
+describe("VIEW-3 working agents", () => {
+  test("are empty before the first snapshot", () => {
     expect(agentsAtWork(initialState)).toEqual([]);
   });
 
-  test("participants come first, in their order; then those that others called", () => {
+  test("participants come first, in their order; then called agents", () => {
     const turns = [turnOf("manager", [callOf("developer", "running")])];
     expect(
       view(turns, ["manager", "lawyer"]).map(({ agentId, isParticipant }) => [agentId, isParticipant]),
@@ -64,7 +64,7 @@ describe("VIEW-3 agents at work", () => {
     expect(view([turnOf("manager", [callOf("developer", "running")], amounts(1))], [])[1]?.tasks).toEqual([]);
   });
 
-  test("a call counts for the agent that was called; one that joins has turns of its own", () => {
+  test("a call counts for the called agent; an agent that joins has its own turns", () => {
     const joins = { ...callOf("lawyer", "completed"), agent: { id: "lawyer", mode: "loop_in" as const } };
     const turns = [
       turnOf("manager", [callOf("developer", "completed", amounts(70, 0.2)), joins], amounts(100, 0.3)),
@@ -78,12 +78,12 @@ describe("VIEW-3 agents at work", () => {
     });
   });
 
-  test("a call that reports more after its turn takes nothing below zero", () => {
+  test("a late report of a call after its turn leaves no amount below zero", () => {
     const late = turnOf("manager", [callOf("developer", "cancelled", amounts(9))], amounts(4));
     expect(view([late], ["manager"])[0]?.spent).toEqual(NOTHING);
   });
 
-  test("the amounts of all agents are those of the turns that are over", () => {
+  test("the amounts of all agents sum up to the amounts of finished turns", () => {
     const name = fc.constantFrom("manager", "developer", "reviewer");
     const some = fc.record({
       tokens: fc.nat(1000),

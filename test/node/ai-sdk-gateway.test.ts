@@ -54,7 +54,7 @@ function call(model: LanguageModelV4, given: Partial<ModelContext> = {}, signal?
   };
 }
 
-describe("the AI SDK's own OpenAI provider behind the gateway", () => {
+describe("the AI SDK's own OpenAI provider through the gateway", () => {
   let server: OpenAIServer;
 
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe("the AI SDK's own OpenAI provider behind the gateway", () => {
     expect(deltas.at(-1)).toEqual({ type: "finish", reason: "stop" });
   });
 
-  test("a round of parallel calls goes out and comes back", async () => {
+  test("a round of parallel calls is sent and received", async () => {
     const model = openai().chat("gpt-test");
     server.reply(
       toolReply({ name: "lookup", arguments: { city: "Oslo" } }, { name: "lookup", arguments: {} }),
@@ -199,7 +199,7 @@ describe("the AI SDK's own OpenAI provider behind the gateway", () => {
   });
 });
 
-describe("workers-ai-provider behind the gateway", () => {
+describe("workers-ai-provider through the gateway", () => {
   const events = (...payloads: unknown[]) =>
     new Blob(
       [...payloads, "[DONE]"].map((payload) => {
@@ -207,7 +207,7 @@ describe("workers-ai-provider behind the gateway", () => {
       }),
     ).stream();
 
-  /** A binding that answers so, and what it was asked. */
+  /** A binding with this answer, and its requests. */
   function bound(answer: () => unknown): { model: LanguageModelV4; asked: JsonObject[] } {
     const asked: JsonObject[] = [];
     const run = async (_model: string, input: JsonObject) => {
@@ -266,7 +266,6 @@ describe("workers-ai-provider behind the gateway", () => {
 });
 
 describe("the transport", () => {
-  /** A model that streams these parts. */
   function scripted(parts: LanguageModelV4StreamPart[], onCancel?: () => void): LanguageModelV4 {
     const rest = [...parts];
     return model(async () => ({
@@ -322,7 +321,7 @@ describe("the transport", () => {
     ]);
   });
 
-  test("what the provider says of its limits comes first, of a reply as of a refusal", async () => {
+  test("the provider's report of its limits comes first, for a reply and for a refusal", async () => {
     const headers = { "x-ratelimit-remaining-requests": "3", "x-request-id": "req_1" };
     const rateLimit = expect.objectContaining({ remainingRequests: 3 });
     const answers = model(async (options) => ({
@@ -353,7 +352,7 @@ describe("the transport", () => {
     await given.wait;
   });
 
-  test("an error part ends the reply with what it says", async () => {
+  test("an error part ends the reply with its message", async () => {
     const error = new APICallError({
       message: "Busy",
       url: "",
@@ -379,7 +378,7 @@ describe("the transport", () => {
     expect((await deltasOf(call(scripted(parts)))).at(-1)).toEqual({ type: "finish", reason: "stop" });
   });
 
-  test("without models, or without this one, it says what to give", async () => {
+  test("without models, or without this model, the error names the required option", async () => {
     const { ports: _ports, ...without } = call(scripted([]));
     const error = await errorOf(without);
     expect(error).toMatchObject({ category: "not_found" });

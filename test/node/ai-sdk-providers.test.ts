@@ -1,4 +1,4 @@
-/** The AI SDK's own providers with any history, against a server that refuses what the real APIs refuse. */
+/** The AI SDK's own providers with any history, against a server with the rules of the real APIs. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -95,7 +95,7 @@ async function expectAccepted(model: LanguageModelV4, body: JsonObject): Promise
   expect(textOf(deltas)).toBe("ok");
 }
 
-describe.each(PROVIDERS)("$name behind the AI SDK", ({ model, kind }) => {
+describe.each(PROVIDERS)("$name through the AI SDK", ({ model, kind }) => {
   test("AISDK-4 accepts any history, with parallel results, media and system messages anywhere", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -112,7 +112,7 @@ describe.each(PROVIDERS)("$name behind the AI SDK", ({ model, kind }) => {
     );
   });
 
-  test("AISDK-4 accepts any turn as it goes on, with its repairs", async () => {
+  test("AISDK-4 accepts any continued turn, with its repairs", async () => {
     await fc.assert(
       fc.asyncProperty(contextHistory(PROFILE, kind), turnMoves(kind), async (groups, moves) => {
         const messages: ContextMessage[] = [...groups.flat(), { role: "user", content: "Go on." }];

@@ -119,7 +119,7 @@ describe("a request to an AI SDK model", () => {
     ]);
   });
 
-  test("AISDK-4 results of parallel calls are one message, whoever asks next", () => {
+  test("AISDK-4 results of parallel calls are one message, whatever message follows", () => {
     const calls = ["a", "b", "c"].map((id) => ({ id, name: "lookup", arguments: {} }));
     const messages: ContextMessage[] = [
       { role: "user", content: "Look." },
@@ -138,7 +138,7 @@ describe("a request to an AI SDK model", () => {
     expect(format.extend(PROFILE, first, messages.slice(1)).prompt).toMatchObject(expected);
   });
 
-  test("AISDK-4 a system message in the middle is a user's text, and the first ones are one message", () => {
+  test("AISDK-4 a system message in the middle is a user's text, and the first system messages are one message", () => {
     const first = format.buildRequest(
       PROFILE,
       context({
@@ -242,7 +242,7 @@ const PARTS: LanguageModelV4StreamPart[] = [
 ];
 
 describe("a reply of an AI SDK model", () => {
-  test("is decoded, and its metadata goes back with it", () => {
+  test("is decoded, and its metadata is sent back with it", () => {
     const outcome = outcomeOf(...PARTS);
     expect(outcome).toEqual({
       ok: true,
@@ -293,7 +293,7 @@ describe("a reply of an AI SDK model", () => {
     expect(outcomeOf({ type: "text-delta", id: "0", delta: "a" }, finish(unified))).toMatchObject(expected);
   });
 
-  test("PAUSE-1 a pause of Anthropic is known by its own reason", () => {
+  test("PAUSE-1 Anthropic's pauses have their own finish reason", () => {
     const paused = { type: "finish", usage: USAGE, finishReason: { unified: "stop", raw: "pause_turn" } };
     expect(outcomeOf({ type: "text-delta", id: "0", delta: "a" }, paused)).toMatchObject({
       reply: { finishReason: "paused" },
@@ -359,7 +359,7 @@ describe("a reply of an AI SDK model", () => {
     expect(returned(outcome)).toBeUndefined();
   });
 
-  test("AISDK-2 a text behind a call goes back behind it", () => {
+  test("AISDK-2 a text after a call is sent back after it", () => {
     const outcome = outcomeOf(
       { type: "tool-call", toolCallId: "c", toolName: "lookup", input: "{}" },
       { type: "text-delta", id: "0", delta: "Wait." },
@@ -371,7 +371,7 @@ describe("a reply of an AI SDK model", () => {
     ]);
   });
 
-  test("texts whose pieces alternate are one text, and an id may be used again", () => {
+  test("texts with alternating pieces are one text, and an id may be used again", () => {
     const piece = (id: string, delta: string) => ({
       type: "text-delta",
       id,

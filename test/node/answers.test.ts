@@ -24,7 +24,7 @@ describe("ANSWERDATA-1 one object is accepted", () => {
     expect(read(text)).toMatchObject({ value: { name: 'Ada {"}' } });
   });
 
-  test("its text is the JSON alone, and a bare answer stays as it is", () => {
+  test("its text is the JSON alone, and a bare answer is unchanged", () => {
     expect(read(`Here: ${ADA}!`)).toMatchObject({ text: ADA });
     expect(read(` ${ADA}\n`)).toMatchObject({ text: ` ${ADA}\n` });
   });
@@ -36,7 +36,7 @@ describe("ANSWERDATA-2 anything else is refused", () => {
     ["prose", "I do not know.", /not JSON/],
     ["two objects", `${ADA} or {"name": "Eve"}`, /several different objects/],
     ["an object that is cut off", '```json\n{"name": "Ada", "friend": {"name": "Eve"}', /not complete/],
-    ["a whole object before one that is cut off", `${ADA} and {"name": "E`, /not complete/],
+    ["a complete object before a truncated object", `${ADA} and {"name": "E`, /not complete/],
     ["an object within a broken one", 'So: {"a": 1, "b": {"name": "Ada"},}', /not JSON/],
     ["an object in a list", `Both: [${ADA}]`, /not JSON/],
     ["an object that does not fit", 'So: {"title": "Ada"}', /name/],
@@ -46,7 +46,7 @@ describe("ANSWERDATA-2 anything else is refused", () => {
   });
 });
 
-test("ANSWERDATA-3 a million brackets are refused, and an object behind many short ones is found", () => {
+test("ANSWERDATA-3 a million brackets are refused, and an object after many short objects is found", () => {
   const problem = { problem: expect.stringMatching(/not JSON/) };
   expect(read(`"${"[".repeat(1_000_000)}`)).toEqual(problem);
   expect(read(`"${"[".repeat(500_000)}${"]".repeat(500_000)}`)).toEqual(problem);

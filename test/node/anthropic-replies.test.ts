@@ -58,7 +58,7 @@ const INPUT = fc
   .dictionary(memberNames({ maxLength: 4 }), jsonValues({ maxDepth: 1 }), { maxKeys: 2 })
   .map((input): object => JSON.parse(JSON.stringify(input)));
 
-/** Splits a block into stream events; members that grow come in pieces of `size` characters. */
+/** Splits a block into stream events. Members that grow are cut into pieces of `size` characters. */
 function piecesOf(block: object, index: number, size: number): object[] {
   const cut = (value: string) => value.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
   const pieces: object[] = [];
@@ -159,7 +159,7 @@ describe("a reply of anthropic", () => {
     expect(outcomeOf([JSON.stringify(whole, null, 2)])).toStrictEqual(outcomeOf(STREAM));
   });
 
-  test("ANTHROPIC-3 content in pieces equals whole content, and goes back unchanged", () => {
+  test("ANTHROPIC-3 content in pieces equals whole content, and is sent back unchanged", () => {
     const said = fc.string({ minLength: 1 }).filter((value) => value.trim() !== "");
     const block = fc.oneof(
       fc.record({ type: fc.constant("text"), text: said }),
@@ -210,7 +210,7 @@ describe("a reply of anthropic", () => {
     );
   });
 
-  test("plain text with calls behind it needs no native parts", () => {
+  test("plain text with calls after it needs no native parts", () => {
     const called = begin(1, {
       type: "tool_use",
       id: "t",
@@ -294,7 +294,7 @@ describe("a reply of anthropic", () => {
     });
   });
 
-  test("ANTHROPIC-5 a tool that the provider did not come to run is not kept, unless it waits for a call of ours", () => {
+  test("ANTHROPIC-5 a provider's tool that did not run is dropped, unless it waits for a call of ours", () => {
     const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
     const cut = [START, ...text(0, "a"), server, stop(1), ...end("max_tokens")];
     expect(outcomeOf(cut)).toMatchObject({ reply: { text: "a", finishReason: "length" } });
@@ -305,7 +305,7 @@ describe("a reply of anthropic", () => {
     ).toMatchObject({ reply: { native: [{}, { value: { id: "s" } }, { type: "tool-call" }] } });
   });
 
-  test("PAUSE-1 a paused reply keeps the tool that the provider runs when it goes on", () => {
+  test("PAUSE-1 a continued reply keeps the provider's own tool call", () => {
     const server = begin(1, { type: "server_tool_use", id: "s", name: "web_search", input: {} });
     expect(outcomeOf([START, ...text(0, "a"), server, stop(1), ...end("pause_turn")])).toMatchObject({
       reply: {
@@ -341,7 +341,7 @@ describe("a reply of anthropic", () => {
     });
   });
 
-  test("usage: what the cache gave and took is part of the input, and finer counts are kept", () => {
+  test("usage: cache reads and writes are part of the input, and finer counts are kept", () => {
     const usage = {
       input_tokens: 3,
       cache_read_input_tokens: 20,
@@ -386,7 +386,7 @@ describe("a reply of anthropic", () => {
     expect(spliced.filter(({ type }) => type === "text")).toEqual([{ type: "text", text: "a" }]);
   });
 
-  test("ANTHROPIC-7 unknown events are ignored, broken ones are not", () => {
+  test("ANTHROPIC-7 unknown events are ignored, broken events are errors", () => {
     const known = [START, { type: "future_event", x: 1 }, ...text(0, "a"), ...end("end_turn")];
     expect(outcomeOf(known)).toMatchObject({ reply: { text: "a" } });
     for (const broken of [

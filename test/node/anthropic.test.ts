@@ -188,11 +188,11 @@ describe("a request to anthropic", () => {
     const other = { name: "other" };
     expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: other }), /"other", which is not offered/);
     for (const thinking of [{ type: "enabled", budget_tokens: 1_024 }, { type: "adaptive" }]) {
-      expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: "required" }, { thinking }), /thinks/);
+      expectUnsupported(() => build({ tools: [LOOKUP], toolChoice: "required" }, { thinking }), /`thinking`/);
     }
     for (const open of [{}, { additionalProperties: true }, { additionalProperties: { type: "string" } }]) {
       const schema = { type: "object", properties: { map: { type: "object", ...open } } };
-      expectUnsupported(() => build({ output: { name: "map", schema } }), /any members/);
+      expectUnsupported(() => build({ output: { name: "map", schema } }), /any member/);
     }
     expectUnsupported(() => build({}, { tools: "all" }), /`tools`/);
   });
@@ -240,7 +240,7 @@ describe("a request to anthropic", () => {
     });
   });
 
-  test("a default is removed by null, and the provider's own tools come after ours", () => {
+  test("a default is removed by null, and the provider's tools follow ours", () => {
     const bare = build({}, { max_tokens: null, stream: null });
     expect(Object.keys(bare)).toEqual(["model", "messages"]);
     const search = {
@@ -285,7 +285,7 @@ describe("a request to anthropic", () => {
     expect(request.output_config).toStrictEqual(expected);
   });
 
-  test("ANTHROPIC-4 cache breakpoints behind the tools, the instructions and the last stable message", () => {
+  test("ANTHROPIC-4 cache breakpoints after the tools, the instructions and the last stable message", () => {
     const given = {
       systemInstructions: ["Be brief."],
       messages: [{ role: "system", content: "Be kind." } as const, ...ROUND, user("Thanks.")],
@@ -320,7 +320,7 @@ describe("a request to anthropic", () => {
     expect(countOf(build({ ...given, cache: { key: "c", stableMessages: 1 } }), "cache_control")).toBe(2);
   });
 
-  test("ANTHROPIC-4 a breakpoint never stands on a tool that the model must search for", () => {
+  test("ANTHROPIC-4 a breakpoint is never on a tool that the model must search for", () => {
     const found = { type: "web_search_20250305", name: "web_search", defer_loading: true };
     const request = build({ tools: [LOOKUP], cache: { key: "c", stableMessages: 0 } }, { tools: [found] });
     expect(request.tools).toStrictEqual([
@@ -334,7 +334,7 @@ describe("a request to anthropic", () => {
     ]);
   });
 
-  test("ANTHROPIC-4 a breakpoint never stands on reasoning", () => {
+  test("ANTHROPIC-4 a breakpoint is never on reasoning", () => {
     const thinking = { type: "thinking", thinking: "hm", signature: "s" };
     const reply: ContextMessage = {
       role: "assistant",
@@ -356,7 +356,7 @@ describe("a request to anthropic", () => {
     ]);
   });
 
-  test("ANTHROPIC-2 ids that repeat or that the API refuses stay apart, also in an extension", () => {
+  test("ANTHROPIC-2 ids that repeat or that the API refuses stay distinct, also in an extension", () => {
     const turn = (id: string): ContextMessage[] => [
       { role: "assistant", content: "", toolCalls: [{ id, name: "größe?", arguments: {} }] },
       { role: "tool", content: "ok", toolCallId: id },

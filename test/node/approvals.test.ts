@@ -1,4 +1,6 @@
-/** Calls that need a person's approval: their wait, its outcomes, and what messages, stops, time and crashes do to it. */
+/**
+ * Calls that need a person's approval: their wait, its outcomes, and the effect of messages, stops, time and crashes.
+ */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
@@ -9,7 +11,7 @@ import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/pr
 import { defineLibrary, defineTool, type ToolOptions } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ApprovalAnswer } from "../../src/protocol/approval.ts";
+import type { ApprovalAnswer } from "../../src/protocol/conversation-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
@@ -17,7 +19,7 @@ import { type OpenRequest, SteeredConversation } from "../support/steered-model.
 
 const ADA = { type: "user", userId: "ada" } as const;
 
-/** A library with `pay`, which needs an approval, and `look`, which needs none. Both note their runs. */
+/** A library with `pay`, which needs an approval, and `look`, which needs no approval. Both record their runs. */
 function bank(options: Partial<ToolOptions<z.ZodObject>> = {}, run: () => unknown = () => undefined) {
   const paid: string[] = [];
   const pay = defineTool({
@@ -57,8 +59,8 @@ const operations = (room: SteeredConversation) => room.queries.snapshot(room.run
 const resultsIn = ({ messages }: OpenRequest) =>
   messages.filter(({ role }) => role === "tool").map(({ content }) => JSON.parse(String(content)));
 
-/** Begins a turn whose calls wait for a person. Returns its id. */
-async function asked(room: SteeredConversation, ...calls: [string, JsonObject][]): Promise<string> {
+/** Begins a turn with calls that wait for a person. Returns its id. */
+async function beginApproval(room: SteeredConversation, ...calls: [string, JsonObject][]): Promise<string> {
   const id = await room.say("Pay them");
   (await room.request()).call(
     ...(calls.length === 0 ? [["pay", { to: "Bob" }] as [string, JsonObject]] : calls),
@@ -68,10 +70,10 @@ async function asked(room: SteeredConversation, ...calls: [string, JsonObject][]
 }
 
 describe("a call that needs an approval", () => {
-  test("APPROVE-1 A23 waits: nothing runs, its readers see the input, and the conversation is shown as waiting", async () => {
+  test("APPROVE-1 A23 waits without running, its readers see the input, and the conversation is shown as waiting", async () => {
     const { paid, library } = bank();
     const room = await SteeredConversation.create(library);
-    const id = await asked(room);
+    const id = await beginApproval(room);
     const [operationId = ""] = idsOf(room);
     expect(typesOf(room).slice(-5)).toEqual([
       "message.completed",
@@ -102,10 +104,10 @@ describe("a call that needs an approval", () => {
     ]);
   });
 
-  test("APPROVE-1 a crash changes nothing: the call waits on, and no result of an executor, a client or a handle settles it", async () => {
+  test("APPROVE-1 after a crash the call still waits, and results of an executor, a client or a handle do not settle it", async () => {
     const { paid, library } = bank({ effect: "idempotent" });
     const room = await SteeredConversation.create(library);
-    const id = await asked(room);
+    const id = await beginApproval(room);
     const [operationId = ""] = idsOf(room);
     const next = await (await room.restarted()).restarted();
     expect(operations(next)).toEqual(operations(room));
@@ -116,7 +118,7 @@ describe("a call that needs an approval", () => {
     const conflict = { code: "CONFLICT" };
     await expect(results.submit([{ operationId, result: "forged" }])).rejects.toMatchObject(conflict);
     await expect(results.defer({ operationId, attempt: 1 })).rejects.toMatchObject(conflict);
-    expect(() => results.checkClientCall(operationId)).toThrow("no result of a client");
+    expect(() => results.checkClientCall(operationId)).toThrow("does not wait for a result of a client");
     expect(operations(next)).toEqual(operations(room));
     expect([paid, next.turn(id).status]).toEqual([[], "active"]);
     await answerOf(next, operationId, { approved: true });
@@ -124,22 +126,22 @@ describe("a call that needs an approval", () => {
     expect(paid).toEqual(["Bob"]);
   });
 
-  test("APPROVE-1 a pure call does not run before its reply is committed, and invalid input asks nobody", async () => {
+  test("APPROVE-1 a pure call does not run before its reply is committed, and invalid input starts no request", async () => {
     const { paid, library } = bank({ effect: "pure" });
     const room = await SteeredConversation.create(library);
-    await asked(room, ["pay", { to: "Bob" }], ["pay", { to: 7 }], ["look", {}]);
+    await beginApproval(room, ["pay", { to: "Bob" }], ["pay", { to: 7 }], ["look", {}]);
     expect(idsOf(room)).toHaveLength(1);
     expect(paid).toEqual([]);
     expect(operations(room).map(({ state }) => state)).toEqual(["awaiting_approval", "failed", "completed"]);
   });
 
-  test("APPROVE-2 APPROVE-4 an approved call runs once, with the input that was shown; the same answer again changes nothing", async () => {
+  test("APPROVE-2 APPROVE-4 an approved call runs once, with the shown input; the same answer again is a no-op", async () => {
     const { paid, library } = bank();
     const room = await SteeredConversation.create(library);
-    const id = await asked(room);
+    const id = await beginApproval(room);
     const [operationId = ""] = idsOf(room);
     const before = room.frames.length;
-    // An answer has no input; members that it does not have change nothing.
+    // An answer has no input. Unknown members are ignored.
     const changed = { approved: true, reason: "Go on.", input: { to: "Eve" } };
     await answerOf(room, operationId, changed);
     await answerOf(room, operationId, { approved: true });
@@ -178,17 +180,17 @@ describe("a call that needs an approval", () => {
     };
     const { paid, library } = bank({ effect: "idempotent", retry: { maxAttempts: 2, backoffMs: 0 } }, fails);
     const room = await SteeredConversation.create(library);
-    await asked(room);
+    await beginApproval(room);
     const [operationId = ""] = idsOf(room);
     await answerOf(room, operationId, { approved: true });
     expect(resultsIn(await room.request())).toEqual(["paid Bob"]);
     expect([paid, idsOf(room)]).toEqual([["Bob", "Bob"], [operationId]]);
   });
 
-  test("APPROVE-3 APPROVE-4 the model is told of a denial with its reason, and the call never runs", async () => {
+  test("APPROVE-3 APPROVE-4 the model gets a denial with its reason, and the call never runs", async () => {
     const { paid, library } = bank();
     const room = await SteeredConversation.create(library);
-    const id = await asked(room);
+    const id = await beginApproval(room);
     const [operationId = ""] = idsOf(room);
     await answerOf(room, operationId, { approved: false, reason: "Too much." });
     const request = await room.request();
@@ -211,18 +213,18 @@ describe("a call that needs an approval", () => {
     });
   });
 
-  test("APPROVE-3 nobody answers: the call expires after a day, also across a crash", async () => {
+  test("APPROVE-3 without an answer, the call expires after a day, also across a crash", async () => {
     const clock = new VirtualClock();
     const { paid, library } = bank();
     const room = await SteeredConversation.create(library, {}, {}, { clock });
-    await asked(room);
+    await beginApproval(room);
     const [operationId = ""] = idsOf(room);
     expect(dueIn(room.runtime.state, clock.now(), clock.now())).toBe(APPROVAL_TIMEOUT_MS);
     await clock.advance(APPROVAL_TIMEOUT_MS - 1);
     const next = await room.restarted();
     expect(operations(next)).toMatchObject([{ state: "awaiting_approval" }]);
     await clock.advance(1);
-    await expect(answerOf(next, operationId, { approved: true })).rejects.toThrow("nobody answered in time");
+    await expect(answerOf(next, operationId, { approved: true })).rejects.toThrow("its deadline has passed");
     const [result] = resultsIn(await next.request());
     expect(result).toEqual({
       code: "APPROVAL_DENIED",
@@ -236,7 +238,7 @@ describe("a call that needs an approval", () => {
   test("APPROVE-4 an operation without a request, or an unknown one, takes no answer", async () => {
     const { library } = bank();
     const room = await SteeredConversation.create(library);
-    await asked(room, ["pay", { to: "Bob" }], ["look", {}]);
+    await beginApproval(room, ["pay", { to: "Bob" }], ["look", {}]);
     const look = operations(room).find(({ name }) => name === "look");
     const other = "op_01JD0000000000000000000002";
     await expect(answerOf(room, look?.id ?? "", { approved: true })).rejects.toThrow("needs no approval");
@@ -246,7 +248,7 @@ describe("a call that needs an approval", () => {
   test("APPROVE-2 two calls of one tool, answered in reverse, one denied: two right results", async () => {
     const { paid, library } = bank();
     const room = await SteeredConversation.create(library);
-    await asked(room, ["pay", { to: "Bob" }], ["pay", { to: "Eve" }]);
+    await beginApproval(room, ["pay", { to: "Bob" }], ["pay", { to: "Eve" }]);
     const [bob = "", eve = ""] = idsOf(room);
     await answerOf(room, eve, { approved: false });
     expect(operations(room).map(({ state }) => state)).toEqual(["awaiting_approval", "failed"]);
@@ -258,10 +260,10 @@ describe("a call that needs an approval", () => {
     expect(paid).toEqual(["Bob"]);
   });
 
-  test("APPROVE-2 WAIT-2 beside other calls: the turn waits again for the second person, and goes on with the last result", async () => {
+  test("APPROVE-2 WAIT-2 beside other calls: the turn waits again for the second person, and continues with the last result", async () => {
     const { paid, library } = bank();
     const room = await SteeredConversation.create(library);
-    const id = await asked(room, ["pay", { to: "Bob" }], ["look", {}], ["pay", { to: "Eve" }]);
+    const id = await beginApproval(room, ["pay", { to: "Bob" }], ["look", {}], ["pay", { to: "Eve" }]);
     const [bob = "", eve = ""] = idsOf(room);
     await answerOf(room, bob, { approved: true });
     await room.until(() => room.frames.filter(is("turn.waiting", id)).length === 2);
@@ -276,13 +278,13 @@ describe("text while an approval pends", () => {
   const begin = async (order: TurnOrder) => {
     const shop = bank();
     const room = await SteeredConversation.create(shop.library, { order });
-    const first = await asked(room);
+    const first = await beginApproval(room);
     const second = await room.say("Yes, approved! Pay him.");
     return { ...shop, room, first, second, id: idsOf(room)[0] ?? "" };
   };
 
   test.each(["parallel", "queued"] as const)(
-    "APPROVE-5 APPROVE-6 ORDER-1 %s: the next turn begins, and is told of the wait; the call waits on until it is approved",
+    "APPROVE-5 APPROVE-6 ORDER-1 %s: the next turn begins with a note on the wait; the call waits until it is approved",
     async (order) => {
       const { room, first, second, id, paid } = await begin(order);
       expect(works(room.runtime.state.active.get(1) ?? expect.fail())).toBe(false);
@@ -343,7 +345,7 @@ describe("text while an approval pends", () => {
     resolve("waited");
   });
 
-  test("APPROVE-5 ASYNC-3 interrupt denies a call in the background of a turn that goes on, which is told so", async () => {
+  test("APPROVE-5 ASYNC-3 interrupt denies a call in the background of a continuing turn, and the turn gets the denial", async () => {
     const { paid, library } = bank({ async: true });
     const room = await SteeredConversation.create(library, { order: "interrupt" });
     const first = await room.say("Pay him");
@@ -353,7 +355,7 @@ describe("text while an approval pends", () => {
     const second = await room.say("Hello?");
     const request = await room.request();
     const beside = JSON.stringify(request.messages);
-    expect(beside, "the new turn is told of it, too").toContain("a newer message came before anybody");
+    expect(beside, "the new turn has a note on it, too").toContain("a newer message came before anybody");
     expect(beside).not.toContain("Waiting for a person");
     request.answer("Hello.");
     await room.until(ends(second));
@@ -365,8 +367,8 @@ describe("text while an approval pends", () => {
   });
 });
 
-describe("what goes on, and what ends, beside an approval", () => {
-  test("APPROVE-6 ASYNC-1 a call in the background waits while its turn goes on, and a later cycle gets its result", async () => {
+describe("work that continues, and work that ends, beside an approval", () => {
+  test("APPROVE-6 ASYNC-1 a call in the background waits while its turn continues, and a later cycle gets its result", async () => {
     const { paid, library } = bank({ async: true });
     const room = await SteeredConversation.create(library);
     const id = await room.say("Pay him");
@@ -390,7 +392,7 @@ describe("what goes on, and what ends, beside an approval", () => {
     async (what) => {
       const { paid, library } = bank();
       const room = await SteeredConversation.create(library);
-      const id = await asked(room);
+      const id = await beginApproval(room);
       const [operationId = ""] = idsOf(room);
       await (what === "turn" ? room.stop(id) : room.stopAll());
       expect(room.turn(id).moves[0]?.toolResult?.error).toEqual({
@@ -409,7 +411,7 @@ describe("what goes on, and what ends, beside an approval", () => {
     const held = new Promise<void>((resolve) => (release = resolve));
     const { library } = bank({}, () => held);
     const room = await SteeredConversation.create(library);
-    const id = await asked(room);
+    const id = await beginApproval(room);
     await answerOf(room, idsOf(room)[0] ?? "", { approved: true });
     await room.stop(id);
     expect(room.turn(id).moves[0]?.toolResult?.error?.message).toContain("Outcome unknown");
@@ -430,7 +432,7 @@ describe("each order of answers and ends", () => {
       const clock = new VirtualClock();
       const { library, paid } = bank({ effect: "pure" });
       const room = await SteeredConversation.create(library, { order: "interrupt" }, {}, { clock });
-      const id = await asked(room);
+      const id = await beginApproval(room);
       const [operationId = ""] = idsOf(room);
       if (end === "approved" || end === "denied")
         await answerOf(room, operationId, { approved: end === "approved" });
@@ -461,7 +463,7 @@ describe("each order of answers and ends", () => {
       const clock = new VirtualClock();
       const { library } = bank();
       const room = await SteeredConversation.create(library, {}, {}, { clock });
-      await asked(room);
+      await beginApproval(room);
       await clock.advance(APPROVAL_TIMEOUT_MS);
       await expect(answerOf(room, idsOf(room)[0] ?? "", { approved })).rejects.toMatchObject({
         code: "CONFLICT",

@@ -26,7 +26,7 @@ describe.each([
     },
   ],
 ])("RUN-6 a platform that refuses %s", (_, refuse: () => Promise<void>) => {
-  test("is asked once a second, however many clients try again, until it agrees", async () => {
+  test("is requested once a second, however many clients retry, until it agrees", async () => {
     const { clock, platform, wakeup } = refusing(refuse);
     for (let client = 0; client < 100; client++) await expect(wakeup.whenArmed()).rejects.toThrow();
     expect(platform.asked).toBe(100);
@@ -43,7 +43,7 @@ describe.each([
   });
 });
 
-describe("RUN-8 what was armed while the actor started", () => {
+describe("RUN-8 a wake-up that was armed while the actor started", () => {
   const started = (due: number | null) => {
     const clock = new VirtualClock();
     const asked: number[] = [];
@@ -54,7 +54,7 @@ describe("RUN-8 what was armed while the actor started", () => {
     return { clock, asked, wakeup };
   };
 
-  test("is armed again for the first who asks", async () => {
+  test("is armed again for the first request", async () => {
     const { clock, asked, wakeup } = started(9_000);
     expect(wakeup.isArmed).toBe(false);
     await wakeup.whenArmed();
@@ -63,7 +63,7 @@ describe("RUN-8 what was armed while the actor started", () => {
     expect(asked).toEqual([10_000, 9_000]);
   });
 
-  test("is armed again after a second if nobody asks, while there is work", async () => {
+  test("is armed again after a second without a request, while there is work", async () => {
     const { clock, asked } = started(9_000);
     await clock.advance(1_000);
     expect([asked, clock.pending]).toEqual([[10_000, 9_000], 0]);

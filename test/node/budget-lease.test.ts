@@ -117,7 +117,7 @@ const step = fc.record({
 });
 
 describe("LEASE-1 LEASE-2 an agent's budget", () => {
-  test("H4 LEASE-5 LEASE-6 LEASE-7 is never exceeded, and nothing leaks, whatever is lost, repeated, overtaken or crashes", () => {
+  test("H4 LEASE-5 LEASE-6 LEASE-7 holds without leaks under loss, repetition, reordering and crashes", () => {
     const budgets = fc.record(
       { tokens: fc.integer({ min: 0, max: 400 }), modelCalls: fc.nat(12), usd: fc.nat(700) },
       { requiredKeys: [] },
@@ -151,11 +151,11 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
           for (const { id, lease } of rooms) {
             const known = ledger.leases.get(id) ?? NO_LEASE;
             const held = addAmounts(lease.granted, NOTHING);
-            // A return that is under way holds less than the agent knows, never more.
+            // A pending return holds less than the agent's record, never more.
             expect(isWithin(held, known.granted)).toBe(true);
           }
         };
-        /** The agent acts on an envelope once, and gives a repeated one the same answer. */
+        /** The agent acts on an envelope once, and repeats its answer. */
         const deliver = (message: Message) => {
           message.answer ??= ledger.take(message.id, message.request);
           return message.answer;
@@ -168,7 +168,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
           if (what === "crash") room?.end(1);
           if (what === "deliver" && message !== undefined) deliver(message);
           const old = sent[at % Math.max(1, sent.length)];
-          // Below the mailbox: the same request once more, whatever came since.
+          // Below the mailbox: the same request once more, after any other requests.
           if (what === "repeat" && old?.answer !== undefined) ledger.take(old.id, old.request);
           if ((what === "answer" || what === "lose") && message !== undefined) {
             wire.splice(wire.indexOf(message), 1);
@@ -178,7 +178,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
           }
           check();
         }
-        // The network comes back, and every call ends.
+        // The network recovers, and every call ends.
         for (let round = 0; round < 500; round++) {
           const message = wire.shift();
           if (message !== undefined) roomOf(message.id).hear(message.request.seq, deliver(message));
@@ -200,7 +200,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     );
   });
 
-  test("LEASE-3 leaves others half of what is left beyond the next call", () => {
+  test("LEASE-3 leaves half of the rest beyond the next call to other conversations", () => {
     const ledger = new Ledger({ tokens: 1_000 });
     const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(300))));
     expect(asked.wants.tokens).toBe(1_200);
@@ -209,7 +209,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     expect(ledger.take("b", other).granted.tokens).toBe(225);
   });
 
-  test("LEASE-2 a request that comes again is answered as before, also where the agent has more left by then", () => {
+  test("LEASE-2 a repeated request gets the same answer, even if the agent has more left", () => {
     const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(300))));
     const first = applyLease({ tokens: 500 }, NO_TOTALS, NO_LEASE, asked);
     expect(first.answer.granted.tokens).toBe(400);
@@ -221,7 +221,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     });
   });
 
-  test("LEASE-1 a conversation cannot take back what it has used up", () => {
+  test("LEASE-1 a conversation cannot take back its usage", () => {
     const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(100))));
     const spent = { ...NOTHING, tokens: 300 };
     const before = applyLease({ tokens: 500 }, NO_TOTALS, NO_LEASE, { ...asked, spent });
@@ -234,7 +234,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     expect(after.lease.spent.tokens).toBe(300);
   });
 
-  test("LEASE-1 what a call used up beyond its lease is not leased to others", () => {
+  test("LEASE-1 usage of a call beyond its lease is not leased to others", () => {
     const ledger = new Ledger({ tokens: 1_000 });
     const first = ask(NEW_LEASE, NOTHING, call(200));
     const { granted } = ledger.take("a", leaseRequestSchema.parse(leaseRequest(first)));
@@ -250,7 +250,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     expect(returned(settled)).toBe(settled);
   });
 
-  test("LEASE-10 a request that only idle leases stand in the way of may fit later", () => {
+  test("LEASE-10 a request that only idle leases block may fit later", () => {
     const ledger = new Ledger({ modelCalls: 4 });
     const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(1))));
     for (const who of ["a", "b", "c", "d"]) ledger.take(who, asked);
@@ -272,7 +272,7 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     expect(final && mayFitLater(final)).toBe(false);
   });
 
-  test("LEASE-4 a request that does not fit names the limit and leaves what is held", () => {
+  test("LEASE-4 a request that does not fit names the limit and keeps the present lease", () => {
     const ledger = new Ledger({ modelCalls: 1, tokens: 500 });
     const first = ask(NEW_LEASE, NOTHING, call(100));
     const { granted } = ledger.take("a", leaseRequestSchema.parse(leaseRequest(first)));
@@ -300,7 +300,7 @@ describe("the lease of a conversation", () => {
     expect(answered(held, 2, { granted: NOTHING })).toBe(held);
   });
 
-  test("LEASE-7 returns nothing while a question is under way, and asks its agent to settle what no answer told", () => {
+  test("LEASE-7 returns no share while a question is open, and asks its agent to settle unanswered questions", () => {
     const asked = ask({ ...NEW_LEASE, granted }, NOTHING, call(2_000));
     expect(returned(asked)).toBe(asked);
     const unsure = answered(asked, 1, { error: { code: "UNAVAILABLE", message: "Away.", retriable: true } });
@@ -312,7 +312,7 @@ describe("the lease of a conversation", () => {
     expect(returned(returned(nothing))).toEqual(returned(nothing));
   });
 
-  test("LEASE-7 stays while a summary is asked for, and goes back after it", () => {
+  test("LEASE-7 stays during a request for a summary, and is returned after it", () => {
     const lease = { ...NEW_LEASE, seq: 1, granted };
     const standing = { active: new Map(), leases: { tester: lease } };
     const resting = { ...standing, compactions: {} } as unknown as ConversationState;
@@ -324,7 +324,7 @@ describe("the lease of a conversation", () => {
     expect([resting, other, compacting].map(planReturns)).toEqual([back, back, []]);
   });
 
-  test("LEASE-6 a refusal of what was asked ahead fails no call", () => {
+  test("LEASE-6 the refusal of an advance request fails no call", () => {
     const excess = { scope: "agent", limit: "tokens", allowed: 1, used: 1, needed: 1 } as const;
     expect(answered(ask(NEW_LEASE, NOTHING, call(1), { ahead: true }), 1, { excess })).not.toHaveProperty(
       "refusal",
@@ -333,7 +333,7 @@ describe("the lease of a conversation", () => {
   });
 });
 
-describe("a conversation whose agent has a budget", () => {
+describe("a conversation of an agent with a budget", () => {
   const away = { error: { code: "UNAVAILABLE", message: "The agent is away.", retriable: true } } as const;
   const much = { granted: { tokens: 1e9, nanoDollars: 1e9, toolCalls: 0, modelCalls: 9 } };
   const leased = () => SteeredConversation.create(defineLibrary("empty", {}), {}, {}, { leased: true });
@@ -347,7 +347,7 @@ describe("a conversation whose agent has a budget", () => {
     return unit.release();
   }
 
-  test("LEASE-8 a call waits for its agent: a crash meanwhile charges nothing, and the answer lets it go on", async () => {
+  test("LEASE-8 a call waits for its agent: a crash during the wait charges no amount, and the answer continues the call", async () => {
     const before = await leased();
     const id = await before.say("Hello");
     expect(before.untaken).toBe(0);
@@ -363,7 +363,7 @@ describe("a conversation whose agent has a budget", () => {
     expect(leaseIn(room)).toEqual({ seq: 2, spent: used, granted: used });
   });
 
-  test("LEASE-8 a call whose agent cannot be reached fails, and so does one that is stopped while it waits", async () => {
+  test("LEASE-8 a call fails if its agent cannot be reached, or if it is stopped while it waits", async () => {
     const room = await leased();
     const first = await room.say("Hello");
     await answer(room, away);
@@ -376,7 +376,7 @@ describe("a conversation whose agent has a budget", () => {
     expect(leaseIn(room)).toMatchObject({ granted: NOTHING, spent: NOTHING });
   });
 
-  test("LEASE-8 parallel calls wait for one answer, and those beyond the budget fail", async () => {
+  test("LEASE-8 parallel calls wait for one answer, and calls beyond the budget fail", async () => {
     const room = await leased();
     const ids = [await room.say("A"), await room.say("B"), await room.say("C")];
     expect(leaseIn(room).seq).toBe(1);

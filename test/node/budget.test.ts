@@ -1,7 +1,7 @@
 /** Budgets: reserved before a call, charged after it, and a hard stop. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { spentByAgent } from "../../src/agents/conversation/core/own-spending.ts";
+import { spentByAgent } from "../../src/agents/conversation/core/ledger.ts";
 import { planReservation } from "../../src/agents/conversation/core/planning/budget.ts";
 import { packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
 import { defineLibrary, defineModelProfile, defineTool } from "../../src/library/define/define.ts";
@@ -93,7 +93,7 @@ describe("model calls", () => {
     },
   );
 
-  test("H4 BUDGET-2 parallel turns share the budget of their conversation, and what runs is reserved", async () => {
+  test("H4 BUDGET-2 parallel turns share the budget of their conversation, and running calls are reserved", async () => {
     const room = await SteeredConversation.create(empty, { budget: { modelCalls: 2 } });
     const [a, b, c] = [await room.say("A"), await room.say("B"), await room.say("C")];
     expect([a, b].map((id) => room.turn(id).status)).toEqual(["active", "active"]);
@@ -106,7 +106,7 @@ describe("model calls", () => {
     expect(room.turn(await room.say("D")).error?.code).toBe("BUDGET_EXCEEDED");
   });
 
-  test("H4 BUDGET-1 LEDGER-3 a queued turn that begins as another one ends reserves for what that one leaves behind", async () => {
+  test("H4 BUDGET-1 LEDGER-3 a queued turn that begins as another turn ends reserves for the history of that turn", async () => {
     const room = await SteeredConversation.create(empty, { order: "queued", budget: { tokens: 1_000_000 } });
     const one = await room.say("Tell me a story.");
     const story = await room.request();
@@ -159,7 +159,7 @@ describe("model calls", () => {
     ]);
   });
 
-  test("H4 BUDGET-7 the budget of a persona counts what its own agent uses up, also after a restart", async () => {
+  test("H4 BUDGET-7 the budget of a persona counts the usage of its own agent, also after a restart", async () => {
     const first = await SteeredConversation.create(empty, {}, {}, { budget: { modelCalls: 2 } });
     const ask = async (room: SteeredConversation, to: string) => {
       const id = await room.say("Hello", { to });
@@ -242,7 +242,7 @@ describe("model calls", () => {
     expect(room.turn(second).spent).toEqual({ tokens: 0, usd: 0, toolCalls: 0, modelCalls: 1 });
   });
 
-  test("H4 BUDGET-1 each round of a turn reserves anew", async () => {
+  test("H4 BUDGET-1 each round of a turn makes a new reservation", async () => {
     const { counter, library } = looking();
     const room = await SteeredConversation.create(library);
     const id = await room.say("Look.", { budget: { modelCalls: 1 } });
@@ -255,7 +255,7 @@ describe("model calls", () => {
     });
   });
 
-  test("H4 a budget that is lowered stops the calls that no longer fit, and one that is removed lets them go on", async () => {
+  test("H4 lowering a budget stops the calls that no longer fit, and removing it continues them", async () => {
     const room = await SteeredConversation.create(empty);
     const id = await room.say("A");
     const request = await room.request();
@@ -273,7 +273,7 @@ describe("model calls", () => {
   });
 });
 
-test("H4 BUDGET-5 a summary that does not fit a budget is given up, and one that fits is reserved", async () => {
+test("H4 BUDGET-5 a summary that does not fit a budget is given up, and a summary that fits is reserved", async () => {
   const room = await SteeredConversation.create(empty);
   const { state } = room.runtime;
   const session = state.record.agents[0].id;
@@ -290,7 +290,7 @@ test("H4 BUDGET-5 a summary that does not fit a budget is given up, and one that
 });
 
 describe("money", () => {
-  test("H4 BUDGET-4 a budget in dollars is refused where a model has no price", async () => {
+  test("H4 BUDGET-4 a budget in dollars is refused if a model has no price", async () => {
     const room = await SteeredConversation.create(empty);
     await expect(room.say("A", { budget: { usd: 1 } })).rejects.toMatchObject({ code: "INVALID_INPUT" });
     await expect(room.runtime.changes.update({ caller: ADA, budget: { usd: 1 } })).rejects.toMatchObject({
@@ -302,7 +302,7 @@ describe("money", () => {
   });
 
   test.each(["llm", "llm.embed"] as const)(
-    "H4 BUDGET-4 so it is where a step `%s` asks a model without a price",
+    "H4 BUDGET-4 a budget in dollars is refused if a step `%s` asks a model without a price",
     async (kind) => {
       const profile = defineModelProfile("free", { provider: "openai", modelId: "unpriced" });
       const action = kind === "llm" ? { kind, profile, template: "Hi." } : { kind, profile };
@@ -361,7 +361,7 @@ describe("storage", () => {
     expect(packHead(head)).toEqual({ u: [3, 100, 0, 20, 7] });
   });
 
-  test("BUDGET-7 a stored count of several agents without counts of their own holds for each of them", () => {
+  test("BUDGET-7 a stored count of several agents without separate counts holds for each of them", () => {
     const { spent, spentBy } = unpackHead({ u: [3, 100, 0, 20, 7] });
     expect(spentBy).toBeUndefined();
     expect(spentByAgent({ spent }, "lawyer")).toEqual(spent);

@@ -1,4 +1,4 @@
-/** `npm run build` and the console's own build, in a copy of the scripts whose compilers do as the test says. */
+/** `npm run build` and the console's own build, in a copy of the scripts with compilers that the test controls. */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ test("CONSOLE-1 a build of the package that does not compile removes the old pac
   expect(built("build.ts", { tsc: FAILS })).toEqual({ status: 1, isCleaned: true, files: ["old.js"] });
 });
 
-test("CONSOLE-1 a build of the console replaces the folder as a whole; one that fails half-way leaves it as it was", () => {
+test("CONSOLE-1 a build of the console replaces the whole folder; a failed build leaves it unchanged", () => {
   const failed = built("console-build.ts", { vite: `${BEGINS}${FAILS}` });
   expect(failed).toMatchObject({ status: 1, files: ["old.js"] });
   expect(built("console-build.ts", { vite: BEGINS })).toMatchObject({ status: 0, files: ["new.js"] });

@@ -4,7 +4,7 @@ import { type BatchCall, CallBatch, type CallEnd } from "../../src/agents/base/c
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { BatchCaller, TaskExecutor, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import type { Json } from "../../src/shared/json.ts";
-import { localExecutor } from "../support/local-executor.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { callOf, testTools } from "../support/tools.ts";
 
 const NOW = 1_000_000;
@@ -15,7 +15,7 @@ function batchCall(invocation: ToolInvocation, members: Partial<BatchCall> = {})
   return { operationId, attempt, toolCallId, name, effect: "idempotent", invocation: () => rest, ...members };
 }
 
-/** A batch whose ends and progress are kept. `store.isUp` is the answer to ends. */
+/** A batch that records ends and progress. `store.isUp` is the answer to ends. */
 function stage() {
   const clock = new VirtualClock(NOW);
   const store = { isUp: true };
@@ -68,7 +68,7 @@ describe("a batch of calls", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("makes the calls when it runs, and only those that still wait", async () => {
+  test("makes the calls when it runs, and only calls that still wait", async () => {
     const { clock, batch } = stage();
     const { executor, batches } = keeping();
     const made: string[] = [];
@@ -97,7 +97,7 @@ describe("a batch of calls", () => {
     expect(batches.map(({ calls }) => calls)).toEqual([[kept]]);
   });
 
-  test("hands on the end of a call that is deferred", async () => {
+  test("passes on the end of a deferred call", async () => {
     const { clock, ended, start } = stage();
     const { executor, batches } = keeping();
     const { operationId, ...call } = callOf("add");
@@ -110,7 +110,7 @@ describe("a batch of calls", () => {
     expect(ended).toEqual([[{ operationId, attempt: 1, end: { deferred } }]]);
   });
 
-  test("BATCH-4 an end that cannot be stored comes again, as the same object", async () => {
+  test("BATCH-4 an end that cannot be stored is reported again, as the same object", async () => {
     const { clock, store, ended, start } = stage();
     const { executor, batches } = keeping();
     const { operationId, toolCallId, ...call } = callOf("add");
@@ -148,7 +148,7 @@ describe("a batch of calls", () => {
     await running;
   });
 
-  test("BATCH-6 calls of an executor that ends without their results are lost: that of a `once` task is unknown", async () => {
+  test("BATCH-6 calls of an executor that ends without their results are lost: the outcome of a `once` task is unknown", async () => {
     silenceErrors();
     const { clock, ended, start } = stage();
     const { executor, batches } = keeping();
@@ -176,7 +176,7 @@ describe("a batch of calls", () => {
 
   test.each([
     [
-      "whose executor cannot be reached",
+      "with an executor that cannot be reached",
       {
         run: () => {
           throw new Error("no such class");
@@ -185,7 +185,7 @@ describe("a batch of calls", () => {
       {},
     ],
     [
-      "one of which cannot be made",
+      "with a call that cannot be made",
       { run: () => expect.fail("nothing runs") },
       {
         invocation: () => {

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { CallLimits } from "../../src/agents/conversation/core/decisions.ts";
-import { callsAllowed, partOfCall } from "../../src/agents/conversation/core/planning/call-tree.ts";
+import { callsAllowed, partOfCall } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 
 /** A conversation, or the call that opens one. */
@@ -12,7 +12,7 @@ interface Node {
   below: Node[];
 }
 
-/** Returns what the rules read of a conversation. */
+/** Returns the members of a conversation that the rules read. */
 function stateOf({ part, below }: Node): ConversationState {
   const operations = below.map((call) => ({
     status: call.dispatched ? "dispatched" : "pending",
@@ -52,7 +52,7 @@ const acts = fc.array(
   { maxLength: 120 },
 );
 
-test("CALLTREE-1 a tree never has more calls open than it may, and no conversation more than its own limit", () => {
+test("CALLTREE-1 a tree never exceeds its limit of open calls, nor a conversation its own limit", () => {
   fc.assert(
     fc.property(limitsOf, acts, (limits, steps) => {
       const root: Node = { part: undefined, dispatched: true, below: [] };
@@ -70,7 +70,7 @@ test("CALLTREE-1 a tree never has more calls open than it may, and no conversati
   );
 });
 
-test("CALLTREE-1 calls that begin one after another share what is left, and what has ended is free again", () => {
+test("CALLTREE-1 calls that begin one after another share the rest, and ended calls return their share", () => {
   const limits = { depth: 4, open: 8, tree: 16 };
   const root: Node = { part: undefined, dispatched: true, below: [] };
   call(root, 5, limits);
@@ -82,7 +82,7 @@ test("CALLTREE-1 calls that begin one after another share what is left, and what
   expect(root.below.map(({ part }) => part)).toEqual([2, 1, 0, 0, 2]);
 });
 
-test("CALLTREE-1 with the usual limits a chain of four calls, and twenty calls with calls of their own, have room", () => {
+test("CALLTREE-1 with the default limits a chain of four calls, and twenty calls with calls below them, have room", () => {
   const limits = { depth: 4, open: 32, tree: 256 };
   const chain: Node = { part: undefined, dispatched: true, below: [] };
   let last = chain;

@@ -15,7 +15,7 @@ describe("the caller of a call", () => {
     expect(callerOf(ofRun())).toEqual({ kind: "coordinator", tenant: "acme", id: "run_1" });
   });
 
-  test("one check of a context tells all of its members", () => {
+  test("one check of a context determines all of its members", () => {
     const caller = (context: CallContext): [string, string] => {
       if (context.conversationId === undefined) return [context.runId, context.node];
       return [context.agentId, context.turnId];

@@ -1,4 +1,4 @@
-/** Replies of Chat Completions and of Workers AI: the habits of servers, and the reasoning that goes back. */
+/** Replies of Chat Completions and of Workers AI: the habits of servers, and the reasoning that is sent back. */
 import { describe, expect, test } from "vitest";
 import { decode, outcomeOf } from "../support/decoding.ts";
 
@@ -9,21 +9,21 @@ const finish = (reason: string) => ({ choices: [{ index: 0, delta: {}, finish_re
 const usage = { choices: [], usage: { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 } };
 
 describe.each(["openai", "workers-ai"] as const)("a reply of %s", (provider) => {
-  test("STREAM-2 a payload of another shape is a typed error, and nothing follows it", () => {
+  test("STREAM-2 a malformed payload is a typed error, and ends the reply", () => {
     for (const payload of [{ choices: "none" }, { choices: [{ delta: 3 }] }]) {
       const deltas = decode(provider, [text("a"), payload, text("b"), finish("stop"), "[DONE]"]);
       expect(deltas.map(({ type }) => type)).toEqual(["message-id", "text", "error"]);
     }
   });
 
-  test("STREAM-3 the usage behind a finish reason counts", () => {
+  test("STREAM-3 usage after a finish reason counts", () => {
     expect(outcomeOf(provider, [text("a"), finish("stop"), usage, "garbage"])).toMatchObject({
       ok: true,
       reply: { text: "a", finishReason: "stop", usage: { totalTokens: 12 } },
     });
   });
 
-  test("OPENAI-3 reasoning goes back with the reply that called tools", () => {
+  test("OPENAI-3 reasoning is sent back with the reply that called tools", () => {
     const call = calls({ index: 0, id: "c", function: { name: "a", arguments: "{}" } });
     const thinks = { choices: [{ index: 0, delta: { reasoning_content: "hm" } }] };
     expect(outcomeOf(provider, [thinks, text("ab"), call, finish("tool_calls")])).toMatchObject({
@@ -73,7 +73,7 @@ describe("the habits of compatible servers", () => {
     ).toEqual(two);
   });
 
-  test("whole calls, without an index, in one chunk or in several", () => {
+  test("complete calls, without an index, in one chunk or in several", () => {
     const a = { function: { name: "a", arguments: '{"x":1}' } };
     const b = { function: { name: "b", arguments: "{}" } };
     expect(toolCalls(calls(a, b))).toEqual(two);
@@ -82,7 +82,7 @@ describe("the habits of compatible servers", () => {
     expect(toolCalls(calls(plain), calls(plain))).toMatchObject([{ id: "call_0" }, { id: "call_1" }]);
   });
 
-  test("whole calls that all have index 0", () => {
+  test("complete calls that all have index 0", () => {
     const a = { index: 0, function: { name: "a", arguments: '{"x":1}' } };
     const b = { index: 0, function: { name: "b", arguments: "{}" } };
     expect(toolCalls(calls(a, b))).toEqual(two);
@@ -96,7 +96,7 @@ describe("the habits of compatible servers", () => {
     expect(toolCalls(calls(a), calls(a))).toMatchObject([{ id: "call_0" }, { id: "call_1" }]);
   });
 
-  test("SLOT-2 an id and a name that are repeated with every fragment, and an id that comes late", () => {
+  test("SLOT-2 an id and a name that are repeated with every fragment, and a late id", () => {
     const fragment = (input: string) => ({ index: 0, id: "c", function: { name: "a", arguments: input } });
     const once = [{ id: "c", name: "a", arguments: { x: 1 } }];
     expect(toolCalls(calls(fragment("")), calls(fragment('{"x"')), calls(fragment(":1}")))).toEqual(once);
@@ -166,7 +166,7 @@ describe("the habits of compatible servers", () => {
     });
   });
 
-  test("a whole reply that was not streamed", () => {
+  test("a complete reply that was not streamed", () => {
     const message = {
       content: "Hi",
       tool_calls: [{ id: "c", type: "function", function: { name: "a", arguments: "{}" } }],
@@ -208,7 +208,7 @@ describe("OPENAI-3 native parts of a reply", () => {
   const call = { index: 0, id: "c", function: { name: "a", arguments: "{}" } };
   const thinks = (delta: object) => ({ choices: [{ index: 0, delta }] });
 
-  test("nothing without calls, and nothing without reasoning", () => {
+  test("are absent without calls or without reasoning", () => {
     expect(native(thinks({ reasoning_content: "hm" }), text("a"), finish("stop"))).toBeUndefined();
     expect(native(text("a"), calls(call), finish("tool_calls"))).toBeUndefined();
   });
@@ -240,7 +240,7 @@ describe("OPENAI-3 native parts of a reply", () => {
     ]);
   });
 
-  test("members beside a call, whether they came with the call or behind it", () => {
+  test("members beside a call, in the same chunk or after it", () => {
     const extra = { extra_content: { google: { thought_signature: "s" } } };
     const expected = [{ type: "tool-call", index: 0, extra }];
     expect(native(calls({ ...call, ...extra }), finish("tool_calls"))).toEqual(expected);

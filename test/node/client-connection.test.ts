@@ -108,7 +108,7 @@ describe("connectConversation", () => {
     expect(Math.min(...gaps)).toBeLessThan(250);
   });
 
-  it("SEND-1: sends what was said before it opened, and again after a loss, under one id", async () => {
+  it("SEND-1: sends messages from before it opened, and repeats them after a loss, under one id", async () => {
     connect();
     const id = connection.send("Hello");
     const first = await server.connection();
@@ -190,7 +190,7 @@ describe("connectConversation", () => {
     },
   );
 
-  it("stays closed after a final close code, until it is asked to reconnect", async () => {
+  it("stays closed after a final close code, until a reconnect is requested", async () => {
     connect();
     const first = await opened();
     first.close(4404);
@@ -201,7 +201,7 @@ describe("connectConversation", () => {
     await state(({ connection: status }) => status === "open");
   });
 
-  it("closes for good when asked to, and keeps what was not recorded", async () => {
+  it("closes permanently on request, and keeps unrecorded messages", async () => {
     connect();
     const socket = await opened();
     connection.send("Unheard");
@@ -233,7 +233,7 @@ describe("connectConversation", () => {
     await socket.closed;
   });
 
-  it("ADMIT-1, ADMIT-2: after 4401 it comes back with a new token, where it was", async () => {
+  it("ADMIT-1, ADMIT-2: after 4401 it resumes at its position with a new token", async () => {
     let tokens = 0;
     connect({ token: async () => `token-${++tokens}` });
     const first = await opened();
@@ -245,12 +245,12 @@ describe("connectConversation", () => {
     expect(second.url.searchParams.get("from")).toBe("4");
     second.send(JSON.stringify(recorded(5, "other")));
     await state(({ seq }) => seq === 5);
-    // It was accepted, so the next refusal is a first one.
+    // The connection was accepted, so the next refusal counts as the first.
     second.close(4401);
     expect((await server.connection()).protocols).toEqual(["dramatis.v1", "bearer.token-3"]);
   });
 
-  it("ADMIT-2: is unauthorized after two refusals in a row, or one where the token cannot change, and stays away", async () => {
+  it("ADMIT-2: is unauthorized after two refusals in a row, or one refusal of a fixed token, and stops reconnecting", async () => {
     let tokens = 0;
     connect({ token: () => `token-${++tokens}` });
     (await opened()).close(4401);
@@ -265,7 +265,7 @@ describe("connectConversation", () => {
     await server.connection();
   });
 
-  it("ADMIT-3: stays away for a while after it sent too much, then comes back where it was", async () => {
+  it("ADMIT-3: waits after a close for flooding, then resumes at its position", async () => {
     connect();
     const first = await opened();
     const before = Date.now();
@@ -387,7 +387,7 @@ describe("session", () => {
     });
     session.closed({ final: false });
     open();
-    expect(sent, "what was refused is not").toEqual([]);
+    expect(sent, "the refused result is not sent").toEqual([]);
     session.submitToolResult("op_1", { error: { message: "Too long." } });
     expect(sent).toEqual([
       { v: 1, type: "tool.result", operationId: "op_1", error: { message: "Too long." } },
@@ -400,7 +400,7 @@ describe("session", () => {
     session.closed({ final: true });
   });
 
-  /** A session with one active turn, on a transport that keeps what is sent. */
+  /** A session with one active turn, on a transport that records sent frames. */
   function answering() {
     const session = new ConversationSession();
     const sent: object[] = [];
@@ -431,7 +431,7 @@ describe("session", () => {
     session.cancelTurn("turn_1", { reason: "Enough." });
     session.cancelTurn("turn_1");
     expect(isStopping(session.getSnapshot(), "turn_1")).toBe(true);
-    expect(isStopping(session.getSnapshot()), "the other goes on").toBe(false);
+    expect(isStopping(session.getSnapshot()), "the other turn continues").toBe(false);
     const stop = { v: 1, type: "turn.cancel", turnId: "turn_1" };
     for (let times = 0; times < 2; times++) {
       open();
@@ -460,7 +460,7 @@ describe("session", () => {
     session.closed({ final: true });
   });
 
-  it("G18 SEND-5 CLIENT-7: of a stop and a resume of the conversation the newer one is sent, until the conversation is so", () => {
+  it("G18 SEND-5 CLIENT-7: of a stop and a resume of the conversation the newer request is sent, until it takes effect", () => {
     const { session, sent, receive, open, failed } = answering();
     session.closed({ final: false });
     session.resume();
@@ -531,7 +531,7 @@ describe("session", () => {
     session.closed({ final: true });
   });
 
-  it("refuses a result for no call, and for a call that does not exist, with an error that says what to give", () => {
+  it("refuses a result without a pending call with an error that names the fix", () => {
     const session = new ConversationSession();
     session.submitToolResult("op_early", { result: 1 });
     expect(session.getSnapshot().results, "calls are unknown before the snapshot").toHaveLength(1);

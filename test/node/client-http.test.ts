@@ -52,7 +52,6 @@ function json(status: number, body: unknown, type = "application/json"): Answer 
   };
 }
 
-/** Returns the error of a call. */
 async function failure(call: Promise<unknown>): Promise<DramatisClientError> {
   const error = await call.then(
     () => null,
@@ -234,7 +233,7 @@ describe("requests", () => {
     expect(request?.body).toBe(body === undefined ? "" : JSON.stringify(body));
   });
 
-  it("returns the memories of a batch as a list, and nothing of one that was deleted", async () => {
+  it("returns the memories of a batch as a list, and undefined for a deleted memory", async () => {
     const client = createClient({ baseUrl });
     const memory = { id: "mem_1", content: "A fact." };
     answer = json(201, { memories: [memory] });
@@ -247,7 +246,7 @@ describe("requests", () => {
     ]);
   });
 
-  it("asks for the token at each request, and sends none when there is none", async () => {
+  it("requests the token at each request, and sends no header without a token", async () => {
     answer = json(200, { agents: [] });
     let n = 0;
     const client = createClient({ baseUrl, token: async () => `token-${++n}` });
@@ -330,21 +329,21 @@ describe("failures", () => {
     expect(error).toMatchObject({ code: "HTTP", status: 502, detail: "HTTP 502 Bad Gateway" });
   });
 
-  it("refuses a page where JSON should be", async () => {
+  it("refuses a page instead of JSON", async () => {
     answer = (response) => response.end("<!doctype html>");
     const error = await failure(createClient({ baseUrl }).agents.list());
     expect(error).toMatchObject({ code: "HTTP", status: 200 });
     expect(error.detail).toContain(`${baseUrl}/api/agents`);
   });
 
-  it("says so when no answer comes", async () => {
+  it("reports a missing answer", async () => {
     answer = (response) => void response.destroy();
     const error = await failure(createClient({ baseUrl }).agents.list());
     expect(error).toMatchObject({ code: "NETWORK", status: 0, retriable: true });
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  it("leaves an abort by the caller as it is", async () => {
+  it("keeps an abort by the caller unchanged", async () => {
     const controller = new AbortController();
     const reason = new Error("changed my mind");
     answer = () => controller.abort(reason);
@@ -353,8 +352,68 @@ describe("failures", () => {
   });
 });
 
+describe("E23 RESUBSCRIBE-1 follow", () => {
+  const event = (frame: object) =>
+    `data: ${JSON.stringify({ v: 1, time: "2026-01-01T00:00:00Z", ...frame })}\n\n`;
+  const delta = (offset: number, text: string) =>
+    event({ type: "message.delta", messageId: "msg_1", data: { offset, text } });
+  const durable = (seq: number) => event({ type: "turn.started", seq, data: { agentId: "a" } });
+
+  it("E23 RESUBSCRIBE-1 resumes lost streams with the last number, without loss or repetition, and throws a final error", async () => {
+    const streams = [
+      [durable(4), delta(0, "Hel")],
+      [],
+      [delta(0, "Hello"), event({ type: "error", data: { code: "UNAUTHENTICATED", message: "Expired." } })],
+      [
+        event({ type: "message.completed", seq: 5, messageId: "msg_1", data: { content: "Hello" } }),
+        durable(6),
+      ],
+    ];
+    answer = (response) => {
+      const stream = streams.shift();
+      if (stream === undefined)
+        return json(
+          404,
+          { code: "NOT_FOUND", detail: "Gone." },
+          "application/problem+json",
+        )(response, {} as Received);
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(":\n\n");
+      for (const text of stream) response.write(text);
+      response.end();
+    };
+    const got: unknown[] = [];
+    const following = createClient({ baseUrl }).conversations.follow("conv_1", {
+      from: 3,
+      types: ["turn.started", "message.delta"],
+    });
+    const error = await failure(
+      (async () => {
+        for await (const { seq, data } of following) got.push(seq ?? data);
+      })(),
+    );
+    expect(error.code).toBe("NOT_FOUND");
+    expect(got).toEqual([4, { offset: 0, text: "Hel" }, { offset: 3, text: "lo" }, 5, 6]);
+    const query = "types=turn.started%2Cmessage.delta";
+    expect(received.map(({ url }) => url)).toEqual(
+      [3, 4, 4, 4, 6].map((from) => `/api/conversations/conv_1/events?from=${from}&${query}`),
+    );
+  });
+
+  it("E23 RESUBSCRIBE-1 ends when its signal aborts, also between two streams", async () => {
+    const controller = new AbortController();
+    answer = (response) => {
+      response.writeHead(503);
+      response.end();
+      controller.abort(new Error("Enough."));
+    };
+    const following = createClient({ baseUrl }).conversations.follow("conv_1", { signal: controller.signal });
+    await expect(collect(following)).rejects.toThrow("Enough.");
+  });
+});
+
 describe("streamTurn", () => {
-  it("yields the turn's frames, whatever the pieces in which they come", async () => {
+  it("yields the turn's frames, however the stream is split", async () => {
     answer = async (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       for (const byte of Buffer.from(sse(frames))) response.write(Buffer.from([byte]));
@@ -435,7 +494,7 @@ it.each([
     createClient(fine === undefined ? {} : { baseUrl: fine });
 });
 
-it("is imported by Node as it is, which strips types and transforms nothing", async () => {
+it("is imported by Node unchanged, which only strips types", async () => {
   const url = new URL("../../src/client/index.ts", import.meta.url);
   const script = `import(${JSON.stringify(url)}).then(({ createClient }) => console.log(typeof createClient))`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--eval", script]);

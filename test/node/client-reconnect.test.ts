@@ -6,7 +6,7 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const fraction = fc.nat({ max: 999 }).map((n) => n / 1_000);
 
-/** A client whose attempts are noted, and whose connections open and close as the test decides. */
+/** A client that records its attempts. The test opens and closes its connections. */
 class Client {
   readonly clock = new VirtualClock();
   readonly attempts: number[] = [];
@@ -62,7 +62,7 @@ describe("ADMIT-4 the wait after a loss", () => {
     expect([0, 0.5, 0.99].map((random) => waitAfterLoss(0, random))).toEqual([0, 25, 49.5]);
   });
 
-  test("a server that is away for an hour is asked at most 60 times in the first five seconds, and at most 800 times in all", async () => {
+  test("a server that is away for an hour gets at most 60 requests in the first five seconds, and at most 800 in all", async () => {
     for (const random of [0.001, 0.5, 0.999]) {
       const client = new Client(() => random);
       await client.attempt();
@@ -95,7 +95,7 @@ describe("ADMIT-4 the wait after a loss", () => {
     );
   });
 
-  test("begins anew after a connection of a second, and not after a shorter one", async () => {
+  test("restarts after a connection of a second, but not after a shorter connection", async () => {
     const client = new Client(() => 0.5);
     expect(await client.attempt(), "the first connection").toBe(0);
     await client.connected(60_000);
@@ -117,7 +117,7 @@ describe("ADMIT-4 the wait after a loss", () => {
     expect(client.attempts.length).toBeLessThanOrEqual(100);
   });
 
-  test("ADMIT-3 ends when a connection is asked for, also one that is under way", async () => {
+  test("ADMIT-3 ends when a connection is requested, also for an attempt that waits", async () => {
     const client = new Client(() => 0.5);
     await client.attempt();
     await client.connected(60_000);
@@ -136,7 +136,7 @@ describe("ADMIT-4 the wait after a loss", () => {
 });
 
 describe("ADMIT-5 a client that is closed", () => {
-  test("waits neither after a loss nor after a close with 4429", async () => {
+  test("does not wait after a loss or after a close with 4429", async () => {
     for (const code of [1006, 4429]) {
       const client = new Client(() => 0.5);
       await client.attempt();
@@ -151,7 +151,7 @@ describe("ADMIT-5 a client that is closed", () => {
     }
   });
 
-  test("waits again after a close with 4429 when a connection is asked for", async () => {
+  test("waits again after a close with 4429 when a connection is requested", async () => {
     const client = new Client(() => 0.5);
     await client.attempt();
     client.policy.shouldReconnect({ code: 4429 });

@@ -166,7 +166,7 @@ function interleave(turns: Wire[][], order: number[]): Wire[] {
   return [...picked, ...queues.flat()];
 }
 
-/** Numbers durable frames, ascending with gaps, and gives them times in their order. */
+/** Numbers durable frames, ascending with gaps, and sets ascending times. */
 function number(frames: Wire[]): Wire[] {
   return frames.map((frame, index) => {
     const time = new Date(Date.UTC(2026, 2, 1, 10, 0, index)).toISOString();

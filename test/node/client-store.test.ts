@@ -83,7 +83,7 @@ function essence(state: LiveConversation) {
 }
 
 describe("frames", () => {
-  it("VIEW-2 streams an answer and puts the completed message in its place", () => {
+  it("VIEW-2 streams an answer and replaces it with the completed message", () => {
     const streaming = run([empty, started, question, answerStarted, delta(0, "He"), delta(2, "llo")]);
     expect(partialText(streaming)).toBe("Hello");
     expect(isAnswering(streaming)).toBe(true);
@@ -150,7 +150,7 @@ describe("frames", () => {
     expect(visibleMessages(state)).toHaveLength(1);
   });
 
-  it("CLIENT-3: interim text that is empty leaves nothing behind", () => {
+  it("CLIENT-3: empty interim text is removed", () => {
     const state = run([
       empty,
       started,
@@ -244,7 +244,7 @@ describe("frames", () => {
     expect(items(state).map(({ type }) => type)).toEqual(["message"]);
   });
 
-  it("G18 STOP-3 VIEW-2 puts the stopped message in the place of its partial, and ends its tools as cancelled", () => {
+  it("G18 STOP-3 VIEW-2 replaces the partial message with the stopped message, and ends its tools as cancelled", () => {
     const error = { code: "CANCELLED", message: "It was stopped.", retriable: false };
     const tool = { v: 1, turnId: "t1", operationId: "o1", time } as const;
     const running = run([
@@ -291,7 +291,7 @@ describe("frames", () => {
     expect([resumed.conversation?.gate, isStopped(resumed)]).toEqual(["running", false]);
   });
 
-  it("ASYNC-2 shows that a turn works in the background, and that nothing is being answered meanwhile", () => {
+  it("ASYNC-2 shows that a turn works in the background, and that no answer is in progress", () => {
     const requested: Frame = {
       ...{ v: 1, seq: 4, type: "tool.requested", turnId: "t1", operationId: "op_1", time },
       data: { name: "job", input: {}, async: true },
@@ -314,7 +314,7 @@ describe("frames", () => {
     expect([isAnswering(next), next.turns[0]?.phase]).toEqual([true, undefined]);
   });
 
-  it("DEFER-5 shows until when a deferred result may come, and that nothing is being answered meanwhile", () => {
+  it("DEFER-5 shows the deadline of a deferred result, and that no answer is in progress", () => {
     const base = { v: 1, turnId: "t1", time } as const;
     const call = { ...base, operationId: "op_1" };
     const requested: Frame = {
@@ -355,7 +355,7 @@ describe("frames", () => {
     expect(done.turns[0]?.items.at(-1)).not.toHaveProperty("operation.held");
   });
 
-  it("TOOLRETRY-1 counts the attempts of a call, each of which has its own progress", () => {
+  it("TOOLRETRY-1 counts the attempts of a call, each with its own progress", () => {
     const call = { v: 1, turnId: "t1", operationId: "op_1", time } as const;
     const requested: Frame = {
       ...{ ...call, seq: 4, type: "tool.requested" },
@@ -424,7 +424,7 @@ describe("frames", () => {
     expect(state.error).toBeNull();
   });
 
-  it("CLIENT-5: a type it does not know moves seq on and changes nothing else", () => {
+  it("CLIENT-5: an unknown type only advances seq", () => {
     const state = run([empty, started]);
     // SAFETY: a newer server's frame, which the types of this version cannot name.
     const unknown = { v: 1, seq: 9, type: "participant.renamed", time, data: {} } as unknown as Frame;
@@ -462,7 +462,7 @@ describe("deltas", () => {
     );
   });
 
-  it("begins a text whose start was not seen at offset 0 only", () => {
+  it("begins a text without a seen start only at offset 0", () => {
     expect(items(run([started, delta(4, "late")]))).toEqual([]);
     expect(partialText(run([started, delta(0, "whole")]))).toBe("whole");
   });
@@ -485,7 +485,7 @@ describe("deltas", () => {
     expect(applyFrame(done, delta(5, " again"))).toBe(done);
   });
 
-  it("CLIENT-2: lost, doubled and reordered deltas leave a beginning of the text, and completion the whole", () => {
+  it("CLIENT-2: lost, doubled and reordered deltas leave a beginning of the text, and completion the complete text", () => {
     const perturbed = fc
       .array(fc.string({ minLength: 1, maxLength: 6, unit: "grapheme" }), { minLength: 1, maxLength: 12 })
       .chain((chunks) => {
@@ -582,7 +582,7 @@ describe("history", () => {
   const loaded = run([snapshot([message(10, 10), message(11, 10)])]);
   const ids = (state: LiveConversation) => state.messages.map(({ id }) => id);
 
-  it("puts a page before what is loaded, without what is loaded already or newer", () => {
+  it("puts a page before the loaded messages, without loaded or newer messages", () => {
     const page = [message(6, 6), message(7, 6), message(10, 10), message(9, 9), message(12, 12)];
     const state = addHistory(loaded, { messages: page, turns: [] });
     expect(ids(state)).toEqual(["m6", "m7", "m10", "m11"]);
@@ -590,7 +590,7 @@ describe("history", () => {
     expect(addHistory(state, { messages: page, turns: [] })).toBe(state);
   });
 
-  it("adds nothing of a page that is newer than all that is loaded", () => {
+  it("ignores a page that is newer than all loaded messages", () => {
     expect(addHistory(loaded, { messages: [message(12, 12)], turns: [] })).toBe(loaded);
     expect(addHistory(initialState, { messages: [message(1, 1)], turns: [] })).toBe(initialState);
   });
@@ -657,12 +657,12 @@ describe("history", () => {
     });
   });
 
-  it("completes a turn of which only the end was loaded", () => {
+  it("completes a turn if only its end was loaded", () => {
     const state = addHistory(run([snapshot([message(11, 10)])]), { messages: [message(10, 10)], turns: [] });
     expect(items(state, "t10").map(({ id }) => id)).toEqual(["m10", "m11"]);
   });
 
-  it("survives a snapshot that continues it, and gives way to one that does not", () => {
+  it("survives a snapshot that continues it, and is replaced by any other snapshot", () => {
     const state = addHistory(loaded, { messages: [message(6, 6), message(7, 6)], turns: [] });
     expect(ids(applyFrame(state, snapshot([message(10, 10), message(11, 10), message(12, 12)])))).toEqual([
       "m6",
@@ -700,7 +700,7 @@ describe("generated conversations", () => {
     );
   });
 
-  it("a snapshot anywhere and what follows it equal the whole", () => {
+  it("a snapshot anywhere, with the frames after it, equals the whole", () => {
     fc.assert(
       fc.property(scriptAndCut, ({ wire, cut }) => {
         const whole = run(wire, run([empty]));

@@ -32,6 +32,8 @@ import type { Frame } from "../../src/protocol/frames.ts";
 import { historySchema } from "../../src/protocol/history.ts";
 import type { ToolSubmission } from "../../src/protocol/requests.ts";
 import { validate } from "../../src/shared/validation.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import {
   type ChatRequestBody,
   callPayloads,
@@ -39,8 +41,6 @@ import {
   scriptedFetch,
   textPayloads,
 } from "../support/chat-replies.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
 import { recordOf } from "../support/records.ts";
 
 const errors = vi.spyOn(console, "error");
@@ -78,10 +78,7 @@ const ASK: ToolSpec = {
 
 type Round = [name: string, input: object][];
 
-/**
- * A conversation that can be unloaded and loaded again. Its model calls tools in rounds, then answers with their
- * results.
- */
+/** A conversation that can be reloaded. Its model calls tools in rounds, then answers with their results. */
 class Desk {
   readonly database = new NodeSqlDatabase();
   readonly keyValue = new NodeKeyValue(this.database);
@@ -210,11 +207,11 @@ interface DeskOptions {
 const conflict = expect.objectContaining({ code: "CONFLICT" });
 
 describe("a tool that the client runs", () => {
-  test("CLIENTTOOL-1 CLIENTTOOL-3 the turn waits without an effect, and goes on with the client's result", async () => {
+  test("CLIENTTOOL-1 CLIENTTOOL-3 the turn waits without an effect, and continues with the client's result", async () => {
     const desk = await Desk.open([[["ask", { n: 1 }]]]);
     const turnId = await desk.say();
     const [operationId = ""] = desk.waiting;
-    expect(desk.clock.pending, "nothing runs").toBe(0);
+    expect(desk.clock.pending, "no effect runs").toBe(0);
     expect(desk.runtime.dueIn).toBe(CLIENT_TOOL_TIMEOUT_MS);
     expect(desk.client.turns[0]).toMatchObject({ status: "active" });
     expect(desk.requests[0]?.tools).toMatchObject([
@@ -237,7 +234,7 @@ describe("a tool that the client runs", () => {
     expect(desk.runtime.state.seq).toBe(seq);
   });
 
-  test("CLIENTTOOL-1 results come all or none, in one commit, and only for what waits for them", async () => {
+  test("CLIENTTOOL-1 results are atomic, in one commit, and only for waiting calls", async () => {
     const desk = await Desk.open([
       [
         ["ask", { n: 1 }],
@@ -258,7 +255,7 @@ describe("a tool that the client runs", () => {
     }
     await expect(desk.submit(good, { operationId: double, result: 8 })).rejects.toEqual(conflict);
     await expect(desk.submit(good, { ...good, result: 2 })).rejects.toEqual(conflict);
-    expect(desk.runtime.state.seq, "nothing was taken").toBe(seq);
+    expect(desk.runtime.state.seq, "no result was accepted").toBe(seq);
     await desk.submit(good, good, { operationId: second, error: { message: "The user left." } });
     expect(desk.runtime.store.journal.backward(seq + 1, 1)[0]?.entries.map(({ type }) => type)).toEqual([
       "tool.completed",
@@ -309,7 +306,7 @@ describe("a tool that the client runs", () => {
     expect(desk.waiting).toHaveLength(1);
   });
 
-  test("the gate is asked about a client's tool, too", async () => {
+  test("the gate also decides about a client's tool", async () => {
     const gate: Gate = ({ name, effect }) => (name === "ask" && effect === "once" ? "deny" : "allow");
     const desk = await Desk.open([[["ask", { n: 1 }]]], { gate });
     await desk.say();
@@ -317,7 +314,7 @@ describe("a tool that the client runs", () => {
     expect(desk.last.status).toBe("completed");
   });
 
-  test("CLIENTTOOL-1 an unanswered call times out, the model is told, and what comes later is refused", async () => {
+  test("CLIENTTOOL-1 an unanswered call times out, the model gets the timeout, and a late result is refused", async () => {
     const desk = await Desk.open([[["ask", { n: 1 }]]]);
     await desk.say();
     const [operationId = ""] = desk.waiting;
@@ -327,7 +324,7 @@ describe("a tool that the client runs", () => {
     expect(desk.last.status).toBe("active");
     await desk.clock.advance(1);
     const late = desk.submit({ operationId, result: 1 });
-    await expect(late, "also before the wake-up has come").rejects.toEqual(conflict);
+    await expect(late, "even before the wake-up").rejects.toEqual(conflict);
     desk.runtime.reconcile();
     await desk.settle();
     expect(desk.results).toMatchObject([{ success: false, error: { code: "TIMEOUT", retriable: true } }]);
@@ -336,7 +333,7 @@ describe("a tool that the client runs", () => {
     await expect(desk.submit({ operationId, result: 1 })).rejects.toEqual(conflict);
   });
 
-  test("CLIENTTOOL-3 the wake-up is for the deadline while the turn waits, and for a heartbeat once it goes on", async () => {
+  test("CLIENTTOOL-3 the wake-up is for the deadline while the turn waits, and for a heartbeat once it continues", async () => {
     const desk = await Desk.open([[["ask", { n: 1 }]], [["hold", {}]]]);
     await desk.say();
     expect(desk.wakeups).toEqual([MIN_HEARTBEAT_MS]);
@@ -352,7 +349,7 @@ describe("a tool that the client runs", () => {
     expect(desk.runtime.dueIn).toBeNull();
   });
 
-  test("CLIENTTOOL-3 a turn that waits takes no harm and writes nothing however often its actor wakes", async () => {
+  test("CLIENTTOOL-3 a waiting turn is unharmed and writes no row, however often its actor wakes", async () => {
     const desk = await Desk.open([[["ask", { n: 1 }]]]);
     await desk.say();
     const { seq } = desk.runtime.state;
@@ -367,7 +364,7 @@ describe("a tool that the client runs", () => {
     expect(desk.last.status).toBe("completed");
   });
 
-  test("CLIENTTOOL-2 a result is kept as it was given, or refused: by size, and by what the turn holds", async () => {
+  test("CLIENTTOOL-2 a result is kept unchanged, or refused: by size, and by the size of the turn", async () => {
     const calls = Array.from({ length: 10 }, (): Round[number] => ["ask", { n: 1 }]);
     const desk = await Desk.open([calls]);
     await desk.say();
@@ -384,7 +381,7 @@ describe("a tool that the client runs", () => {
   });
 });
 
-describe("what a message brings along", () => {
+describe("tools and schemas of a message", () => {
   const wide = (properties: number) => ({
     type: "object",
     properties: Object.fromEntries(
@@ -403,8 +400,8 @@ describe("what a message brings along", () => {
     ],
     ["too many", { tools: Array.from({ length: 65 }, (_, n) => ({ ...ASK, name: `t${n}` })) }, "/tools"],
     ["too large", { tools: [{ ...ASK, inputSchema: wide(12_000) }] }, "/tools"],
-    ["a choice that nobody has", { toolChoice: { name: "nobody" } }, "/toolChoice/name"],
-  ])("%s is refused, and says where", async (_, input, path) => {
+    ["a choice of an unknown tool", { toolChoice: { name: "nobody" } }, "/toolChoice/name"],
+  ])("%s is refused with its place", async (_, input, path) => {
     const desk = await Desk.open([]);
     await expect(desk.say(input)).rejects.toMatchObject({
       code: "INVALID_INPUT",
@@ -421,7 +418,7 @@ describe("what a message brings along", () => {
     await expect(desk.say({ toolChoice: { name: "ask" } })).resolves.toContain("turn_");
   });
 
-  test("the same key with other tools is a conflict; no tools at all is the same as none", async () => {
+  test("the same key with other tools is a conflict; an empty list of tools equals no list", async () => {
     const desk = await Desk.open([]);
     const key = { idempotencyKey: "k" };
     const turnId = await desk.say({ ...key, toolChoice: "none" });
@@ -530,7 +527,7 @@ describe("a seeded history", () => {
       ],
       "/history/0/toolCalls/1/id",
     ],
-    ["nothing said", [{ role: "assistant", content: " " }], "/history/0/content"],
+    ["an empty text", [{ role: "assistant", content: " " }], "/history/0/content"],
     ["another role", [{ role: "developer", content: "x" }], "/history/0/role"],
     [
       "a forged origin",
@@ -543,7 +540,7 @@ describe("a seeded history", () => {
       "/history/0/metadata",
     ],
     ["too many", Array(1_001).fill({ role: "user", content: "x" }), "/history"],
-  ])("SEED-2 %s is refused, and says where", (_, messages, path) => {
+  ])("SEED-2 %s is refused with its place", (_, messages, path) => {
     expect(() => validate(historySchema, messages, "/history")).toThrow(
       expect.objectContaining({
         code: "INVALID_INPUT",

@@ -37,7 +37,7 @@ describe("the form of a question", () => {
     expect(input.find(({ pointer }) => pointer === "/tags")?.initial).toBe("[]");
   });
 
-  it("takes any answer as JSON where the schema says nothing of members", () => {
+  it("takes any answer as JSON if the schema lists no members", () => {
     for (const open of [{}, { type: "object" }, { $ref: "#/$defs/a", $defs: { a: { type: "string" } } }]) {
       const fields = fieldsOf({ kind: "human.input", schema: open });
       expect(fields.map(({ pointer, kind }) => [pointer, kind])).toEqual([["", "json"]]);
@@ -47,7 +47,7 @@ describe("the form of a question", () => {
     expect(answerOf(text, { "": "[1]" })).toEqual({ answer: "[1]" });
   });
 
-  it("makes the answer of the texts, without those that are empty", () => {
+  it("makes the answer from the texts, without empty texts", () => {
     const texts = {
       "/name": "Ada",
       "/age": "36",
@@ -66,7 +66,7 @@ describe("the form of a question", () => {
     });
   });
 
-  it("keeps every text and every number as it is", () => {
+  it("keeps every text and every number unchanged", () => {
     const fields = fieldsOf({
       kind: "human.input",
       schema: { type: "object", properties: { "a/b~c": { type: "string" }, n: { type: "number" } } },
@@ -84,7 +84,7 @@ describe("the form of a question", () => {
     );
   });
 
-  it("gives a review the members of its changes, and none of them where all are empty", () => {
+  it("gives a review the members of its changes, and omits the changes if all are empty", () => {
     const review = (changes: GateView["schema"]) =>
       fieldsOf({
         kind: "human.review",
@@ -132,7 +132,7 @@ describe("the form of a question", () => {
 describe("the log of a run", () => {
   const time = "2026-11-25T12:00:00.000Z";
 
-  it("keeps who answered, and notes when questions come and go", () => {
+  it("keeps the person who answered, and notes new and closed questions", () => {
     const log = new RunLog();
     log.add({ seq: 1, time, type: "token.created", token: 0, node: "ask" });
     expect(log.gatesAt).toBe(0);
@@ -148,7 +148,7 @@ describe("the log of a run", () => {
     expect(log.gatesAt).toBe(5);
   });
 
-  it("notes a question that is gone because its token was cancelled", () => {
+  it("notes a question that was closed because its token was cancelled", () => {
     const log = new RunLog();
     log.add({ seq: 1, time, type: "token.created", token: 0, node: "ask" });
     log.add({ seq: 2, time, type: "gate.opened", token: 0, node: "ask", data: { prompt: "May I?" } });

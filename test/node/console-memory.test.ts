@@ -54,12 +54,12 @@ const memory: Memory = {
 
 const now = new Date("2026-03-02T12:00:00Z");
 
-it("MEMVIEW-3 a result below the floor of recall says that conversations are not told of it", () => {
+it("MEMVIEW-3 a result below the floor of recall is marked as not recalled by conversations", () => {
   expect(relevanceNote(0.4)).toBe("40 % relevant");
-  expect(relevanceNote(0.31)).toBe("31 % relevant. Conversations do not recall it: that takes 40 %");
+  expect(relevanceNote(0.31)).toBe("31 % relevant. Conversations do not recall it: the minimum is 40 %");
 });
 
-it("a problem whose message the error repeats is told once", () => {
+it("a problem is shown once if the error repeats its message", () => {
   const errors = [{ path: "/content", message: "It is too long." }];
   const error = (detail: string) =>
     new DramatisClientError({ code: "TOO_LARGE", status: 413, detail, errors });
@@ -68,7 +68,7 @@ it("a problem whose message the error repeats is told once", () => {
 });
 
 describe("addresses of memory", () => {
-  it("MEMVIEW-4 keep what was chosen, whatever it is", () => {
+  it("MEMVIEW-4 keep any choice", () => {
     const text = fc.string({ unit: "grapheme" }).map((each) => each.trim());
     const state = fc.constantFrom("current", "ended", "archived", "all");
     fc.assert(
@@ -105,9 +105,9 @@ describe("addresses of memory", () => {
     ["/a/", { page: "agents" }],
     ["/memories", { page: "memories" }],
     ["/a/guide/memory/", { page: "memory", agentId: "guide" }],
-    ["/a/guide/other", { page: "new" }],
-    ["/a/guide/memory/one/two", { page: "new" }],
-    ["/memories/one", { page: "new" }],
+    ["/a/guide/other", { page: "missing", path: "/a/guide/other" }],
+    ["/a/guide/memory/one/two", { page: "missing", path: "/a/guide/memory/one/two" }],
+    ["/memories/one", { page: "missing", path: "/memories/one" }],
     ["/c/one#%E0%A4%A", { page: "conversation", id: "one" }],
   ])("%s", (path, route) => {
     expect(routeOf(path)).toEqual(route);
@@ -115,7 +115,7 @@ describe("addresses of memory", () => {
 });
 
 describe("a choice of memories", () => {
-  it("limits what its texts name, and nothing otherwise", () => {
+  it("limits the memories to its texts; an empty choice has no limits", () => {
     expect(isLimited(NO_CHOICE)).toBe(false);
     expect(filterOf(NO_CHOICE)).toEqual({});
     expect(statesOf(NO_CHOICE)).toEqual(["current"]);
@@ -136,7 +136,7 @@ describe("a score", () => {
       ["Meaning", 1],
       ["Words in common", 0.25],
       ["Importance", 0.125],
-      ["Time named", 0.5],
+      ["Matching time", 0.5],
     ]);
     expect(partsOf({ parts: {} })).toEqual([]);
     const value = fc.double({ min: -10, max: 10, noNaN: true });
@@ -183,7 +183,7 @@ describe("texts of memory", () => {
     expect(changeText({ change: "updated", by })).toBe(text);
   });
 
-  it("the subject is the user, else the conversation", () => {
+  it("the subject is the user, or else the conversation", () => {
     expect(subjectText({ userId: "ann", conversationId: "c" })).toBe("About ann");
     expect(subjectText({ conversationId: "c" })).toBe("About one conversation");
     expect(subjectText({})).toBeUndefined();
@@ -232,7 +232,7 @@ describe("the form of a memory", () => {
     expect(isoOf("soon")).toBeUndefined();
   });
 
-  it("MEMVIEW-2 changes nothing where nothing was typed", () => {
+  it("MEMVIEW-2 has no change without input", () => {
     const text = fc.string({ minLength: 1 });
     const stored = fc.record({
       content: text,
@@ -247,7 +247,7 @@ describe("the form of a memory", () => {
     );
   });
 
-  it("MEMVIEW-2 has what was typed, and the version that the reader saw", () => {
+  it("MEMVIEW-2 has the reader's input, and the version that the reader saw", () => {
     const draft = draftOf(memory);
     expect(changeOf(memory, { ...draft, content: "Ann prefers aisle seats." })).toEqual({
       content: "Ann prefers aisle seats.",
@@ -303,7 +303,7 @@ describe("the form of a memory", () => {
     });
   });
 
-  it("keeps what the reader typed over a newer version, and takes the rest from it", () => {
+  it("keeps the reader's input over a newer version, and takes the rest from it", () => {
     const newer = { ...memory, content: "Ann prefers any seat.", type: "habit", version: 4 };
     const typed = { ...draftOf(memory), content: "Ann prefers aisle seats." };
     const draft = rebased(typed, memory, newer);
@@ -312,7 +312,7 @@ describe("the form of a memory", () => {
   });
 });
 
-describe("what may be erased", () => {
+describe("erasable content", () => {
   const message = { turnId: "t", createdAt: "2026-03-01T10:00:00Z" };
   const turn: TurnState = {
     id: "t",
@@ -345,7 +345,7 @@ describe("what may be erased", () => {
     ],
   };
 
-  it("the messages and the calls of a turn that is over, and not what is erased already", () => {
+  it("the messages and the calls of a finished turn that are not yet erased", () => {
     expect(erasableOf(turn, wordsOf)).toEqual([
       { id: "m1", name: "You", preview: "Where is the station?", isErased: false },
       { id: "o1", name: "map", preview: "station", isErased: false },
@@ -362,7 +362,7 @@ describe("the memories of a turn", () => {
   });
   const turn = { agentId: "guide" };
 
-  it("are those that it was told of, each once, and what became of all that it taught", () => {
+  it("are the recalled memories, each once, and the outcomes of all learned memories", () => {
     const memories = [
       { id: "mem_1", version: 1 },
       { id: "mem_1", version: 2 },
@@ -376,7 +376,7 @@ describe("the memories of a turn", () => {
     ];
     const shown = turnMemories({ ...turn, memories }, [entry("memory_extraction.applied", { outcomes })]);
     expect(shown).toEqual({
-      ...{ agentId: "guide", told: ["mem_1", "mem_2"], error: undefined },
+      ...{ agentId: "guide", recalled: ["mem_1", "mem_2"], error: undefined },
       learned: [
         { status: "applied", memoryId: "mem_3" },
         { status: "unchanged", memoryId: "mem_1" },
@@ -386,7 +386,7 @@ describe("the memories of a turn", () => {
     expect(hasMemories(shown)).toBe(true);
   });
 
-  it("a memory that did not answer, and an extraction that nobody took, are shown too", () => {
+  it("a memory that did not answer, and a refused extraction, are shown too", () => {
     const refused = entry("memory_extraction.refused", { code: "NOT_FOUND", message: "The agent is gone." });
     const shown = turnMemories({ ...turn, memoryError: "UNAVAILABLE" }, [refused]);
     expect(shown).toMatchObject({

@@ -1,4 +1,4 @@
-/** The console's pure parts for runs: what a journal tells of each node, and the graph of a workflow. */
+/** The console's pure parts for runs: the state of each node in a journal, and the graph of a workflow. */
 import { describe, expect, it } from "vitest";
 import { NODE_HEIGHT, NODE_WIDTH, placesOf } from "../../app/src/runs/graph-layout.ts";
 import { RunLog } from "../../app/src/runs/run-log.ts";
@@ -8,7 +8,7 @@ import type { RunEntryView, WorkflowDefinition } from "../../src/client/index.ts
 
 type Entry = Omit<RunEntryView, "seq" | "time">;
 
-/** A log of entries that come a second apart. */
+/** A log of entries, one second apart. */
 function logOf(...entries: Entry[]): RunLog {
   const log = new RunLog();
   for (const [index, entry] of entries.entries())
@@ -52,7 +52,7 @@ describe("the log of a run", () => {
     expect(log.visits("b")).toEqual({ tokens: [], counts: {} });
   });
 
-  it("says what a node does now before what it did, and its worst end when nothing is left", () => {
+  it("shows a node's current state before its past, and its worst end when it has finished", () => {
     const created = [0, 1, 2].flatMap((token) => [at(token, "token.created"), at(token, "task.dispatched")]);
     const failed = [at(0, "task.failed", { attempt: 1, error }), at(0, "token.failed", { error })];
     const log = logOf(...created, ...failed, at(1, "token.completed"));
@@ -74,7 +74,7 @@ describe("the log of a run", () => {
     expect(over.end).toMatchObject({ status: "failed", error });
   });
 
-  it("RUNRETRY-1 lets the tokens and fan-ins of a retry go on, and keeps the attempts that failed", () => {
+  it("RUNRETRY-1 lets the tokens and fan-ins of a retry continue, and keeps the failed attempts", () => {
     const log = logOf(
       at(0, "token.created"),
       at(0, "task.dispatched", { input: 1 }),
@@ -147,12 +147,12 @@ const workflow: WorkflowDefinition = {
 };
 
 describe("the graph of a workflow", () => {
-  it("lists nodes in the order in which tokens reach them", () => {
+  it("lists nodes in the order of the tokens", () => {
     expect(readingOrder(workflow).map(({ ref }) => ref)).toEqual(["start", "work", "other", "last"]);
     expect(workflow.nodes.map(kindOf)).toEqual(["agent", "task", "pass", "workflow"]);
   });
 
-  it("names what a transition does", () => {
+  it("describes a transition", () => {
     expect(workflow.transitions.map(transitionText)).toEqual([
       "each item",
       "× 3",

@@ -47,7 +47,7 @@ const SPANS: SpanView[] = [
 ];
 
 describe("rows", () => {
-  it("TRACEVIEW-1 stand below their parents, in the order of their beginnings", () => {
+  it("TRACEVIEW-1 are below their parents, in the order of their starts", () => {
     const rows = rowsOf(SPANS).rows.map(({ span, kind, subject, depth }) => [
       span.spanId,
       kind,
@@ -65,7 +65,7 @@ describe("rows", () => {
     expect(rowsOf(SPANS).rows[2]).toMatchObject({ startsAfter: 200, durationMs: 700, left: 0.2, width: 0.7 });
   });
 
-  it("TRACEVIEW-1 the turn after a wait stands beside its beginning, and the wait has its name", () => {
+  it("TRACEVIEW-1 the turn after a wait is beside its start, and the wait has its name", () => {
     const tool = { "gen_ai.tool.name": "pay" };
     const rows = rowsOf([
       agent("boss", 0, 100, "boss"),
@@ -98,7 +98,7 @@ describe("rows", () => {
     expect(rows.shortened).toBe(true);
   });
 
-  it("TRACEVIEW-1 a span whose parent is the caller's, or not over yet, stands at the top", () => {
+  it("TRACEVIEW-1 a span with an unknown or unfinished parent is at the top", () => {
     const rows = rowsOf(SPANS.filter(({ spanId }) => spanId !== "a" && spanId !== "b")).rows;
     expect(rows.map(({ span, depth }) => [span.spanId, depth])).toEqual([
       ["e", 0],
@@ -138,7 +138,7 @@ describe("rows", () => {
     );
   });
 
-  it("TRACEVIEW-3 a wait of a day leaves the work room, and its time is told", () => {
+  it("TRACEVIEW-3 a wait of a day is shortened to leave room for the work, and its time is shown", () => {
     const day = 86_400_000;
     const { rows, shortened } = rowsOf([
       agent("a", 0, 500, "manager"),
@@ -168,7 +168,7 @@ it("sums agents, model calls, tokens and time", () => {
   expect(summaryOf({ spans: SPANS })).toEqual({ agents: 2, modelCalls: 2, tokens: 165, durationMs: 1_000 });
 });
 
-it("counts what a task asked of models", () => {
+it("counts a task's model calls", () => {
   const [first] = SPANS;
   if (first === undefined) throw new Error("There are spans.");
   const attributes = {

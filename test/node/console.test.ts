@@ -17,10 +17,12 @@ import {
   timeInList,
   titleFrom,
 } from "../../app/src/format.ts";
-import { conversationPath, routeOf, runPath } from "../../app/src/route.ts";
-import { threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
+import { choiceOf, filterOf, lastNight, searchOf } from "../../app/src/inspector/turn-filter.ts";
+import { conversationPath, routeOf, runPath, TURN_VIEWS, turnPath } from "../../app/src/route.ts";
+import { replacedTurns, threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
 import type { LiveConversation, MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
+import { messageId } from "../../src/protocol/ids.ts";
 
 describe("addresses", () => {
   it("a conversation's address names that conversation, whatever its id", () => {
@@ -32,16 +34,48 @@ describe("addresses", () => {
     );
   });
 
+  it("G22 INSPECT-1 each view of a turn has its own address, whatever the ids", () => {
+    const id = fc.string({ minLength: 1, unit: "grapheme" });
+    fc.assert(
+      fc.property(id, id, fc.constantFrom(...TURN_VIEWS), (conversation, turnId, view) => {
+        const path = turnPath(conversation, turnId, view);
+        expect(routeOf(path)).toEqual({ page: "turn", id: conversation, turnId, view });
+      }),
+    );
+  });
+
+  it("G22 the address of the list of turns keeps its filters, and a time that is no time does not filter", () => {
+    const night = lastNight(new Date(2026, 4, 2, 8));
+    expect(choiceOf(searchOf(night))).toEqual(night);
+    const since = new Date(2026, 4, 1, 18).toISOString();
+    expect(filterOf(night)).toEqual({ status: "failed", since });
+    expect(filterOf(choiceOf("?status=broken&until=soon&tool=shop/stock"))).toEqual({ tool: "shop/stock" });
+    expect(routeOf(`/turns${searchOf(night)}`)).toEqual({ page: "turns", search: searchOf(night) });
+    expect(routeOf("/turns")).toEqual({ page: "turns" });
+  });
+
   it.each(["/runs", "/runs/"])("%s lists the runs", (path) => {
     expect(routeOf(path)).toEqual({ page: "runs" });
   });
 
-  it.each(["/", "/c/", "/c/a/b", "/runs/a/b", "/elsewhere", "/c/%E0%A4%A"])(
-    "%s is the beginning of a conversation",
-    (path) => {
-      expect(routeOf(path)).toEqual({ page: "new" });
-    },
-  );
+  it.each(["/", "", "/?agent=guide", "/#top"])("%s is the beginning of a conversation", (path) => {
+    expect(routeOf(path)).toEqual({ page: "new" });
+  });
+
+  it.each([
+    "/c",
+    "/c/",
+    "/c/a/b",
+    "/runs/a/b",
+    "/agents",
+    "/x/y",
+    "/c/%E0%A4%A",
+    "/c/a/turns",
+    "/c/a/turns/b/x",
+    "//runs",
+  ])("%s has no page", (path) => {
+    expect(routeOf(path)).toEqual({ page: "missing", path });
+  });
 });
 
 describe("amounts", () => {
@@ -145,7 +179,7 @@ describe("values", () => {
     [new Date(2026, 4, 6, 9, 5), "09:05"],
     [new Date(2026, 4, 7, 9, 5), "7 May, 09:05"],
     [new Date(2024, 4, 7, 9, 5), "7 May 2024, 09:05"],
-  ])("a moment has a date unless it is today, and a year unless it is this one", (at, text) => {
+  ])("a moment has a date except today, and a year except this year", (at, text) => {
     expect(momentOf(at.toISOString(), new Date(2026, 4, 6, 23, 59), "en-GB")).toBe(text);
   });
 
@@ -176,11 +210,11 @@ describe("turns", () => {
     expect(turns.map((one) => turnsBefore(turns, one))).toEqual([0, 0, 1, 0, 2]);
   });
 
-  it("are threads while several answer, and where other turns have spoken in between", () => {
-    const said = (...ids: string[]): MessageView[] =>
+  it("are threads if several answer at once, or if other turns have spoken between their messages", () => {
+    const messagesOf = (...ids: string[]): MessageView[] =>
       ids.map((turnId, index) => ({ id: `m${index}`, turnId, role: "agent", content: "", createdAt: "" }));
     const over = { status: "completed" } as const;
-    const shown = (turns: TurnState[], ...ids: string[]) => [...threadsOf(turns, said(...ids))];
+    const shown = (turns: TurnState[], ...ids: string[]) => [...threadsOf(turns, messagesOf(...ids))];
     expect(shown([turn("a", over), turn("b")], "a", "a", "b")).toEqual([]);
     expect(shown([turn("a"), turn("b")], "a", "b")).toEqual(["a", "b"]);
     expect(shown([turn("a", over), turn("b", over)], "a", "b", "a", "b")).toEqual(["a", "b"]);
@@ -206,7 +240,7 @@ describe("turns", () => {
     expect(turns.map(waitOf)).toEqual([null, "background", null, "result", "background", null]);
   });
 
-  it("ASK-1 wait for approval where their own calls do, or those of an agent below", () => {
+  it("ASK-1 wait for approval if their own calls wait, or the calls of an agent below", () => {
     const operation = { id: "o", turnId: "t", name: "ask", input: {}, state: "running" } as const;
     const ask = { operationId: "op", conversationId: "c", agentId: "dev", name: "pay", expiresAt: "" };
     const agent = { id: "dev", mode: "delegate" as const, asks: [ask] };
@@ -232,7 +266,7 @@ describe("turns", () => {
     expect(waits({ ...below, state: "completed" }, { ...operation, ...later })).toBe("background");
   });
 
-  it("were stopped if their error says so, or their only trace is a stopped message", () => {
+  it("were stopped if their error is CANCELLED, or their only trace is a stopped message", () => {
     const error = (code: string) => ({ error: { code, message: "No.", retriable: true } });
     const message = {
       id: "m",
@@ -275,7 +309,7 @@ describe("NEXT-1 the next message is for", () => {
     ["Hi", [], ["ada", "boss"], { agentId: "boss" }],
     ["Hi", [], ["ada", "boss", "dev"], { agentId: "boss" }],
     ["Hi", [turn(1, "boss"), turn(2, "dev")], ["ada", "boss", "dev"], { agentId: "dev" }],
-    // The newest turn decides, whoever spoke last.
+    // The newest turn decides, independent of the last speaker.
     ["Hi", [turn(1, "boss"), turn(2, "dev", { silent: true })], ["ada", "boss", "dev"], { agentId: "boss" }],
     [
       "Hi",
@@ -325,9 +359,25 @@ describe("agents", () => {
     expect(agentName(agent({ library: "demo", id: "guide" }))).toBe("Travel guide");
   });
 
-  it("are described by their persona, their prompt, or where their persona is from", () => {
+  it("are described by their persona, their prompt, or the source of their persona", () => {
     expect(agentDescription(agent({ description: "Knows roads.", identity }))).toBe("Knows roads.");
     expect(agentDescription(agent({ identity }))).toBe("You know every road.");
     expect(agentDescription(agent({ library: "demo", id: "guide", version: 2 }))).toBe("demo/guide");
   });
+});
+
+it("turns that later turns replaced are known by their messages", () => {
+  const idOf = (n: number) => messageId({ n, stem: "01JD000000000000000" }, 0).replace("msg_", "turn_");
+  const [one, two, three, four] = [1, 2, 3, 4].map(idOf) as [string, string, string, string];
+  const said = (turnId: string, more: object = {}): MessageView => ({
+    ...{ id: turnId, turnId, createdAt: "", role: "user", content: "" },
+    ...more,
+  });
+  const messages = [said(one), said(two), said(three, { regenerates: two })];
+  expect([
+    ...replacedTurns(
+      [one, two, three, four].map((id) => ({ id })),
+      messages,
+    ),
+  ]).toEqual([two]);
 });

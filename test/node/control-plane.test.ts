@@ -15,7 +15,7 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
-import { metricsOfClosedCalls } from "../../src/agents/conversation/effects/call-metrics.ts";
+import { metricsOfClosedCalls } from "../../src/agents/conversation/effects/reports.ts";
 import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";
 import {
   conversationSummary,
@@ -41,7 +41,7 @@ const FACTS: AttemptFacts = {
 };
 const ADA: Caller = { type: "user", userId: "ada" };
 
-/** An agent whose instructions, models, prices, tools and limits all differ from those of the others. */
+/** An agent with its own instructions, models, prices, tools and limits. */
 function agent(id: string, price: number, maxMovesPerTurn: number): { id: string; chain: VersionChain } {
   const model = (modelId: string) => ({ provider: "openai" as const, modelId, costPer1kInput: price });
   const inputSchema = { type: "object" };
@@ -153,7 +153,7 @@ class Pair {
 const contents = (messages: readonly { content: string }[]) => messages.map(({ content }) => content);
 
 describe("agents", () => {
-  test("a turn's instructions, tools, models, limits, prices and metrics are those of its own agent", () => {
+  test("a turn's instructions, tools, models, limits, prices and metrics belong to its own agent", () => {
     for (const { id, price, isLast } of [
       { id: "first", price: 1, isLast: false },
       { id: "second", price: 2, isLast: true },
@@ -198,7 +198,7 @@ describe("agents", () => {
     }
   });
 
-  test("each agent has a session of its own, and sees nothing of the other's", () => {
+  test("each agent has its own session, without the other's events", () => {
     const pair = new Pair();
     for (const [id, text] of [
       ["first", "one"],
@@ -217,7 +217,7 @@ describe("agents", () => {
     );
   });
 
-  test("H5 WINDOW-3 a cycle's place in its session costs no statement, and one where the turn began before a wake", () => {
+  test("H5 WINDOW-3 finding a cycle's place in its session costs no statement, and one if the turn began before a wake", () => {
     const pair = new Pair();
     for (const text of ["one", "two"]) pair.reply(pair.start("first", text).n, `re ${text}`);
     const reading = (windows: SessionWindows, turn: Turn) => {
@@ -234,7 +234,7 @@ describe("agents", () => {
     expect(reading(woken, first)).toBe(0);
     expect(reading(woken, third), "the head").toBe(1);
     pair.reply(first.n, "re three");
-    expect(reading(pair.windows, fourth), "the window that it sees is gone").toBe(1);
+    expect(reading(pair.windows, fourth), "its visible window is absent").toBe(1);
   });
 
   test("views name the first agent as the conversation's, and an unknown agent is a defect", () => {
@@ -245,7 +245,7 @@ describe("agents", () => {
     expect(() => chainOf(RECORD, "nobody")).toThrow('"nobody" does not participate');
   });
 
-  test("WINDOW-3 cycles of two agents see what was committed before them, in memory and after a crash", () => {
+  test("WINDOW-3 cycles of two agents see earlier commits, in memory and after a crash", () => {
     const agentId = fc.constantFrom("first", "second");
     const step = fc.oneof(
       fc.record({ kind: fc.constant("start" as const), agentId }),
@@ -331,7 +331,7 @@ describe("status and gate", () => {
     expect(conversationView(pair.state)).toMatchObject({ status: "active", gate: "running" });
   });
 
-  test("what a commit sets is in its head, is kept by later commits, and is shown after a wake", () => {
+  test("the members that a commit sets are in its head, are kept by later commits, and are shown after a wake", () => {
     const pair = new Pair();
     pair.change({ status: "completed", gate: "cancelled", order: "queued" });
     pair.start("first", "go");
@@ -372,7 +372,7 @@ describe("stored forms", () => {
   });
   const parsed = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 
-  test("HEAD-1 a head comes back as it was", () => {
+  test("HEAD-1 a head is restored unchanged", () => {
     fc.assert(
       fc.property(head, (value) => {
         expect(unpackHead(parsed(packHead(value)))).toEqual({ ...value, sessions: { ...value.sessions } });

@@ -14,10 +14,9 @@ import {
   MIN_HEARTBEAT_MS,
   NOTICES,
 } from "../../src/agents/conversation/core/conversation-limits.ts";
-import { dueIn, effectsOf, endedEffects } from "../../src/agents/conversation/core/effects.ts";
+import { dueIn, effectsOf, endedEffects, heartbeatIn } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
-import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
-import { heldTurns } from "../../src/agents/conversation/core/isolation.ts";
+import { delayedTurns } from "../../src/agents/conversation/core/isolation.ts";
 import { isOpen } from "../../src/agents/conversation/core/operation.ts";
 import {
   baseContext,
@@ -36,7 +35,7 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginCycles, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
-import { openOperations, runnableOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import {
   isRecorded,
   outcomesAt,
@@ -44,6 +43,7 @@ import {
   turnFromEvents,
   turnRow,
 } from "../../src/agents/conversation/core/turn-events.ts";
+import { openOperations, runnableOperations } from "../../src/agents/conversation/core/turn-operations.ts";
 import { waitOf, works } from "../../src/agents/conversation/core/waits.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -55,8 +55,8 @@ import { packCall, unpackCall } from "../../src/agents/conversation/store/call-r
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { MAX_MOVES } from "../../src/library/personas/persona.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
+import type { SessionEvent } from "../../src/memory/session/session-event.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
-import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
 import { MAX_CONTINUATIONS } from "../../src/model/joined-reply.ts";
@@ -140,7 +140,7 @@ const user = (content: string, tools: ToolSpec[] = [], output?: OutputSpec): Sig
   },
 });
 
-/** A tool that a message may bring: what the client runs. */
+/** A client tool that a message may declare. */
 const ASK: ToolSpec = {
   name: "ask",
   description: "Asks the user.",
@@ -149,10 +149,10 @@ const ASK: ToolSpec = {
 /** How long the client has, in steps of a script. */
 const CLIENT_STEPS = 12;
 
-/** What an attempt took, where a test does not care. */
+/** The facts of an attempt if a test ignores them. */
 const FACTS: AttemptFacts = { startedAt: 1_500, finishedAt: 1_900 };
 
-/** A turn's events, told by what was said. */
+/** The events of a turn, by their texts. */
 const said = (question: string, answer: string) => [userEvent(question), agent(answer)];
 
 const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
@@ -171,8 +171,8 @@ const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
   .map((facts) => ({ ...facts }));
 
 /**
- * The next event, chosen without knowing the state; the driver makes a signal of it where it can. Weights and lengths are
- * such that one script in ten has a second cycle, and one in eight a queued turn.
+ * The next event, chosen without the state. The driver makes a signal of it if possible. Weights and lengths are such
+ * that one script in ten has a second cycle, and one in eight a queued turn.
  */
 const scriptStep = fc.oneof(
   {
@@ -343,7 +343,7 @@ function deepFreeze<Value>(value: Value): Value {
   return value;
 }
 
-/** A conversation in Node, driven signal by signal; keeps what was published. */
+/** A conversation in Node, driven signal by signal. It records the published frames. */
 class Driver {
   readonly database = new NodeSqlDatabase();
   store = new ConversationDatabase(this.database, new NodeKeyValue(this.database));
@@ -358,7 +358,7 @@ class Driver {
     this.state = deepFreeze(this.store.create(record(maxMoves, agentId)));
   }
 
-  /** Forgets the memory, and reads what the store holds. */
+  /** Clears the memory, and reads the stored state. */
   wake(): void {
     this.store = new ConversationDatabase(this.database, new NodeKeyValue(this.database));
     this.state = deepFreeze(this.store.load() ?? expect.fail("nothing is stored"));
@@ -448,7 +448,7 @@ function calling({ active }: Pick<ConversationState, "active">, names: readonly 
 describe("the core under random signals", () => {
   const steps = fc.array(scriptStep, { minLength: 1, maxLength: 60, size: "max" });
 
-  test("ASYNC-5 BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
+  test("ASYNC-5 BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls its model or its open operations, or waits until a deadline, and finished turns stay finished", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -457,7 +457,7 @@ describe("the core under random signals", () => {
           if (signal !== null) driver.send(signal);
           const effects = effectsOf(driver.state);
           const active = [...driver.state.active.values()];
-          const held = heldTurns(driver.state.active);
+          const held = delayedTurns(driver.state.active);
           const free = active.filter(({ n }) => !held.has(n));
           const working = free.filter(({ call }) => call !== null).map(({ n }) => `model:${n}`);
           const running = free.flatMap((turn) =>
@@ -479,7 +479,7 @@ describe("the core under random signals", () => {
             if (isDue) expect(mayBegin, "ASYNC-5").toBe(false);
             expect(
               isCalled || waits || isHeld || isQueued || isDue,
-              "each turn goes on by itself, or after another",
+              "each turn continues alone, or after another turn",
             ).toBe(true);
           }
           const due = (wokeAt: number) => dueIn(driver.state, driver.now, wokeAt);
@@ -500,7 +500,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("COMMIT-3 E7 what a wake reads equals what memory holds", () => {
+  test("COMMIT-3 E7 a wake reads the same state as in memory", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -535,7 +535,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("E7 PLAN-2 A73 an outcome that comes again, late or for unknown work changes nothing", () => {
+  test("E7 PLAN-2 A73 a repeated or late outcome, or an outcome for unknown work, is ignored", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -554,7 +554,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("E9 of the intents, two start an effect, and cancel_pending_tools ends what is pending", () => {
+  test("E9 of the intents, two start an effect, and cancel_pending_tools ends pending calls", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("pure", "safe", "once", "job"), { minLength: 1 }), (names) => {
         const driver = new Driver();
@@ -582,7 +582,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("E14 E15 E16 outcomes that come after a stop start nothing, neither before nor after the resume", () => {
+  test("E14 E15 E16 outcomes after a stop start no work, before or after the resume", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -613,7 +613,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("H2 a turn commits its events whole, in the order of completion, whatever runs beside it", () => {
+  test("H2 a turn commits all its events at once, in the order of completion, whatever runs beside it", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -627,7 +627,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("ASYNC-2 RECORD-2 RECORD-3 TURN-3 RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+  test("ASYNC-2 RECORD-2 RECORD-3 TURN-3 RECORD-1 A29 A32 finished turns are restored completely, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -657,7 +657,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("WIRE-1 TURN-2 replayed frames equal the live ones from every position, and each message that starts ends", () => {
+  test("WIRE-1 TURN-2 replayed frames equal the live frames from every position, and each message that starts ends", () => {
     fc.assert(
       fc.property(steps, fc.nat(), (script, position) => {
         const driver = drive(script);
@@ -783,7 +783,7 @@ function finishTurn(driver: Driver, results: readonly string[]): void {
 describe("the window of the session", () => {
   const steps = fc.array(scriptStep, { minLength: 1, maxLength: 80, size: "max" });
 
-  test("H2 WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
+  test("H2 WINDOW-1 WINDOW-3 CONTEXT-1 the window in memory equals the store's window, and begins with a user's message", () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 4 }), (script, recentTurnsLimit) => {
         const driver = new Driver();
@@ -828,7 +828,7 @@ describe("the window of the session", () => {
     );
   });
 
-  test("WINDOW-1 WINDOW-2 large windows and narrow budgets: what memory gives equals the store's window, counted whole", () => {
+  test("WINDOW-1 WINDOW-2 large windows and narrow budgets: the window in memory equals the store's window, counted completely", () => {
     const sizes = fc.record({
       length: fc.oneof(fc.nat(60), fc.nat(12_000)),
       results: fc.array(fc.nat(12_000), { maxLength: 2 }),
@@ -895,7 +895,7 @@ describe("the window of the session", () => {
     expect(contents).toEqual(["one", "the answer", "two", "the answer"]);
   });
 
-  test("M22 WINDOW-1 CONTEXT-1 a compaction's summary stands in front, also once it lies before what is read", () => {
+  test("M22 WINDOW-1 CONTEXT-1 a compaction's summary is in front, even if it is older than the window", () => {
     const driver = new Driver();
     const { chain } = primaryAgent(driver.state.record);
     const limited = {
@@ -1023,7 +1023,7 @@ describe("hostile names and sizes", () => {
     expect(new Set(ids.map(({ id }) => id)).size).toBe(12);
   });
 
-  test("READ-1 QUERY-1 the tools that turns brought count among what one read may hold", () => {
+  test("READ-1 QUERY-1 the tools of messages count for the size of one read", () => {
     const driver = new Driver();
     const schema = { type: "object", description: "z".repeat(250_000) };
     for (let n = 0; n < 20; n++) driver.send(user("Hi", [{ ...ASK, inputSchema: schema }]));
@@ -1083,7 +1083,7 @@ describe("limits of a turn", () => {
     expect(driver.finished[0]?.replies.at(-1)?.text).toBe(NOTICES.movesExhausted);
   });
 
-  test("A15 E12 the model is asked again once every call of a reply has a result, in whatever order they come", () => {
+  test("A15 E12 the model is called again once every call of a reply has a result, in any order", () => {
     const driver = new Driver();
     driver.send(user("go"));
     driver.send(
@@ -1104,7 +1104,7 @@ describe("limits of a turn", () => {
     expect(first(driver).issues).toEqual({ toolFailures: 1 });
   });
 
-  test("PLAN-2 A73 the same result twice changes nothing", () => {
+  test("PLAN-2 A73 a repeated result is ignored", () => {
     const driver = new Driver();
     driver.send(user("go"));
     driver.send(
@@ -1195,7 +1195,7 @@ describe("models, their failures and their answers", () => {
     return new ConversationQueries(driver.store).turn(driver.state, turnId({ stem, n }));
   };
 
-  test("FALLBACK-1 FALLBACK-3 after three attempts the next model has three of its own; the end names both", () => {
+  test("FALLBACK-1 FALLBACK-3 after three attempts the next model has three attempts, too; the end names both", () => {
     const driver = new Driver();
     driver.send(user("go"));
     for (let attempt = 1; attempt <= 3; attempt++) {
@@ -1221,7 +1221,7 @@ describe("models, their failures and their answers", () => {
   });
 
   test.each(["auth", "quota", "not_found", "unknown"] as const)(
-    "FALLBACK-1 %s: another is asked at once",
+    "FALLBACK-1 %s: another model is called at once",
     (category) => {
       const driver = new Driver();
       driver.send(user("go"));
@@ -1262,7 +1262,7 @@ describe("models, their failures and their answers", () => {
     expect(active(driver).call?.profile ?? 0).toBe(0);
   });
 
-  test("FALLBACK-4 when the fallback fails too, the call comes back after the wait, for the attempts that are left", () => {
+  test("FALLBACK-4 when the fallback fails too, the first model is called after its wait, for the remaining attempts", () => {
     const driver = new Driver();
     driver.send(user("go"));
     const began = active(driver).call?.notBefore ?? 0;
@@ -1288,7 +1288,7 @@ describe("models, their failures and their answers", () => {
     ]);
   });
 
-  test("FALLBACK-4 where every provider requests a wait, the shortest one decides", () => {
+  test("FALLBACK-4 if every provider requests a wait, the shortest wait decides", () => {
     const driver = new Driver();
     driver.send(user("go"));
     fail(driver, "transient", FACTS, false, 60_000);
@@ -1305,7 +1305,7 @@ describe("models, their failures and their answers", () => {
     expect(active(other).call).toMatchObject({ attempt: 3, profile: 0, deferred: [{ profile: 1 }] });
   });
 
-  test("FALLBACK-4 a call that comes back after its wait is over begins then, in its record, too", () => {
+  test("FALLBACK-4 a deferred call starts after its wait, in its record, too", () => {
     const driver = new Driver();
     driver.send(user("go"));
     fail(driver, "transient", FACTS, false, 5_000);
@@ -1315,7 +1315,7 @@ describe("models, their failures and their answers", () => {
     expect(viewOf(driver).calls.at(-1)?.startedAt).toBe(new Date(driver.now).toISOString());
   });
 
-  test("FALLBACK-2 FALLBACK-4 a withdrawn reply is asked anew of its model, and what was deferred may come back", () => {
+  test("FALLBACK-2 FALLBACK-4 a withdrawn reply is requested again from its model, and the deferred model may be called again", () => {
     const driver = new Driver();
     driver.send(user("go", [], OUTPUT));
     fail(driver, "transient", FACTS, false, 60_000);
@@ -1357,7 +1357,7 @@ describe("models, their failures and their answers", () => {
       { role: "assistant", content: "One, ", native: { ...owner, parts } },
     ]);
     fail(driver, "transient");
-    expect(active(driver).paused?.text, "nothing was withdrawn").toBe("One, ");
+    expect(active(driver).paused?.text, "no text was withdrawn").toBe("One, ");
     pause(driver, "two, ", { usage: { outputTokens: 5 } });
     expect(moveMessages(active(driver))).toMatchObject([{ content: "One, two, " }]);
     const usage = { outputTokens: 7 };
@@ -1383,7 +1383,7 @@ describe("models, their failures and their answers", () => {
     expect(viewOf(driver).calls.map(({ outcome }) => outcome?.attempts)).toEqual([1, 2, 1]);
   });
 
-  test.each(["stop", "not_called"])("STOP-3 what was shown of a paused reply stays: %s", (how) => {
+  test.each(["stop", "not_called"])("STOP-3 the shown text of a paused reply stays: %s", (how) => {
     const driver = new Driver(9);
     driver.send(user("go"));
     pause(driver, "One, two. ");
@@ -1438,7 +1438,7 @@ describe("models, their failures and their answers", () => {
     expect(driver.finished[0]?.replies).toMatchObject([{ text: half + half, finishReason: "other" }]);
   });
 
-  test("PAUSE-2 a paused reply whose parts are too long to be kept is not continued", () => {
+  test("PAUSE-2 a paused reply is not continued if its parts are too long to be stored", () => {
     const driver = new Driver(9);
     driver.send(user("go"));
     pause(driver, "One. ", { native: [{ type: "text", length: 5 }, block("x".repeat(MAX_NATIVE_LENGTH))] });
@@ -1456,7 +1456,7 @@ describe("models, their failures and their answers", () => {
     expect(driver.finished[0]?.replies.at(-1)).toMatchObject({ text: "Two. ", finishReason: "other" });
   });
 
-  test("PAUSE-3 a message that is withdrawn begins anew, and another model begins at the beginning", () => {
+  test("PAUSE-3 a withdrawn message restarts, and another model starts from the beginning", () => {
     const withdrawn = (after: (driver: Driver) => void) => {
       const driver = new Driver(9);
       driver.send(user("go"));
@@ -1479,7 +1479,7 @@ describe("models, their failures and their answers", () => {
     });
   });
 
-  test("OUTPUT-2 an answer that was cut off, and one that was refused, say so at once", () => {
+  test("OUTPUT-2 a truncated answer and a refused answer fail immediately with the reason", () => {
     for (const [finishReason, message] of [
       ["length", "was cut off"],
       ["content_filter", "refused"],
@@ -1515,7 +1515,7 @@ describe("models, their failures and their answers", () => {
     expect(moveMessages(active(driver)).at(-1)?.content).toContain("beyond the range of numbers");
   });
 
-  test("CALLS-2 CALLS-3 a failed attempt that was counted is paid for, and rounding hides nothing", () => {
+  test("CALLS-2 CALLS-3 a failed attempt with usage is charged, and rounding loses no amount", () => {
     const driver = new Driver();
     driver.send(user("go"));
     const used = (inputTokens: number, outputTokens: number) => ({
@@ -1542,7 +1542,7 @@ describe("models, their failures and their answers", () => {
     });
   });
 
-  test("CALLS-2 what was used by a reply that cannot be kept counts", () => {
+  test("CALLS-2 the usage of a reply that cannot be stored counts", () => {
     const driver = new Driver();
     driver.send(user("go"));
     const error = { code: "TOO_LARGE", message: "too large", retriable: false };
@@ -1565,7 +1565,7 @@ describe("models, their failures and their answers", () => {
     expect(viewOf(driver).calls).toMatchObject([{ id: open?.id, outcome: { attempts: 1, ok: false } }]);
   });
 
-  test("CALLROW-1 a record comes back from its row as it was", () => {
+  test("CALLROW-1 a record is restored unchanged from its row", () => {
     const call = fc
       .record(
         {
@@ -1594,7 +1594,7 @@ describe("models, their failures and their answers", () => {
     );
   });
 
-  test("NATIVE-2 a reply's own parts are kept with who gave them, unless the reply was changed or they are huge", () => {
+  test("NATIVE-2 a reply's native parts are kept with their model, unless the reply was changed or they are huge", () => {
     const native = [{ type: "block" as const, value: { thought: "deep" } }];
     const keptOf = (reply: Partial<ModelReply>, falls = false) => {
       const driver = new Driver(1);
@@ -1613,7 +1613,7 @@ describe("models, their failures and their answers", () => {
     expect(keptOf({ text: "Hi", native: huge })).toBeUndefined();
   });
 
-  test("NATIVE-1 the next turn's model is given what the last reply was made of", () => {
+  test("NATIVE-1 the next turn's model gets the native parts of the last reply", () => {
     const driver = new Driver();
     driver.send(user("go"));
     answer(driver, { text: "Hi", native: [{ type: "text", length: 2, extra: { signature: "s" } }] });
@@ -1627,7 +1627,7 @@ describe("models, their failures and their answers", () => {
     });
   });
 
-  test("CONTEXT-2 withdrawn answers stand where they were given, in every later request", () => {
+  test("CONTEXT-2 withdrawn answers stay at their place in every later request", () => {
     const driver = new Driver(5);
     driver.send(user("go", [], OUTPUT));
     answer(driver, { text: "one" });
@@ -1651,7 +1651,7 @@ describe("models, their failures and their answers", () => {
 
 describe("OUTPUT-4 a schema that cannot be used is refused with its place", () => {
   const deep = (levels: number): JsonObject => (levels === 0 ? {} : { not: deep(levels - 1) });
-  /** Each level is applied twice by the one above. */
+  /** Each level is applied twice by the level above. */
   const fan = Object.fromEntries(
     Array.from({ length: 60 }, (_, n) => {
       const next = { $ref: `#/$defs/${n + 1}` };
@@ -1686,7 +1686,7 @@ describe("OUTPUT-4 a schema that cannot be used is refused with its place", () =
     quiet.mockRestore();
   });
 
-  test("and what people write is taken", () => {
+  test("and common schemas are accepted", () => {
     const schema = z.toJSONSchema(
       z.object({
         pattern: z.string().regex(/^[a-z]+$/),
@@ -1721,7 +1721,7 @@ describe("MEDIA-3 attachments that are not given", () => {
       turn,
       call: turn.call,
       history: () => [],
-      said: () => [],
+      shownTurns: () => [],
       onBegin: () => undefined,
       onText: () => undefined,
     };
@@ -1734,7 +1734,7 @@ describe("MEDIA-3 attachments that are not given", () => {
   };
   const clock: Clock = { now: () => 9_000, sleep: async () => undefined, timer: () => () => undefined };
 
-  test("for now are asked for again, as a model is", async () => {
+  test("temporarily are requested again, like a model", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const fails = async () => Promise.reject(new Error("The bucket is down."));
     expect(await call({ head: fails, read: fails }, clock)).toMatchObject({
@@ -1753,14 +1753,14 @@ describe("MEDIA-3 attachments that are not given", () => {
     };
     const timed = { ...clock, timer };
     const outcome = call({ head: never, read: never }, timed);
-    await vi.waitFor(() => expect(timers).toHaveLength(1));
+    await expect.poll(() => timers).toHaveLength(1);
     timers[0]?.();
     expect(await outcome).toMatchObject({ type: "conversation.llm.failed", error: { category: "timeout" } });
   });
 });
 
 describe("ID-1 ids", () => {
-  test("resolve to what they were made of", () => {
+  test("resolve to their parts", () => {
     const stem = fc.stringMatching(/^[0-9A-HJKMNP-TV-Z]{19}$/);
     const turn = fc.integer({ min: 1, max: MAX_TURN_NUMBER });
     const item = fc.integer({ min: 0, max: MAX_ITEM_INDEX });
@@ -1801,4 +1801,10 @@ describe("ID-1 ids", () => {
       expect(parseItemId(text)).toBeNull();
     }
   });
+});
+
+test("an entry of a newer release has no frame", () => {
+  const { state } = new Driver();
+  const entry = { type: "conversation.renamed" as never, data: {} };
+  expect(framesOf({ seq: 1, at: 0, entries: [entry] }, 0, state.record, () => undefined)).toEqual([]);
 });

@@ -1,16 +1,17 @@
-/** Files of conversations with a wrong line: what is imported of them can be read and goes on, and what is refused leaves nothing. */
+/**
+ * Files of conversations with a wrong line: an imported conversation can be read and continues, and a refused file
+ * leaves no data.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ConversationBackup } from "../../src/agents/conversation/backup.ts";
-import { importedChain } from "../../src/library/authoring/imported-chain.ts";
-import { Registry } from "../../src/library/registry/registry.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { anything, BEYOND, placesIn, withValue } from "../support/changed-json.ts";
+import { backupOf } from "../support/releases/backups.ts";
 import { decodeRecording, loadStorage } from "../support/releases/format.ts";
 import { type Life, Stage } from "../support/releases/stage.ts";
 import { conversationViews } from "../support/releases/views.ts";
@@ -20,22 +21,6 @@ const ADMIN: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
 
 /** A line of a file. */
 type Loose = ReturnType<typeof JSON.parse>;
-
-/** The backup of the conversation of a stage. */
-function backupOf(
-  { database, keyValue, clock, code }: Stage,
-  { runtime, queries }: Life,
-): ConversationBackup {
-  const registry = new Registry(code);
-  const context: ConstructorParameters<typeof ConversationBackup>[0] = {
-    ...{ database, keyValue, clock, runtime, queries, attachments: null },
-    importedChain: (_tenant, chain, path) =>
-      importedChain({ code, registry, mayReceiveKey: () => true, mayReach: () => true }, chain, path),
-    owner: () => ({ tenant: ADMIN.tenant, conversationId: "conv_01JH0000000000000000000000" }),
-    listing: { announce: () => [], publish: async () => undefined },
-  };
-  return new ConversationBackup(context, { arm: async () => undefined, disarm: () => undefined });
-}
 
 async function linesOf(stage: Stage, life: Life): Promise<string[]> {
   const principal = { ...ADMIN, tenant: life.runtime.state.record.tenant };
@@ -68,7 +53,7 @@ async function exerciseAll(stage: Stage, life: Life): Promise<void> {
   conversationViews(life);
 }
 
-test("BACKUP-3 BACKUP-15 the recorded conversation is imported, and goes on", async () => {
+test("BACKUP-3 BACKUP-15 the recorded conversation is imported, and continues", async () => {
   const lines = await recordedLines();
   const stage = new Stage(undefined, 13);
   const life = stage.begin();
@@ -79,10 +64,10 @@ test("BACKUP-3 BACKUP-15 the recorded conversation is imported, and goes on", as
 });
 
 test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => unknown]>([
-  ["a turn with a stem that is none", ({ turn }) => turn !== undefined, ({ turn }) => (turn.stem = "conv_1")],
+  ["a turn with an invalid stem", ({ turn }) => turn !== undefined, ({ turn }) => (turn.stem = "conv_1")],
   ["a turn without events", ({ turn }) => turn !== undefined, ({ turn }) => delete turn.events],
   [
-    "a message with a part that is none",
+    "a message with an invalid part",
     ({ event }) => event?.action === "user_message",
     ({ event }) => (event.content = [null]),
   ],
@@ -92,7 +77,7 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
     ({ event }) => (event.metadata.operations[0].attempt = 2 ** 52),
   ],
   [
-    "a call of a model whose attempts no span can have",
+    "a model call with attempts that no span can have",
     ({ turn }) => turn?.calls?.length > 0,
     ({ turn }) => (turn.calls[0].attempts = null),
   ],
@@ -107,7 +92,7 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
     ({ record }) => record !== undefined,
     ({ record }) => (record.createdAt = 9e15),
   ],
-])("BACKUP-15 a file with %s is refused, and nothing is visible", async (_, of, change) => {
+])("BACKUP-15 a file with %s is refused, and no conversation is visible", async (_, of, change) => {
   const lines = await recordedLines();
   const values = lines.map((line): Loose => JSON.parse(line));
   const found = values.find(of);
@@ -124,7 +109,7 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
   expect(life.runtime.exists).toBe(false);
 });
 
-test("BACKUP-15 a file that lacks a turn is refused, and nothing is visible", async () => {
+test("BACKUP-15 a file that lacks a turn is refused, and no conversation is visible", async () => {
   const lines = await recordedLines();
   const end = lines.length - 1;
   const turns = lines.flatMap((line, at) => (line.startsWith('{"turn":') ? [at] : []));
@@ -139,7 +124,7 @@ test("BACKUP-15 a file that lacks a turn is refused, and nothing is visible", as
   }
 });
 
-test("BACKUP-2 BACKUP-15 of a file of a conversation with one value changed everything works afterwards, or nothing is visible", async () => {
+test("BACKUP-2 BACKUP-15 with one value of a conversation's file changed, either the imported conversation works, or it is not visible", async () => {
   const lines = await recordedLines();
   let imported = 0;
   const property = fc.asyncProperty(
@@ -168,4 +153,4 @@ test("BACKUP-2 BACKUP-15 of a file of a conversation with one value changed ever
   );
   await fc.assert(property, { numRuns: 100 });
   expect(imported).toBeGreaterThan(2);
-});
+}, 90_000);

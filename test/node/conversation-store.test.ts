@@ -53,14 +53,14 @@ describe("conversations in memory", () => {
 describe("conversations in Node's SQLite", () => {
   conversationStoreContract(inSqlite);
 
-  it("a second store on the same database finds what the first wrote", async () => {
+  it("a second store on the same database finds the first store's records", async () => {
     const database = new NodeSqlDatabase();
     await new SqliteConversationStore(database).createConversation(conversationOf("c"));
     expect(await new SqliteConversationStore(database).getConversation("c")).toEqual(conversationOf("c"));
     database.close();
   });
 
-  it("STORE-6 a database of a newer release is refused, and nothing is written to it", async () => {
+  it("STORE-6 a database of a newer release is refused, and is not written", async () => {
     const database = new NodeSqlDatabase();
     const versions = () => database.all("SELECT version FROM engine_schema LIMIT 2");
     await new SqliteConversationStore(database).createConversation(conversationOf("c"));
@@ -74,7 +74,7 @@ describe("conversations in Node's SQLite", () => {
     database.close();
   });
 
-  it("no pieces of long texts stay behind, and their keys do not meet", async () => {
+  it("no pieces of long texts remain, and their keys do not collide", async () => {
     const database = new NodeSqlDatabase();
     const store = new SqliteConversationStore(database);
     const long = "x".repeat(1_600_000);
@@ -95,7 +95,7 @@ describe("conversations in Node's SQLite", () => {
 });
 
 describe("a process that ends in the middle of a turn", () => {
-  it("C5 ENGINE-5 STORE-2 leaves a turn that is done with its answer, or none of either", async () => {
+  it("C5 ENGINE-5 STORE-2 leaves either a finished turn with its answer, or an unfinished turn without an answer", async () => {
     const ends = new Set<string>();
     for (let writes = 0; !ends.has("succeeded 2"); writes++) {
       const raw = new NodeSqlDatabase();

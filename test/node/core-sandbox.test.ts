@@ -1,4 +1,4 @@
-/** The core of a conversation where there is nothing but the language: no clock, no chance, no network, no timers. */
+/** The core of a conversation in a sandbox with only the language: no clock, no randomness, no network, no timers. */
 import { join } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { rolldown } from "rolldown";
@@ -14,10 +14,10 @@ const ENTRY = `
 import { beginCycles, step } from ${JSON.stringify(join(CORE, "step.ts"))};
 import { beginTransition } from ${JSON.stringify(join(CORE, "transition.ts"))};
 import { effectsOf, dueIn } from ${JSON.stringify(join(CORE, "effects.ts"))};
-import { NEW_STANDING } from ${JSON.stringify(join(CORE, "state.ts"))};
+import { NEW_STATE } from ${JSON.stringify(join(CORE, "state.ts"))};
 
 const effects = [];
-let state = { ...NEW_STANDING, record, seq: 1, turns: 0, active: new Map(), stored: new Map() };
+let state = { ...NEW_STATE, record, seq: 1, turns: 0, active: new Map(), stored: new Map() };
 const send = (signal) => {
   const input = { now: (now += 1000), stem: "01ARZ3NDEKTSV4RRFFQ", gate };
   const { state: next, entries } = beginCycles(step(beginTransition(state), signal, input), input);
@@ -87,7 +87,7 @@ const SIGNALS = [
   called(3, 1, 1, { text: "Here." }),
 ];
 
-/** The globals of a sandbox: those of the language, and the encoding of texts; `Date.now` and `Math.random` throw. */
+/** The globals of a sandbox: the language's globals and the encoding of texts. `Date.now` and `Math.random` throw. */
 function sandbox(): ReturnType<typeof createContext> {
   const context = createContext({
     TextEncoder,

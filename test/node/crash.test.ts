@@ -1,6 +1,7 @@
 /**
- * Crash-transparent turns (H1, A72): the run without a crash is the golden one; then the same run once per crossing of a
- * port with a crash before it and once with a crash after it took effect. What the user sees in the end is the same.
+ * Crash-transparent turns (H1, A72). The run without a crash is the reference. Then the same run is repeated once per
+ * crossing of a port with a crash before it, and once with a crash after it took effect. The user's final view is the
+ * same.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -42,13 +43,13 @@ interface Scenario {
   /** The tools of each round. */
   rounds: [name: string, input: object][][];
   messages: string[];
-  /** The first model breaks off in the middle of every reply; another one answers. */
+  /** The first model breaks off in the middle of every reply. Another model answers. */
   fallback?: true;
   /** The answers that the model tries, one after the other. */
   tries?: string[];
 }
 
-/** What the client runs itself. */
+/** The client's own tools. */
 const CLIENT = {
   tools: [
     {
@@ -160,7 +161,7 @@ function options(scenario: Scenario, runs: Runs): WorldOptions {
   };
 }
 
-/** What a user sees, ids and times aside. */
+/** The user's view, without ids and times. */
 function transcript({ turns, client }: World) {
   return {
     turns: turns.map(({ status, input, output, moves, issues, calls }) => ({
@@ -190,7 +191,7 @@ function transcript({ turns, client }: World) {
 
 const isUnknown = (world: World) => JSON.stringify(transcript(world)).includes("Outcome unknown");
 
-/** The transcript with every unknown outcome, and what the model made of it, put out of sight. */
+/** The transcript without unknown outcomes and the model's reactions to them. */
 function apartFromUnknown(world: World): string {
   const { turns } = transcript(world);
   return JSON.stringify(
@@ -263,7 +264,7 @@ describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
     console.info(`${scenario.title}: ${points} crash points, ${unknown} of them with an unknown outcome`);
   });
 
-  test("RUN-2 RUN-4 a commit that fails and leaves the actor alive is made good, and no tool runs again for it", async () => {
+  test("RUN-2 RUN-4 if a commit fails while the actor lives, it is repeated, and no tool runs again for it", async () => {
     const golden = await run([]);
     const commits = golden.crossings.names.flatMap((name, index) =>
       name === "sql.transaction" ? [index * 2] : [],
@@ -293,7 +294,7 @@ describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
   });
 });
 
-test("SELFCOMPACT-4 EFFECT-2 H1 a crash at every boundary of a compaction: the turns are the same, and it is made once", async () => {
+test("SELFCOMPACT-4 EFFECT-2 H1 a crash at every boundary of a compaction: the turns are the same, and it completes once", async () => {
   const isOrder = ({ messages }: ChatRequestBody) =>
     messages.at(-1)?.content?.startsWith("This is an order of the platform") ?? false;
   // Without a space, it is one piece of the stream.

@@ -1,4 +1,4 @@
-/** Deadlines: who ends the wait, with which reason, and what becomes of late results. */
+/** Deadlines: the side that ends the wait, its reason, and the handling of late results. */
 import { describe, expect, test } from "vitest";
 import { Deadline, race, withDeadline } from "../../src/ports/deadline.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -44,7 +44,7 @@ describe("withDeadline", () => {
   });
 });
 
-test("an answer to the abort comes too late and is discarded, a late failure is ignored", async () => {
+test("a late answer to the abort is discarded, and a late failure is ignored", async () => {
   const controller = new AbortController();
   const discarded: string[] = [];
   const onAbort = (listener: () => void) => controller.signal.addEventListener("abort", listener);

@@ -1,4 +1,4 @@
-/** Deferred operations: planning, what a crash and the time do to them, and what a tool gets. */
+/** Deferred operations: planning, the effect of crashes and time, and the values that a tool receives. */
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import {
   unpackOperation,
 } from "../../src/agents/conversation/core/operation.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
@@ -27,7 +27,7 @@ import {
   MAX_DEFER_MS,
   readHandle,
 } from "../../src/protocol/operation-handle.ts";
-import { localExecutor } from "../support/local-executor.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { recordOf } from "../support/records.ts";
 import { callOf } from "../support/tools.ts";
 
@@ -73,7 +73,7 @@ function stateWith(members: Partial<Operation> = {}): ConversationState {
     recoveries: 0,
     issues: {},
   };
-  return { ...NEW_STANDING, record, seq: 5, turns: 1, active: new Map([[1, turn]]), stored: new Map() };
+  return { ...NEW_STATE, record, seq: 5, turns: 1, active: new Map([[1, turn]]), stored: new Map() };
 }
 
 const apply = (state: ConversationState, signal: Signal, now = NOW): Transition =>
@@ -112,7 +112,7 @@ describe("planning", () => {
     expect(unpackOperation(packOperation(operation, NOW), NOW)).toEqual(operation);
   });
 
-  test("DEFER-1 DEFER-3 the result continues the turn; the same again changes nothing, any other is refused", () => {
+  test("DEFER-1 DEFER-3 the result continues the turn; the same result again is ignored, any other is refused", () => {
     const { state } = apply(stateWith(), deferral());
     const after = apply(state, outcome({ paid: true }));
     expect(typesOf(after)).toEqual(["tool.completed", "message.started"]);
@@ -122,7 +122,7 @@ describe("planning", () => {
     expect(typesOf(apply(after.state, completed))).toEqual([]);
   });
 
-  test("DEFER-2 the result may come before the tool ends, and a report of another attempt defers nothing", () => {
+  test("DEFER-2 the result may arrive before the tool ends, and a report of another attempt is ignored", () => {
     const early = apply(stateWith(), outcome(1));
     expect(typesOf(early)).toEqual(["tool.completed", "message.started"]);
     expect(typesOf(apply(early.state, deferral()))).toEqual([]);
@@ -236,7 +236,7 @@ describe("handles", () => {
   const handles = () => new Handles(new NodeKeyValue(new NodeSqlDatabase()));
   const own = { tenant: CLAIM.tenant, id: CLAIM.conversationId };
 
-  test("HANDLE-1 a handle is accepted by the conversation that gave it out, and by no other", async () => {
+  test("HANDLE-1 a handle is accepted only by the conversation that issued it", async () => {
     const [mine, other] = [handles(), handles()];
     const handle = await mine.give(CLAIM);
     await other.give(CLAIM);
@@ -342,11 +342,11 @@ describe("the executor", () => {
 
   test("HANDLE-2 a handle within another value is an error, not a result", async () => {
     const [report] = await reportsOf(async ({ defer }) => ({ payment: await defer() }));
-    expect(JSON.stringify(report)).toContain("by itself");
+    expect(JSON.stringify(report)).toContain("not inside another value");
     expect(JSON.stringify(report)).not.toContain("the.handle");
   });
 
-  test("DEFER-1 a `pure` tool cannot defer; a tool that does not return what `defer` gave has its own result", async () => {
+  test("DEFER-1 a `pure` tool cannot defer; a tool that does not return the value of `defer` has its own result", async () => {
     expect(JSON.stringify(await reportsOf(({ defer }) => defer(), "pure"))).toContain("cannot defer");
     const [report] = await reportsOf(async ({ defer }) => {
       await defer();

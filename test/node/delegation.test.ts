@@ -1,4 +1,4 @@
-/** Calls of agents by agents, as pure rules: what is allowed, what each may spend, and which envelopes a commit owes. */
+/** Calls of agents by agents, as pure rules: permissions, budgets, and the envelopes of a commit. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -16,7 +16,7 @@ import {
   type CallOrigin,
   type ConversationIdentity,
   type ConversationState,
-  NEW_STANDING,
+  NEW_STATE,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginCycles, settle, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
@@ -72,7 +72,7 @@ const CALLED: CallOrigin = {
 };
 
 function begin(members: Partial<ConversationIdentity> = {}, budget?: Budget): ConversationState {
-  const standing = { ...NEW_STANDING, ...(budget === undefined ? {} : { budget }) };
+  const standing = { ...NEW_STATE, ...(budget === undefined ? {} : { budget }) };
   return { ...standing, record: recordOf(CHAIN, members), seq: 1, active: new Map(), stored: new Map() };
 }
 
@@ -91,7 +91,7 @@ function commit(state: ConversationState, signals: Signal[], now = NOW, more: Pa
   };
 }
 
-/** Returns a tool whose calls run in the background. */
+/** Returns a tool with calls that run in the background. */
 function inBackground(tool: (typeof CHAIN.tools)[number]): (typeof CHAIN.tools)[number] {
   return { ...tool, definition: { ...tool.definition, async: true } };
 }
@@ -120,7 +120,7 @@ function reply(state: ConversationState, said: string | [name: string, input: Js
   };
 }
 
-/** A conversation whose agent has made these calls. */
+/** A conversation with an agent that has made these calls. */
 function calling(names: readonly string[], members: Partial<ConversationIdentity> = {}, budget?: Budget) {
   const { state } = commit(begin(members, budget), [messageOfAda("Hi")]);
   return commit(state, [
@@ -148,7 +148,7 @@ function turnOf({ active }: ConversationState) {
 }
 
 describe("a call", () => {
-  test("DELEGATE-1 A61 sends its message and what the call needs, and nothing of the conversation", () => {
+  test("DELEGATE-1 A61 sends its message and the required settings, but no history of the conversation", () => {
     const { envelopes, state, types } = calling(["ask"]);
     const turn = state.active.get(1);
     const item = turn?.operations[0]?.item ?? 0;
@@ -179,7 +179,7 @@ describe("a call", () => {
     expect(turn?.call).toBeNull();
   });
 
-  test("DELEGATE-1 SPAWN-3 goes with the projects of its caller, the bounds of a sub-agent that makes it, and its correlation id", () => {
+  test("DELEGATE-1 SPAWN-3 is sent with the projects of its caller, the bounds of a sub-agent that makes it, and its correlation id", () => {
     const bounds: SubAgentBounds = { name: "reader", tools: ["ask"], network: "none" };
     const agents = [{ id: "tester", chain: CHAIN, projectIds: ["law", "default"] }] as const;
     const message = { ...messageOfAda("Hi"), correlationId: "order-7" };
@@ -192,7 +192,7 @@ describe("a call", () => {
     });
   });
 
-  test("APPROVE-2 OP-5 a call that needs an approval begins with it: its time, and what a stop says of it", () => {
+  test("APPROVE-2 OP-5 a call that needs an approval begins with it, with its time and its report in a stop", () => {
     const careful = TOOLS.map((tool) => ({
       ...tool,
       definition: { ...tool.definition, approval: "always" },
@@ -234,21 +234,21 @@ describe("a call", () => {
     expect(last.envelopes).toHaveLength(1);
   });
 
-  test("AGENTTOOL-1 a mode that does not exist calls nobody, and the model is told those that do", () => {
+  test("AGENTTOOL-1 an unknown mode starts no call, and the model gets the known modes", () => {
     const { state } = commit(begin(), [messageOfAda("Hi")]);
     const wrong = commit(state, [reply(state, [["ask", { message: "Work.", invocationMode: "shout" }]])]);
     expect([wrong.envelopes, errorsOf(wrong.state)]).toEqual([[], ["INVALID_INPUT"]]);
     expect(turnOf(wrong.state).operations[0]?.result?.error?.message).toContain('"delegate" or "loop_in"');
   });
 
-  test("DELEGATE-2 a conversation has a number of calls open; another one becomes possible when one has ended", () => {
+  test("DELEGATE-2 a conversation has a limited number of open calls; another call is possible after an end", () => {
     const names = Array.from({ length: MAX_OPEN_CALLS + 2 }, () => "ask");
     const { state, envelopes } = calling(names);
     expect(envelopes).toHaveLength(MAX_OPEN_CALLS);
     expect(errorsOf(state).slice(-3)).toEqual([null, "EXECUTION_FAILED", "EXECUTION_FAILED"]);
   });
 
-  test("CALLTREE-1 a call passes a part of the calls on, and an agent without one calls nobody", () => {
+  test("CALLTREE-1 a call passes a part of its calls, and an agent without calls cannot call", () => {
     const parts = (envelopes: readonly { body: unknown }[]) =>
       envelopes.map(({ body }) => (body as AgentCallBody).calls);
     expect(parts(calling(["ask", "ask"]).envelopes)).toEqual([74, 74]);
@@ -260,7 +260,7 @@ describe("a call", () => {
     expect(turnOf(last.state).operations[0]?.result?.error?.retriable).toBe(false);
   });
 
-  test("CALLTREE-1 the part of a call that has ended is free again, and an attempt that is repeated gets a new one", () => {
+  test("CALLTREE-1 the part of an ended call is free again, and a repeated attempt gets a new part", () => {
     const { state, envelopes } = calling(["ask_again"]);
     const item = turnOf(state).operations[0]?.item ?? 0;
     const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
@@ -270,7 +270,7 @@ describe("a call", () => {
     expect(envelopes[0]?.body).toMatchObject({ attempt: 1, calls: 112 });
   });
 
-  test("DELEGATE-11 its envelope is withdrawn with its end or that of its attempt, however it ends, and before that never", () => {
+  test("DELEGATE-11 its envelope is withdrawn when the call or its attempt ends, however it ends, and never before", () => {
     const { state, withdrawn, envelopes } = calling(["ask", "ask_again"]);
     const [one, again] = envelopes.map(({ to: { id } }) => ({ id, type: "agent.call" }));
     const [first = 0, second = 0] = turnOf(state).operations.map(({ item }) => item);
@@ -292,7 +292,7 @@ describe("a call", () => {
     expect([later.withdrawn, later.envelopes.map(({ type }) => type)]).toEqual([[], ["agent.call"]]);
   });
 
-  test("DELEGATE-12 one that finds no room in the outbox fails, retriable, or is made again later; those that do are sent", () => {
+  test("DELEGATE-12 without room in the outbox, a call fails as retriable, or is retried later; calls that fit are sent", () => {
     const { state } = commit(begin(), [messageOfAda("Hi")]);
     const long = { message: "x".repeat(10_000) };
     const asked = (room: { envelopes: number; bytes: number }, tools = ["ask", "ask", "ask_again"]) =>
@@ -305,7 +305,7 @@ describe("a call", () => {
           ),
         ],
         NOW,
-        { room: () => room },
+        { outboxRoom: () => room },
       );
     const bytes = asked({ envelopes: 9, bytes: 26_000 });
     expect(bytes.envelopes.map(({ type }) => type)).toEqual(["agent.call", "agent.call"]);
@@ -321,7 +321,7 @@ describe("a call", () => {
     expect(turnOf(count.state).operations[1]?.result?.error).toMatchObject({ retriable: true });
     const none = asked({ envelopes: 0, bytes: -1 }, ["ask", "ask"]);
     expect([none.envelopes, errorsOf(none.state)]).toEqual([[], ["EXECUTION_FAILED", "EXECUTION_FAILED"]]);
-    expect(turnOf(none.state).call, "the model goes on").not.toBeNull();
+    expect(turnOf(none.state).call, "the model continues").not.toBeNull();
   });
 
   test("DELEGATE-12 calls of several turns that begin with one commit share the room", () => {
@@ -329,7 +329,9 @@ describe("a call", () => {
     const both = commit(first.state, [messageOfAda("And")]).state;
     const said: [string, JsonObject][] = [["ask_again", { message: "Work." }]];
     const room = () => ({ envelopes: 1, bytes: 1_000_000 });
-    const { envelopes, state } = commit(both, [reply(both, said, 1), reply(both, said, 2)], NOW, { room });
+    const { envelopes, state } = commit(both, [reply(both, said, 1), reply(both, said, 2)], NOW, {
+      outboxRoom: room,
+    });
     expect(envelopes).toHaveLength(1);
     const statuses = [...state.active.values()].flatMap(({ operations }) =>
       operations.map(({ status }) => status),
@@ -354,7 +356,7 @@ describe("a call", () => {
     expect(errorsOf(tooLong.state)).toEqual(["INVALID_INPUT"]);
   });
 
-  test("DELEGATE-3 LEDGER-4 the first outcome counts; a later one, and one of another attempt, only charge what was spent", () => {
+  test("DELEGATE-3 LEDGER-4 the first outcome counts; later outcomes and outcomes of other attempts only charge their usage", () => {
     const spent = { ...NOTHING, tokens: 5, modelCalls: 1 };
     const { state } = calling(["ask"]);
     const item = state.active.get(1)?.operations[0]?.item ?? 0;
@@ -414,7 +416,7 @@ describe("a call", () => {
     expect(turnOf(over).operations[0]).toMatchObject({ status: "failed", attempt: 1, result: { error } });
   });
 
-  test("DELEGATE-3 DELEGATE-7 an attempt without a pause before it begins with the failure of the one before, in a conversation of its own", () => {
+  test("DELEGATE-3 DELEGATE-7 without a pause, the next attempt begins with the failure of the previous attempt, in its own conversation", () => {
     const eager = ask("ask_eagerly", "helper", {
       effect: "idempotent",
       retry: { maxAttempts: 2, backoffMs: 0 },
@@ -466,14 +468,14 @@ describe("a call", () => {
     const item = turnOf(state).operations[0]?.item ?? 0;
     const error = { code: "TIMEOUT", message: "The time of the call was over.", retriable: true } as const;
     const own = commit(state, [ended(item, { error })], NOW + 600_000);
-    expect([errorsOf(own.state), own.envelopes], "the agent's own end is nothing to stop").toEqual([
+    expect([errorsOf(own.state), own.envelopes], "the agent's own end needs no stop").toEqual([
       ["TIMEOUT", null],
       [],
     ]);
   });
 });
 
-test("DELEGATE-7 the stop of a call that was made again goes to its newest attempt", () => {
+test("DELEGATE-7 the stop of a repeated call is sent to its newest attempt", () => {
   const { state } = calling(["ask_again"]);
   const item = turnOf(state).operations[0]?.item ?? 0;
   const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
@@ -516,7 +518,7 @@ describe("the conversation of a call", () => {
   const resultIn = ({ envelopes }: ReturnType<typeof commit>) =>
     envelopes.map(({ to, type, body }) => ({ to: to.id, type, ...(body as unknown as AgentResultBody) }));
 
-  test("DELEGATE-6 DELEGATE-8 ends with its turn, and sends its caller one result with what was spent", () => {
+  test("DELEGATE-6 DELEGATE-8 ends with its turn, and sends its caller one result with its usage", () => {
     const state = asked();
     const done = commit(state, [reply(state, "Here.")]);
     expect(done.state.status).toBe("completed");
@@ -555,7 +557,7 @@ describe("the conversation of a call", () => {
     expect(of(given(numbered, ["ada", "bob"], 8))).toEqual(["ada", "bob"]);
   });
 
-  test("DELEGATE-5 a decline ends it, whatever else the reply called", () => {
+  test("DELEGATE-5 a decline ends it, whatever other calls the reply has", () => {
     const state = asked();
     const declined = commit(state, [
       reply(state, [
@@ -568,7 +570,7 @@ describe("the conversation of a call", () => {
     ]);
   });
 
-  test("DELEGATE-4 DELEGATE-6 its time: the turn fails, and the caller gets what was written", () => {
+  test("DELEGATE-4 DELEGATE-6 its time limit: the turn fails, and the caller gets the partial text", () => {
     const state = asked();
     const working = commit(state, [reply(state, [["ask", { message: "Work." }]])]);
     const over = commit(working.state, [{ type: "conversation.cmd.expire" }], call.deadline);
@@ -576,7 +578,7 @@ describe("the conversation of a call", () => {
     expect(resultIn(over)[1]).toMatchObject({ outcome: { error: { code: "TIMEOUT" } } });
   });
 
-  test("DELEGATE-8 LEDGER-4 its result has all that it used up, and a later report what calls below used up after it", () => {
+  test("DELEGATE-8 LEDGER-4 its result has its whole usage, and a later report has the later usage of calls below", () => {
     const state = asked({ attempt: 2 });
     const spent = { ...NOTHING, tokens: 100, modelCalls: 1 };
     const working = commit(state, [reply(state, [["ask", { message: "Work." }]])]).state;
@@ -607,7 +609,7 @@ describe("the conversation of a call", () => {
     },
   );
 
-  test("ASK-1 a request for approval goes up with the input that was asked for, unless that is too large", () => {
+  test("ASK-1 a request for approval is forwarded with its input, unless the input is too large", () => {
     const careful = { ...TOOLS[0], definition: { ...TOOLS[0]?.definition, approval: "always" } };
     const chain = { ...CHAIN, tools: [careful as (typeof TOOLS)[number]] };
     const inputOf = (message: string) => {
@@ -647,7 +649,7 @@ describe("DELEGATE-9 the readers of a call", () => {
   const readersIn = ({ envelopes }: ReturnType<typeof commit>) =>
     envelopes.map(({ type, body }) => [type, (body as unknown as AgentReadersBody).readers]);
 
-  test("are sent on to calls that are under way, not to one that waits to begin: it gets those of its beginning", () => {
+  test("are forwarded to running calls, but not to a waiting call: it gets the readers of its start", () => {
     const { state } = calling(["ask", "ask_again"]);
     const [, second = 0] = turnOf(state).operations.map(({ item }) => item);
     const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
@@ -659,7 +661,7 @@ describe("DELEGATE-9 the readers of a call", () => {
     expect(readersIn(again)).toEqual([["agent.call", ["ada", "ben"]]]);
   });
 
-  test("are those of its caller's call where that was called itself; the same ones again change nothing", () => {
+  test("are the readers of its caller's call if the caller was called itself; the same readers again are a no-op", () => {
     const call = { ...CALLED, readers: ["ada", "ben"] };
     const called = calling(["ask"], { call, participants: [{ type: "agent", id: "tester" }] });
     expect(readersIn(called)).toEqual([["agent.call", ["ada", "ben"]]]);
@@ -672,7 +674,7 @@ describe("DELEGATE-9 the readers of a call", () => {
 });
 
 describe("the budget of a call", () => {
-  test("INHERIT-1 each call gets an equal part of what is left, and it counts until the call ends", () => {
+  test("INHERIT-1 each call gets an equal part of the rest, and the part counts until the call ends", () => {
     const { state, envelopes } = calling(["ask", "ask"], {}, { tokens: 10_010, toolCalls: 9 });
     const budgets = envelopes.map(({ body }) => (body as unknown as AgentCallBody).budget);
     const part = { tokens: 3_333, toolCalls: 2 };
@@ -684,18 +686,18 @@ describe("the budget of a call", () => {
     expect(other.state.active.get(2)?.call?.reserved).toBeDefined();
   });
 
-  test("INHERIT-1 a call whose part is too small says so, and what to change", () => {
+  test("INHERIT-1 a call with too small a part fails, and its error names the fix", () => {
     const { transition } = commit(begin({ call: CALLED }, { tokens: 5 }), [messageOfAda("Work.")]);
     const [turn] = transition.touched.values();
     expect(turn?.error).toMatchObject({
       code: "BUDGET_EXCEEDED",
       message: expect.stringMatching(
-        /^The budget of this call, its part of what its caller has left, is 5 tokens: .*Call fewer agents at once/,
+        /^The budget of this call, a share of its caller's remaining budget, is 5 tokens: .*Call fewer agents at once/,
       ),
     });
   });
 
-  test("INHERIT-1 H4 what the caller's own model call has reserved is not given away while it runs", () => {
+  test("INHERIT-1 H4 a call gets no share of the reservation of the caller's running model call", () => {
     const background = { ...CHAIN, tools: CHAIN.tools.map(inBackground) };
     const record = recordOf(background);
     const first = commit({ ...begin({}, { tokens: 20_000 }), record }, [messageOfAda("Hi")]);
@@ -707,7 +709,7 @@ describe("the budget of a call", () => {
     expect(part).toBe(Math.floor((20_000 - state.spent.tokens - claimed) / 2));
   });
 
-  test("INHERIT-1 H4 nor is it where the budget is that of the turn", () => {
+  test("INHERIT-1 H4 the same holds for a budget of the turn", () => {
     const background = { ...CHAIN, tools: CHAIN.tools.map(inBackground) };
     const hello = messageOfAda("Hi");
     const message = { ...hello, data: { ...hello.data, budget: { tokens: 20_000 } } };
@@ -720,7 +722,7 @@ describe("the budget of a call", () => {
   });
 
   test.each(["conversation", "persona"] as const)(
-    "INHERIT-1 BUDGET-2 what open calls may use up is used for other turns: the budget of the %s",
+    "INHERIT-1 BUDGET-2 the shares of open calls count as used for other turns: the budget of the %s",
     (scope) => {
       const budget = { modelCalls: 3 };
       const { persona } = CHAIN;
@@ -761,7 +763,7 @@ describe("the budget of a call", () => {
     expect(state.active.get(3)?.call?.reserved).toBeDefined();
   });
 
-  test("BUDGET-3 INHERIT-1 what open calls may use up counts for a turn's tool calls; a refused call does not", () => {
+  test("BUDGET-3 INHERIT-1 the shares of open calls count for a turn's tool calls; a refused call does not", () => {
     const hello = messageOfAda("Hi");
     const message = { ...hello, data: { ...hello.data, budget: { toolCalls: 3 } } };
     const record = recordOf({ ...CHAIN, tools: CHAIN.tools.map(inBackground) });
@@ -775,7 +777,7 @@ describe("the budget of a call", () => {
     expect(errorsOf(two.state).slice(2)).toEqual(["PERMISSION_DENIED", null, "BUDGET_EXCEEDED"]);
   });
 
-  test("INHERIT-1 the next attempt of a call has no part of a budget that was removed meanwhile", () => {
+  test("INHERIT-1 after the budget is removed, the next attempt of a call has no part", () => {
     const { state, envelopes } = calling(["ask_again"], {}, { tokens: 20_000 });
     expect(envelopes[0]?.body).toHaveProperty("budget");
     const item = turnOf(state).operations[0]?.item ?? 0;
@@ -789,7 +791,7 @@ describe("the budget of a call", () => {
     expect(turnOf(again.state).operations[0]?.agent).not.toHaveProperty("budget");
   });
 
-  test("INHERIT-1 a call of a budget that is overspent gets nothing", () => {
+  test("INHERIT-1 a call of an overspent budget gets zero", () => {
     const { state } = calling(["ask_again"], {}, { tokens: 20_000 });
     const item = turnOf(state).operations[0]?.item ?? 0;
     const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
@@ -798,7 +800,7 @@ describe("the budget of a call", () => {
     expect(again.envelopes[0]?.body).toMatchObject({ budget: { tokens: 0 } });
   });
 
-  test("INHERIT-1 H4 whatever calls are made, their parts and what is spent stay within the budget", () => {
+  test("INHERIT-1 H4 for any calls, their parts and the usage stay within the budget", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 100_000 }),
@@ -829,7 +831,7 @@ describe("the budget of a call", () => {
   });
 });
 
-test("ASK-2 the time of a call does not run while it waits for a person, and begins anew with the answer", () => {
+test("ASK-2 the time of a call pauses while it waits for a person, and restarts with the answer", () => {
   const call = { deadline: NOW + 1_000 };
   const turn = { ...turnOf(calling(["ask"]).state), createdAt: NOW };
   const [operation] = turn.operations;
@@ -874,7 +876,7 @@ describe("a request for approval from below", () => {
     expect(turnOf(done.state).call, "the next cycle").not.toBeNull();
   });
 
-  test.each(["approved", "denied"] as const)("ASK-1 its answer is passed on as it is: %s", (outcome) => {
+  test.each(["approved", "denied"] as const)("ASK-1 its answer is passed on unchanged: %s", (outcome) => {
     const { state } = calling(["ask"], { call: CALLED });
     const shown = commit(state, [asked(itemOf(state))]);
     expect(shown.envelopes).toMatchObject([{ type: "agent.ask", to: { id: "conv_x" }, body: { ask } }]);
@@ -912,7 +914,7 @@ describe("a request for approval from below", () => {
     expect(turnOf(again.state).operations[0]?.agent?.answered).toBeUndefined();
   });
 
-  test("ASK-1 ASK-2 the same request again changes nothing; with the answer the time begins anew", () => {
+  test("ASK-1 ASK-2 the same request again is a no-op; the time restarts with the answer", () => {
     const { state } = calling(["ask"]);
     const item = itemOf(state);
     const shown = commit(state, [asked(item)]);
@@ -925,7 +927,7 @@ describe("a request for approval from below", () => {
     expect(deadline).toBe(NOW + 300_000 + timeoutMs + CALL_GRACE_MS);
   });
 
-  test("ASK-1 ASK-2 of two requests the later one keeps the call, until both are answered", () => {
+  test("ASK-1 ASK-2 of two requests the later request keeps the call, until both are answered", () => {
     const call = { ...CALLED, deadline: NOW + 600_000 };
     const long = { ...ask, expiresAt: NOW + 900_000 };
     const short = { ...ask, operationId: "op_short", expiresAt: NOW + 700_000 };
@@ -947,7 +949,7 @@ describe("a request for approval from below", () => {
     expect(deadlineOf(both)).toBe(long.expiresAt + timeoutMs + CALL_GRACE_MS);
     expect(callEnd(call, turnOf(both))).toBe(Number.POSITIVE_INFINITY);
     const one = commit(both, [of(short, "denied")], NOW + 1_000);
-    expect(deadlineOf(one.state), "the other one still waits").toBe(
+    expect(deadlineOf(one.state), "the other request still waits").toBe(
       long.expiresAt + timeoutMs + CALL_GRACE_MS,
     );
     expect(callEnd(call, turnOf(one.state))).toBe(Number.POSITIVE_INFINITY);
@@ -958,7 +960,7 @@ describe("a request for approval from below", () => {
     expect(callEnd(call, turnOf(none.state))).toBe(call.deadline + 2_000);
   });
 
-  test("ASK-1 a stop ends what those above show", () => {
+  test("ASK-1 a stop removes the requests that callers show", () => {
     const { state } = calling(["ask"], { call: CALLED });
     const shown = commit(state, [asked(itemOf(state))]).state;
     const caller = { type: "user", userId: "ada" } as const;
@@ -967,7 +969,7 @@ describe("a request for approval from below", () => {
     expect(asks).toMatchObject([{ body: { ask, outcome: "expired" } }]);
   });
 
-  test("ASK-1 a call shows so many requests, and so do all calls together; those beyond are shown below only", () => {
+  test("ASK-1 a call shows a limited number of requests, and so do all calls together; further requests are shown below only", () => {
     const { state } = calling(["ask", "ask", "ask"]);
     const items = turnOf(state).operations.map(({ item }) => item);
     const request = (item: number, index: number): Signal => {
@@ -1004,7 +1006,7 @@ describe("a request for approval from below", () => {
   });
 });
 
-test("AGENTCALL-1 the conversation of a call has an id of its own for each attempt", () => {
+test("AGENTCALL-1 the conversation of a call has a separate id for each attempt", () => {
   const turn = { stem: STEM, n: 3 };
   const ids = [0, 1, 2].flatMap((item) =>
     [1, 2, 3].map((attempt) => calledConversationId(operationId(turn, item), attempt)),

@@ -1,4 +1,7 @@
-/** The programs of `docs/departures.md` print what they say. Its requests are in `test/workers/departures.test.ts`. */
+/**
+ * The programs of `docs/departures.md` print their documented output. The requests are in
+ * `test/workers/departures.test.ts`.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +47,7 @@ describe("TOOLID-1 TOOLFORM-2 M25 the page on departures", () => {
     expect(programs).toHaveLength(2);
   });
 
-  test.each(programs)("program $index prints what it says", async ({ code, index }) => {
+  test.each(programs)("program $index prints its expected output", async ({ code, index }) => {
     const source = join(folder, `program-${index}.ts`);
     writeFileSync(source, code);
     const program = source.replace(/ts$/, "mjs");

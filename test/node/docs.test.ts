@@ -1,4 +1,4 @@
-/** The pages that are made from the sources say what the sources say. */
+/** The generated pages agree with the sources. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
@@ -25,7 +25,7 @@ test("the title of a test cites every rule", () => {
   expect([...listed].filter((rule) => !cited.has(rule))).toEqual([]);
 });
 
-test("the list of capabilities has the titles with a comma or a colon after a number, and those of tables of cases", () => {
+test("the list of capabilities has titles with a comma or a colon after a number, and titles of tables of cases", () => {
   const [, proofs] = /^## G5 .*\n\n.*\n\n((?:- .*\n)+)/m.exec(capabilities) ?? [];
   expect(proofs).toContain("G5, CFRAME-1 another version");
   expect(capabilities).toContain("LIBAPI-5 H5 only a new library");

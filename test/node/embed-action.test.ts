@@ -107,7 +107,6 @@ async function embed(
   return { outcome, usage: record.summary.models, pauses, requests: server.requests.slice(first) };
 }
 
-/** Returns the texts of a request. */
 function inputOf({ input }: RecordedRequest["body"]): string[] {
   // SAFETY: the adapter sends texts.
   return input as string[];
@@ -122,7 +121,7 @@ const vectorsReply = (vectors: unknown[], tokens = 5): Reply =>
   });
 
 describe("EMBEDACT-1 F13 vectors of an OpenAI-compatible server", () => {
-  test("come in the order of the texts, with the model's name and the usage", async () => {
+  test("are in the order of the texts, with the model's name and the usage", async () => {
     const reply = jsonReply({
       model: "embed-test-2",
       data: [
@@ -149,7 +148,7 @@ describe("EMBEDACT-1 F13 vectors of an OpenAI-compatible server", () => {
     expect(requests[0]?.headers.authorization).toBeUndefined();
   });
 
-  test("the key goes to trusted hosts only, and parameters go along", async () => {
+  test("the key is sent to trusted hosts only, and parameters are sent, too", async () => {
     const profile = { ...served(), parameters: { dimensions: 2 } };
     const secret = secretsOf({ OPENAI_API_KEY: KEY });
     const trusted = trustedHosts({ profiles: [profile] });
@@ -194,7 +193,7 @@ describe("EMBEDACT-2 F13 batches and attempts", () => {
     expect(pauses).toEqual([500, 1_000]);
   });
 
-  test("EMBED-3 F13 another one is not, and its error has no key", async () => {
+  test("EMBED-3 F13 another failure is not retried, and its error has no key", async () => {
     const echo = errorReply(400, { message: `No model for ${KEY}` });
     const profile = served();
     const ports = {
@@ -232,7 +231,7 @@ describe("LLM-5 LLM-4 H4 the budget of the call", () => {
     expect(requests).toEqual([]);
   });
 
-  test("a failure is the result where no further attempt is allowed", async () => {
+  test("a failure is the result if no further attempt is allowed", async () => {
     const busy = errorReply(503, { message: "Busy." });
     const { outcome, requests, pauses } = await embed(["a"], {
       profile: served(),
@@ -244,7 +243,7 @@ describe("LLM-5 LLM-4 H4 the budget of the call", () => {
     expect(pauses).toEqual([]);
   });
 
-  test("what a provider does not count, or does not answer in time, is estimated", async () => {
+  test("usage is estimated if a provider does not count it, or does not answer in time", async () => {
     const uncounted = jsonReply({ model: "m", data: [{ index: 0, embedding: [1] }] });
     const { usage } = await embed(["some words"], { profile: served(), replies: [uncounted] });
     expect(usage).toMatchObject({ calls: 1, inputTokens: expect.toSatisfy((n) => n > 2) });
@@ -270,7 +269,7 @@ describe("EMBEDACT-3 F13 the budget of the task", () => {
     expect(outcome).toMatchObject({ error: expect.any(Spent) });
   });
 
-  test("pays for the vectors of a model, whose usage counts also where the steps are not left", async () => {
+  test("pays for the vectors of a model, and the usage counts even if the steps cannot continue", async () => {
     const vector = Array.from({ length: 800 }, () => 1);
     const options = { profile: served(), replies: [vectorsReply([vector])] };
     const meter = new Meter(100);
@@ -308,10 +307,10 @@ describe("EMBEDACT-3 F13 the budget of the task", () => {
 describe("EMBED-2 F13 an answer counts only if it has usable vectors", () => {
   test.each<[string, Reply, RegExp]>([
     ["too few", vectorsReply([[1]]), /1 vectors for 2 texts/],
-    ["several lengths", vectorsReply([[1], [1, 2]]), /several lengths/],
-    ["empty ones", vectorsReply([[], []]), /are empty/],
-    ["texts", vectorsReply([["1"], ["2"]]), /not one of embeddings/],
-    ["null", vectorsReply([[null], [1]]), /not one of embeddings/],
+    ["several lengths", vectorsReply([[1], [1, 2]]), /differ in length/],
+    ["empty vectors", vectorsReply([[], []]), /are empty/],
+    ["texts", vectorsReply([["1"], ["2"]]), /has no embeddings/],
+    ["null", vectorsReply([[null], [1]]), /has no embeddings/],
     [
       "numbers beyond the range",
       {
@@ -320,7 +319,7 @@ describe("EMBED-2 F13 an answer counts only if it has usable vectors", () => {
         headers: { "content-type": "application/json" },
         body: '{"data":[{"embedding":[1e999]},{"embedding":[1]}]}',
       },
-      /not one of|beyond the range/,
+      /no embeddings|beyond the range/,
     ],
     [
       "indexes twice",
@@ -330,14 +329,14 @@ describe("EMBED-2 F13 an answer counts only if it has usable vectors", () => {
           { index: 0, embedding: [1] },
         ],
       }),
-      /no vector of some/,
+      /no vector for some/,
     ],
     [
       "no JSON",
       { kind: "body", status: 200, headers: { "content-type": "application/json" }, body: "hm" },
-      /not one of embeddings/,
+      /has no embeddings/,
     ],
-    ["an answer of a chat", jsonReply({ choices: [] }), /not one of embeddings/],
+    ["an answer of a chat", jsonReply({ choices: [] }), /has no embeddings/],
     [
       "a web page",
       { kind: "body", status: 200, headers: { "content-type": "text/html" }, body: "<p>" },
@@ -382,8 +381,12 @@ describe("EMBED-1 F13 other sources", () => {
 
   test.each<[string, ModelProfile, RegExp]>([
     ["Workers AI without a binding", profile, /no AI binding/],
-    ["a provider without embeddings", { provider: "anthropic", modelId: "x" }, /has no embeddings here/],
-    ["a server without a key", { provider: "openai", modelId: "x" }, /There is no key: set OPENAI_API_KEY/],
+    ["a provider without embeddings", { provider: "anthropic", modelId: "x" }, /has no supported embeddings/],
+    [
+      "a server without a key",
+      { provider: "openai", modelId: "x" },
+      /The API key is missing. Set OPENAI_API_KEY/,
+    ],
   ])("%s is an error", async (_, other, message) => {
     const { outcome } = await embed(["a"], { profile: other });
     expect(outcome).toMatchObject({ error: { retriable: false, message: expect.stringMatching(message) } });
@@ -393,7 +396,7 @@ describe("EMBED-1 F13 other sources", () => {
     ["no texts", [], /\/texts/],
     ["an empty text", ["a", " "], /\/texts\/1: Must not be empty/],
     ["too many", Array.from({ length: MAX_EMBEDDED_TEXTS + 1 }, () => "a"), /\/texts/],
-    ["too long ones", ["a".repeat(MAX_EMBEDDED_LENGTH), "b"], /characters together/],
+    ["vectors that are too long", ["a".repeat(MAX_EMBEDDED_LENGTH), "b"], /characters together/],
     ["no list", "a", /\/texts/],
   ])("%s are refused", async (_, texts, message) => {
     const { outcome } = await embed(texts);

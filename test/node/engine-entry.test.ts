@@ -31,7 +31,7 @@ async function bundled(input: string, options: { withPackages: boolean }) {
 }
 
 describe("C18 the entry point", () => {
-  it("C18 reaches no platform module, no agent SDK, no server, and nothing of the actors", async () => {
+  it("C18 imports no platform module, agent SDK, server or actor", async () => {
     const { imports, moduleIds } = await bundled(ENTRY, { withPackages: false });
     expect(imports).toContain("zod");
     expect(imports.filter((name) => PLATFORM.test(name))).toEqual([]);
@@ -41,7 +41,7 @@ describe("C18 the entry point", () => {
     expect(modules.filter((path) => ours.test(path))).toEqual([]);
   });
 
-  it("C18 nothing behind those packages reaches the platform either", async () => {
+  it("C18 its dependencies import no platform module either", async () => {
     const { imports, moduleIds } = await bundled(ENTRY, { withPackages: true });
     expect(imports.filter((name) => !name.startsWith("node:"))).toEqual([]);
     expect(moduleIds.filter((path) => PLATFORM.test(path.split("node_modules/").at(-1) ?? ""))).toEqual([]);
@@ -53,7 +53,7 @@ describe("C18 the entry point", () => {
   );
 
   test.each(examples)(
-    "C18 the example runs in plain Node, and prints what it says: %s",
+    "C18 the example runs in plain Node, and prints its expected output: %s",
     async (title, code) => {
       const source = join(folder, `${title.replaceAll(/\W+/g, "-")}.ts`);
       writeFileSync(source, code);
@@ -67,7 +67,7 @@ describe("C18 the entry point", () => {
     },
   );
 
-  it("C18 every example of the page is among those", () => {
+  it("C18 the list contains every example of the page", () => {
     expect(examples).toHaveLength(page.match(/^```ts$/gm)?.length ?? 0);
   });
 });

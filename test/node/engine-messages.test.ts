@@ -1,4 +1,4 @@
-/** Conversion between the engine's messages and those of a model, both ways. */
+/** Conversion between the engine's messages and a model's messages, both ways. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import {
@@ -67,7 +67,7 @@ describe("messages both ways", () => {
     );
   });
 
-  it("ENGINE-2 any JSON is told as its text", () => {
+  it("ENGINE-2 any JSON is sent as its text", () => {
     fc.assert(
       fc.property(jsonValues(), fc.constantFrom("user", "system", "assistant"), (content, role) => {
         const said = typeof content === "string" ? content : JSON.stringify(content);
@@ -137,7 +137,7 @@ describe("messages both ways", () => {
     ],
     ["a list that is no parts", { role: "user", content: [] }, [{ role: "user", content: "[]" }]],
     [
-      "native words that are none",
+      "invalid native parts",
       { role: "assistant", content: "hi", metadata: { native: { parts: 1 } } },
       [{ role: "assistant", content: "hi" }],
     ],
@@ -153,7 +153,7 @@ describe("the parameters of a request", () => {
     { role: "system", content: "Now in French." },
   ];
 
-  it("four mean the same everywhere, all others are the provider's own", () => {
+  it("four parameters are common to all providers, and all others are specific to a provider", () => {
     const neutral = {
       tools: [{ name: "t", description: "A tool.", inputSchema: { type: "object" } }],
       toolChoice: { name: "t" },
@@ -170,7 +170,7 @@ describe("the parameters of a request", () => {
     });
   });
 
-  it("none are needed", () => {
+  it("may be absent", () => {
     const { context, parameters } = readRequest({ messages: [], model: "m" });
     expect(parameters).toEqual({});
     expect(context).toEqual({ systemInstructions: [], messages: [], tools: [], toolChoice: "auto" });
@@ -198,7 +198,7 @@ describe("the default history", () => {
     content: [{ type: "tool-result", id, name: "look", result: value }],
   });
 
-  it("C7 without limits all of a conversation is sent, as it is", async () => {
+  it("C7 without limits all of a conversation is sent unchanged", async () => {
     const messages: ChatInputMessage[] = [
       { role: "system", content: "Be brief." },
       { role: "other", name: "x", content: { any: "thing" } },
@@ -209,7 +209,7 @@ describe("the default history", () => {
     expect(await build(messages)).toEqual({ messages, truncated: false });
   });
 
-  it("C7 HISTORY-1 a call is never apart from its results, whichever limit cuts", async () => {
+  it("C7 HISTORY-1 a call always stays with its results, whichever limit cuts", async () => {
     const messages = [
       { role: "user" as const, content: "go" },
       call("a"),

@@ -5,8 +5,8 @@ import { type ConfiguredProvider, chooseModel } from "../../src/engine/planner.t
 import { profileAt } from "../../src/library/definitions/version-chain.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
 import { KnownEvents } from "../../src/memory/session/measure.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { closeCallRecord, openCallRecord } from "../../src/model/call-record.ts";
 import { agentContextOf, extensionsOf, runIdOf } from "../../src/model/correlation.ts";
@@ -63,7 +63,7 @@ describe("call records", () => {
     });
   });
 
-  it("C14 CALL-1 a closed record keeps what it had, and has its end, outcome, usage and cost", () => {
+  it("C14 CALL-1 a closed record keeps its fields, and has its end, outcome, usage and cost", () => {
     const outcome = {
       ok: true,
       errorCategory: "none",
@@ -119,7 +119,7 @@ describe("the choice of a model", () => {
     [configured, { model: 7 }, "The hint `model`"],
     [configured, { provider: "" }, "The hint `provider`"],
     [[], {}, "No provider is configured"],
-  ])("CHOICE-1 what cannot be chosen says what to change: %#", (known, hints, message) => {
+  ])("CHOICE-1 an impossible choice gets an error with the fix: %#", (known, hints, message) => {
     const choose = () => chooseModel(known, hints);
     expect(choose).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
     expect(choose).toThrow(message);
@@ -146,7 +146,7 @@ describe("the selection of a history", () => {
     { requiredKeys: [] },
   );
 
-  it("HISTORY-1 HISTORY-2 any limits: within them, a tail, paired, and honest about what is missing", () => {
+  it("HISTORY-1 HISTORY-2 for any limits: a tail within them, paired, with a correct report of missing messages", () => {
     fc.assert(
       fc.property(sessionTurns(6, 60), limits, (turns, given) => {
         const events = turns.flat();
@@ -169,16 +169,16 @@ describe("the selection of a history", () => {
     );
   });
 
-  it("HISTORY-4 in a growing session, known measurements give what is selected anew, and what counting every text gives", () => {
+  it("HISTORY-4 in a growing session, stored measurements, fresh measurements and counting every text give the same selection", () => {
     const steps = fc.record({ summaryAfter: fc.nat(12), isCutOff: fc.boolean(), rereads: fc.boolean() });
     const limits = fc.record({
       maxTurns: fc.integer({ min: 1, max: 8 }),
       tokenBudget: fc.integer({ min: 20, max: 600 }),
       maxResultTokens: fc.integer({ min: 5, max: 40 }),
     });
-    // Another counter than the default one: no limit stands in for it.
+    // A counter other than the default. The default's limit does not apply.
     const countTokens = (text: string) => estimateTokens(text);
-    // Tokens are far below the limit in long texts, and close to it in short ones.
+    // Tokens are far below the limit in long texts, and close to the limit in short texts.
     const sessions = fc.oneof(sessionTurns(10, 120), sessionTurns(16, 4));
     fc.assert(
       fc.property(sessions, steps, limits, (turns, { summaryAfter, isCutOff, rereads }, given) => {
@@ -199,7 +199,7 @@ describe("the selection of a history", () => {
     );
   });
 
-  it("MEASURE-1 what was counted is not counted again, also when it is read again", () => {
+  it("MEASURE-1 counted events are not counted again, also when they are read again", () => {
     const known = new KnownEvents();
     let counted: string[] = [];
     const countTokens = (text: string) => {
@@ -236,7 +236,7 @@ describe("the selection of a history", () => {
       ({ content, toolCalls }) => toolCalls?.[0]?.id ?? content,
     );
 
-  it("HISTORY-1 counts whole units, and whole turns", () => {
+  it("HISTORY-1 counts complete units, and complete turns", () => {
     expect(contents({ maxMessages: 3 })).toEqual(["u2", "c", "tc"]);
     expect(contents({ maxMessages: 1 })).toEqual(["c", "tc"]);
     expect(contents({ maxMessages: 6 })).toEqual(["a1", "u2", "c", "tc"]);
@@ -260,7 +260,7 @@ describe("the selection of a history", () => {
     expect(selectHistory({ events: long, isCutOff: true }).truncated).toBe(true);
   });
 
-  it("HISTORY-1 a turn that is whole is sent, whatever was cut off before it", () => {
+  it("HISTORY-1 a complete turn is sent, whatever was cut off before it", () => {
     const selected = selectHistory({ events, isCutOff: true }, { maxTurns: 2 });
     expect(selected.messages).toHaveLength(8);
     expect(selectHistory({ events, isCutOff: true }, { maxTurns: 3 }).messages).toHaveLength(3);
@@ -276,7 +276,7 @@ describe("the selection of a history", () => {
     expect(select).toThrow(name);
   });
 
-  it("a custom mapping is what is sent, and its own words are not taken for shortened", () => {
+  it("a custom mapping is sent, and its own text does not count as shortened", () => {
     const eventToMessage = ({ action, content }: SessionEvent) =>
       action === EventAction.USER_MESSAGE ? { role: "user" as const, content: `said ${content}` } : null;
     expect(selectHistory(whole(events), { eventToMessage })).toEqual({

@@ -92,7 +92,7 @@ function setUp(options: Partial<ProviderAdapterOptions> = {}) {
   return { engine, store, started, failing };
 }
 
-/** Numbers of requests before a test: `bodies` returns those of the test alone. */
+/** Numbers of requests before a test: `bodies` returns only the requests of the test. */
 let [before, beforeAI] = [0, 0];
 beforeEach(() => {
   [before, beforeAI] = [server.requests.length, workersAI.requests.length];
@@ -101,7 +101,7 @@ const bodies = () => server.requests.slice(before).map(({ body }) => body);
 const bodiesOfAI = () => workersAI.requests.slice(beforeAI).map(({ body }) => body);
 
 describe("one provider", () => {
-  it("C5 C14 a turn goes out in the provider's format, and its reply, usage, cost and outcome come back", async () => {
+  it("C5 C14 a turn is sent in the provider's format, and its reply, usage, cost and outcome are recorded", async () => {
     const { engine, started } = setUp();
     server.reply(withUsage(textReply("Hel", "lo.")));
     const conversationId = await started({ role: "system", content: "Be brief." }, user("Hi"));
@@ -131,7 +131,7 @@ describe("one provider", () => {
     ]);
   });
 
-  it("C13 deltas arrive while the server still writes; usage comes with the last", async () => {
+  it("C13 deltas arrive while the server still writes; usage arrives with the last", async () => {
     const { engine, started } = setUp();
     const gate = newGate();
     const steps = [
@@ -159,7 +159,7 @@ describe("one provider", () => {
     expect(turn?.outputMessages).toMatchObject([{ content: "first last", metadata: { reasoning: "hm" } }]);
   });
 
-  it("tools and tool choice go by parameters; calls and results come and go as parts", async () => {
+  it("tools and tool choice are parameters; calls and results are parts", async () => {
     const { engine, started } = setUp();
     server.reply(toolReply({ id: "c1", name: "add", arguments: { a: 1, b: 2 } }), textReply("3"));
     const conversationId = await started(user("1 + 2?"));
@@ -223,7 +223,7 @@ describe("one provider", () => {
     expect(JSON.stringify(turn)).not.toContain(KEY);
   });
 
-  it("C20 what can pass is tried again, and the record counts the attempts of the one call", async () => {
+  it("C20 temporary failures are retried, and the record counts the attempts of the one call", async () => {
     const { engine, started } = setUp();
     const limits = { "x-ratelimit-remaining-requests": "5" };
     server.reply(
@@ -258,7 +258,7 @@ describe("one provider", () => {
     });
   });
 
-  it("a fallback answers under its own name and price; a request's own parameters are not its", async () => {
+  it("a fallback answers under its own name and price, without the request's parameters", async () => {
     const fallback: ModelProfile = {
       ...{ provider: "openai", modelId: "gpt-spare", baseUrl: server.baseUrl },
       ...{ costPer1kInput: 1, costPer1kOutput: 1 },
@@ -371,7 +371,7 @@ describe("several providers", () => {
     expect(parents).toEqual([undefined, `${conversationId}:${first.id}`, `${conversationId}:${second.id}`]);
   });
 
-  it("C19 OpenAI calls a tool, Anthropic goes on and calls one, and each is told of both in its own words", async () => {
+  it("C19 OpenAI calls a tool, Anthropic continues and calls another tool, and each sees both in its own format", async () => {
     const { engine, started } = setUp();
     const odd = "call:of.another/provider";
     const thinking = { type: "thinking", thinking: "Twice.", signature: "sealed" };
@@ -452,7 +452,7 @@ describe("PAUSE-1 a reply that its provider pauses", () => {
   const search = { type: "server_tool_use", id: "srv_1", name: "web_search", input: { query: "x" } };
   const found = { type: "web_search_tool_result", tool_use_id: "srv_1", content: [] };
 
-  it("is continued within its turn, and what was paused goes back as it came", async () => {
+  it("is continued within its turn, and the paused part is sent back unchanged", async () => {
     const { engine, started } = setUp();
     const before = anthropic.requests.length;
     anthropic.reply(

@@ -19,7 +19,7 @@ import {
   type TurnEvent,
 } from "../../src/engine/index.ts";
 import { newGate } from "../support/openai-server.ts";
-import { ScriptedAdapter, StreamingAdapter, said } from "../support/scripted-adapter.ts";
+import { ScriptedAdapter, StreamingAdapter, textMessage } from "../support/scripted-adapter.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -40,7 +40,7 @@ function setUp(config: Partial<ConversationEngineConfig> & { adapter?: ScriptedA
     providers: { scripted: adapter },
     defaultModels: { scripted: "model-1" },
     clock: tickingClock(),
-    onHookError: (error, hook) => void hookErrors.push([hook, error]),
+    onCallbackError: (error, hook) => void hookErrors.push([hook, error]),
     ...rest,
   });
   /** Creates a conversation with a user message. */
@@ -127,7 +127,7 @@ describe("conversations", () => {
     expect([created, spied]).toEqual([[], []]);
   });
 
-  it("C1 C11 a hook that throws after the conversation was stored changes nothing", async () => {
+  it("C1 C11 a hook that throws after the conversation was stored has no effect", async () => {
     const { engine, hookErrors } = setUp({
       hooks: {
         onConversationCreated: async () => {
@@ -140,7 +140,7 @@ describe("conversations", () => {
     expect(hookErrors).toEqual([["onConversationCreated", new Error("on purpose")]]);
   });
 
-  it("C2 an unknown conversation is null, and nothing can be done with it", async () => {
+  it("C2 an unknown conversation is null, and operations on it fail", async () => {
     const { engine, store, adapter } = setUp();
     expect(await engine.getConversation("conv_unknown")).toBeNull();
     const missing = { code: "NOT_FOUND", message: 'There is no conversation "conv_unknown".' };
@@ -154,7 +154,7 @@ describe("conversations", () => {
     expect(adapter.asked).toEqual([]);
   });
 
-  it("C4 appended messages stand behind those that are there, even if the clock went back", async () => {
+  it("C4 appended messages are after existing messages, even if the clock went back", async () => {
     let now = NOW;
     const { engine, store, started } = setUp({ clock: { now: () => now } });
     const id = await started("first");
@@ -173,7 +173,7 @@ describe("turns", () => {
     const gate = newGate();
     adapter.answer(
       gate.wait.then(() => ({
-        ...said("Hi."),
+        ...textMessage("Hi."),
         usage: { inputTokens: 3, outputTokens: 1 },
         raw: { odd: 1n },
       })),
@@ -251,14 +251,14 @@ describe("turns", () => {
     expect(await contents()).toEqual(["Hello", "Answer 1.", "Answer 2."]);
   });
 
-  it("C5 messages that a change of the title meanwhile meets keep both", async () => {
+  it("C5 concurrent messages and changes of the title are both kept", async () => {
     const { engine, store, adapter, started } = setUp();
     const id = await started();
     const record = await store.getConversation(id);
     if (record === null) throw new Error("no conversation");
     adapter.answer(async () => {
       await store.updateConversation({ ...record, title: "New" });
-      return said("Hi.");
+      return textMessage("Hi.");
     });
     await engine.runTurn({ conversationId: id });
     expect(await engine.getConversation(id)).toMatchObject({ title: "New" });
@@ -285,7 +285,7 @@ describe("turns", () => {
     expect(contentsOf(messages)).toEqual(["Hello"]);
   });
 
-  it("C6 ENGINE-3 the failure that an adapter tells is kept without a secret, too", async () => {
+  it("C6 ENGINE-3 the failure of an adapter is stored without a secret, too", async () => {
     const { failing, adapter } = setUp();
     const message = "refused for sk-abcdefghij123456 \ud800";
     adapter.answer(
@@ -296,7 +296,7 @@ describe("turns", () => {
     expect(turn.error).toMatchObject({ message: told, raw: { category: "auth", message: told } });
   });
 
-  it("C6 a conversation goes on after a turn that failed", async () => {
+  it("C6 a conversation continues after a failed turn", async () => {
     const { engine, adapter, started, failing } = setUp();
     const conversationId = await started();
     adapter.answer(new Error("once"));
@@ -333,7 +333,7 @@ describe("turns", () => {
       { code: "INVALID_INPUT" },
     ],
   ])(
-    "C6 what goes wrong before the call fails the turn too, and no call is recorded: %s",
+    "C6 a failure before the call fails the turn too, and no call is recorded: %s",
     async (_, config, error) => {
       const { failing, adapter } = setUp(config);
       const { turn } = await failing();
@@ -342,7 +342,7 @@ describe("turns", () => {
     },
   );
 
-  it("C6 ENGINE-5 output that cannot be stored fails the turn, and none of it is in the conversation", async () => {
+  it("C6 ENGINE-5 output that cannot be stored fails the turn, and is not in the conversation", async () => {
     const { failing, adapter } = setUp();
     adapter.answer({
       messages: [
@@ -360,10 +360,10 @@ describe("turns", () => {
     expect(contentsOf(messages)).toEqual(["Hello"]);
   });
 
-  it("C6 ENGINE-4 what an adapter or a hook gives that cannot be stored fails the turn, and is not in it", async () => {
+  it("C6 ENGINE-4 a value of an adapter or a hook that cannot be stored fails the turn, and is not in it", async () => {
     const odd = { odd: 1n };
     const { failing, adapter } = setUp();
-    adapter.answer({ ...said("Hi."), call: { responseMetadata: odd } });
+    adapter.answer({ ...textMessage("Hi."), call: { responseMetadata: odd } });
     const failed = { status: "failed", error: { code: "INVALID_INPUT" }, finishedAt: expect.any(String) };
     const { turn, messages } = await failing();
     expect(turn).toMatchObject({ ...failed, providerCalls: [{ outcome: { ok: false } }] });
@@ -380,7 +380,7 @@ describe("turns", () => {
     expect((await hooked.failing()).turn).toMatchObject({ ...failed, providerCalls: [] });
   });
 
-  it("C6 a failure that cannot be stored is told with the first", async () => {
+  it("C6 a failure that cannot be stored is reported with the first failure", async () => {
     const { store, adapter, run } = setUp();
     const failure = new Error("first");
     adapter.answer(failure);
@@ -393,7 +393,7 @@ describe("turns", () => {
 });
 
 describe("history and planning", () => {
-  it("C7 the adapter sees what the builder chose, and the record says how much", async () => {
+  it("C7 the adapter sees the builder's choice, and the record has its size", async () => {
     const { engine, adapter, started } = setUp({ historyBuilder: createHistoryBuilder({ maxMessages: 2 }) });
     const id = await started("one");
     await engine.appendMessages(id, [{ role: "assistant", content: "two" }, user("three")]);
@@ -430,7 +430,7 @@ describe("history and planning", () => {
     expect(contentsOf(adapter.asked[0]?.request.messages ?? [])).toEqual(sent);
   });
 
-  it("C7 a builder of one's own gets conversation, messages, turn and agent", async () => {
+  it("C7 a custom builder gets conversation, messages, turn and agent", async () => {
     const seen: unknown[] = [];
     const { adapter, run } = setUp({
       historyBuilder: {
@@ -482,7 +482,7 @@ describe("history and planning", () => {
     expect(providerCalls).toMatchObject([{ provider: "scripted", model: "model-1" }]);
   });
 
-  it("C10 an unknown provider: the turn has failed, and its error names it and what is configured", async () => {
+  it("C10 an unknown provider: the turn has failed, and its error lists it and the configured providers", async () => {
     const { failing } = setUp();
     const { error, turn } = await failing({ hints: { provider: "elsewhere" } });
     expect(turn).toMatchObject({
@@ -513,7 +513,7 @@ describe("hooks", () => {
     };
   };
 
-  it("C11 hooks come in order, and each is awaited", async () => {
+  it("C11 hooks run in order, and each is awaited", async () => {
     const log: string[] = [];
     const adapter = new ScriptedAdapter();
     const sendChat = adapter.sendChat.bind(adapter);
@@ -531,7 +531,7 @@ describe("hooks", () => {
     expect(log).toEqual(["before…", "before", "call", "error…", "error"]);
   });
 
-  it("C11 hooks see the turn as it is, and its conversation; `beforeTurn` may add metadata, and no more", async () => {
+  it("C11 hooks see the present turn and its conversation; `beforeTurn` may only add metadata", async () => {
     const seen: unknown[] = [];
     const see = (turn: ConversationTurn) => void seen.push([turn.status, turn.outputMessages.length]);
     const { run } = setUp({
@@ -559,7 +559,7 @@ describe("hooks", () => {
     ]);
   });
 
-  it("C11 ENGINE-4 what an after-hook throws is told, and changes no outcome", async () => {
+  it("C11 ENGINE-4 an exception of an after-hook is reported, and changes no outcome", async () => {
     const throws = async () => {
       throw new Error("on purpose");
     };
@@ -573,13 +573,13 @@ describe("hooks", () => {
     expect(hookErrors.map(([hook]) => hook)).toEqual(["afterTurnSuccess", "afterTurnError"]);
   });
 
-  it("C11 ENGINE-4 nor does what is thrown where a hook's failure is told", async () => {
+  it("C11 ENGINE-4 an exception of the handler for hook failures changes no outcome either", async () => {
     const throws = () => {
       throw new Error("on purpose");
     };
     const hooks = { onConversationCreated: throws, afterTurnSuccess: throws };
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    const { run, store } = setUp({ hooks, onHookError: throws });
+    const { run, store } = setUp({ hooks, onCallbackError: throws });
     const turn = await run();
     expect(await store.getTurn(turn.conversationId, turn.id)).toMatchObject({ status: "succeeded" });
     expect(log).toHaveBeenCalledTimes(2);
@@ -626,7 +626,7 @@ describe("cancelling", () => {
     expect(contentsOf(await store.getMessages(conversationId))).toEqual(["Hello"]);
   });
 
-  it("ENGINE-6 a signal that aborts a stream which stands still", async () => {
+  it("ENGINE-6 a signal that aborts a stalled stream", async () => {
     const adapter = new StreamingAdapter([{ delta: "a" }, new Promise(() => {})]);
     const { engine, store, started } = setUp({ adapter });
     const conversationId = await started();
@@ -641,9 +641,9 @@ describe("cancelling", () => {
 });
 
 describe("streams", () => {
-  it("C12 an adapter without `streamChat` is asked by `sendChat`, and its messages come as chunks", async () => {
+  it("C12 an adapter without `streamChat` is called by `sendChat`, and its messages arrive as chunks", async () => {
     const { engine, adapter, started } = setUp();
-    adapter.answer({ ...said("Whole."), usage: { totalTokens: 4 } });
+    adapter.answer({ ...textMessage("Whole."), usage: { totalTokens: 4 } });
     const events = await eventsOf(engine.streamTurn({ conversationId: await started() }));
     expect(chunksOf(events)).toMatchObject([
       { delta: "Whole.", isMessageComplete: true, usage: { totalTokens: 4 } },
@@ -655,7 +655,7 @@ describe("streams", () => {
     });
   });
 
-  it("C12 so is one that says it streams, and cannot", async () => {
+  it("C12 an adapter that claims to stream, and cannot, runs its turn without streaming", async () => {
     class Loud extends ScriptedAdapter {
       override readonly supportsStreaming = true;
     }
@@ -664,7 +664,7 @@ describe("streams", () => {
     expect(turnOf(events)?.outputMessages).toMatchObject([{ content: "Answer 1." }]);
   });
 
-  it("C12 so is one that says it does not stream", async () => {
+  it("C12 an adapter that claims not to stream runs its turn without streaming", async () => {
     class Quiet extends StreamingAdapter {
       override readonly supportsStreaming = false;
     }
@@ -697,7 +697,7 @@ describe("streams", () => {
     expect(await store.listTurns(conversationId)).toEqual([turn]);
   });
 
-  it("C13 chunks come while the reply is not complete", async () => {
+  it("C13 chunks arrive while the reply is not complete", async () => {
     const gate = newGate();
     const adapter = new StreamingAdapter([{ delta: "first" }, gate.wait, { delta: " second" }]);
     const { engine, started } = setUp({ adapter });
@@ -709,7 +709,7 @@ describe("streams", () => {
     expect(value).toMatchObject({ type: "turn", turn: { outputMessages: [{ content: "first second" }] } });
   });
 
-  it("C13 ENGINE-7 several messages, whole ones, and parts among the deltas", async () => {
+  it("C13 ENGINE-7 several messages, whole messages, and parts among the deltas", async () => {
     const call = { type: "tool-call", id: "c", name: "add", arguments: { a: 1 } };
     const adapter = new StreamingAdapter([
       { delta: "Let me " },
@@ -730,14 +730,14 @@ describe("streams", () => {
     ]);
   });
 
-  it("C13 what a reset makes void is not in the message", async () => {
+  it("C13 text before a reset is not in the message", async () => {
     const adapter = new StreamingAdapter([{ delta: "void" }, { isReset: true }, { delta: "kept" }]);
     const { engine, started } = setUp({ adapter });
     const turn = turnOf(await eventsOf(engine.streamTurn({ conversationId: await started() })));
     expect(turn?.outputMessages).toMatchObject([{ content: "kept" }]);
   });
 
-  it("C13 a stream that breaks fails the turn: what came of it is in no conversation", async () => {
+  it("C13 a stream that breaks fails the turn, and its text is in no conversation", async () => {
     const adapter = new StreamingAdapter([{ delta: "half" }, new Error("broken")]);
     const { engine, store, started } = setUp({ adapter });
     const conversationId = await started();
@@ -764,7 +764,7 @@ describe("records and correlation", () => {
       rateLimitFeedback: { remainingRequests: 9, isRateLimited: false, rawHeaders: {} },
     };
     const call = { outcome, requestId: "req_1", cost: 0.25, responseMetadata: { finishReason: "stop" } };
-    adapter.answer({ ...said("Hi."), usage: { inputTokens: 1 }, call });
+    adapter.answer({ ...textMessage("Hi."), usage: { inputTokens: 1 }, call });
     const turn = await run();
     const [record] = turn.providerCalls;
     expect(record).toEqual({
@@ -781,13 +781,13 @@ describe("records and correlation", () => {
     });
   });
 
-  it("C14 an adapter that tells no outcome gets one of its times, from before its call to after it", async () => {
+  it("C14 an adapter without an outcome gets an outcome with its times, from before its call to after it", async () => {
     const clock = tickingClock();
     const { adapter, run } = setUp({ clock });
     let during = 0;
     adapter.answer(async () => {
       during = clock.now();
-      return said("Hi.");
+      return textMessage("Hi.");
     });
     const [record] = (await run()).providerCalls;
     expect(Date.parse(record?.startedAt ?? "")).toBeLessThan(during);
@@ -811,7 +811,7 @@ describe("records and correlation", () => {
     });
   });
 
-  it("C16 the parent is the run of the turn before, also of one that failed, or the caller's", async () => {
+  it("C16 the parent is the run of the previous turn, even if it failed, or the caller's", async () => {
     const { engine, adapter, started, failing } = setUp();
     const conversationId = await started();
     const first = await engine.runTurn({ conversationId });

@@ -12,6 +12,7 @@ test("ENGLISH-1 counts each phrase in the comments and messages of code, and not
   expect(hits("a.ts", "/** Returns the older one, and nothing besides. */")).toBe(3);
   expect(hits("a.ts", "// Whose turn it is, the run says so.")).toBe(2);
   expect(hits("a.ts", 'throw new Error("The run goes on with what is left.");')).toBe(2);
+  expect(hits("a.tsx", "<p>\n  The run goes on with what is left.\n</p>")).toBe(2);
   expect(hits("a.ts", "const nothing = whose(meanwhile);")).toBe(0);
   expect(hits("a.ts", "/** Returns `the older one` of both. */")).toBe(0);
   expect(hits("a.ts", "/** RULE-1  Returns the newest message of a turn. */")).toBe(0);

@@ -1,7 +1,11 @@
 /** The journal's entries of the hooks of a turn with an erased message. */
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { PlanInput, StoredTurns } from "../../src/agents/conversation/core/decisions.ts";
 import { withoutGiven } from "../../src/agents/conversation/core/erasure.ts";
+import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
+import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { CREATE_JOURNAL, Journal, unpackHead } from "../../src/agents/conversation/store/journal.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { EntryType } from "../../src/protocol/journal.ts";
@@ -46,7 +50,7 @@ const ENTRIES: readonly [EntryType, Json, unknown][] = [
 ];
 
 test.each(ENTRIES)(
-  "ERASE-3 of %s what the hook gave goes, and what the platform noted stays",
+  "ERASE-3 the hook's output in %s is erased, and the platform's notes stay",
   (type, data, left) => {
     const database = new NodeSqlDatabase();
     database.run(CREATE_JOURNAL);
@@ -69,7 +73,7 @@ test.each(ENTRIES)(
   },
 );
 
-test("ERASE-3 no text, name or number that a hook gave is left, at any depth", () => {
+test("ERASE-3 no text, name or number of a hook remains, at any depth", () => {
   const given = fc.oneof(fc.constant("Ann"), fc.constant(4711), fc.boolean());
   const value = fc.letrec<{ json: Json }>((tie) => ({
     json: fc.oneof(
@@ -88,7 +92,7 @@ test("ERASE-3 no text, name or number that a hook gave is left, at any depth", (
   );
 });
 
-test("ERASE-3 what the task of a hook recorded goes with it, and the records of other tasks stay", () => {
+test("ERASE-3 the records of a hook's task are erased with it, and the records of other tasks stay", () => {
   const database = new NodeSqlDatabase();
   database.run(CREATE_JOURNAL);
   const journal = new Journal(database);
@@ -104,4 +108,27 @@ test("ERASE-3 what the task of a hook recorded goes with it, and the records of 
   const [first, late] = journal.forward(1, 10);
   expect(first?.entries).toEqual([hook, completed, ...records(2)]);
   expect(late?.entries.map(({ data }) => data)).toEqual([{}, {}]);
+});
+
+describe("ERASE-9 the record of a task that arrives after the end of its turn", () => {
+  const task = { task: { library: "l", id: "t", version: 1 }, steps: [], durationMs: 1 };
+  const error = { code: "CANCELLED", message: "", retriable: false } as const;
+  // SAFETY: planning reads these members only.
+  const state = { active: new Map() } as unknown as ConversationState;
+  const notes = (item: number, erased?: number[]) => {
+    const turn = { n: 1, operations: [{ item: 2 }, { item: 3 }], erased } as unknown as Turn;
+    const turns = { turn: () => turn } as unknown as StoredTurns;
+    const result = { tool_call_id: "c", success: false, error };
+    const signal = { type: "conversation.tool.completed", turn: 1, item, attempt: 1, result, task } as const;
+    return plan(state, signal, { turns } as PlanInput).length;
+  };
+
+  test.each([
+    ["of an erased call is dropped", 2, [2], 0],
+    ["of another call is noted", 3, [2], 1],
+    ["of a hook is dropped with any entry of the turn", 4, [2], 0],
+    ["of a hook is noted without an erasure", 4, undefined, 1],
+  ])("%s", (_, item, erased, count) => {
+    expect(notes(item, erased)).toBe(count);
+  });
 });

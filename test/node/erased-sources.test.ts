@@ -1,4 +1,4 @@
-/** Sources that were erased, in whatever order word of it and what was learned from them come, and how much one commit erases. */
+/** Erased sources, with notices and learned memories in any order, and the amount that one commit erases. */
 import { describe, expect, test } from "vitest";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
@@ -43,7 +43,7 @@ const erase = (world: MemoryWorld, erased: ErasedSources) =>
 
 const from = (...sources: MemorySource[]): MemoryWriter => ({ ...WRITER, sources });
 
-/** The mailbox of a conversation, and that of an agent with the memory of a world. */
+/** The mailbox of a conversation, and the mailbox of an agent with the memory of a world. */
 function mailboxes(world: MemoryWorld) {
   const received: string[] = [];
   const answers: Answer[] = [];
@@ -86,9 +86,9 @@ function mailboxes(world: MemoryWorld) {
   return { conversation, send, received, answers, lost };
 }
 
-describe("MEMSRC-5 what comes from an erased source", () => {
+describe("MEMSRC-5 content from an erased source", () => {
   test.each([0, 1])(
-    "with %i memories before, an extraction that word of the deletion overtakes teaches nothing",
+    "with %i memories before, an extraction that arrives after the notice of the deletion teaches no memory",
     async (before) => {
       const world = new MemoryWorld();
       if (before > 0) await world.corpus.write(WRITER, [{ content: "Ada has a dog." }]);
@@ -109,7 +109,7 @@ describe("MEMSRC-5 what comes from an erased source", () => {
     },
   );
 
-  test("is refused to every write, and what comes from others is not", async () => {
+  test("is refused in every write, and content from other sources is accepted", async () => {
     const world = new MemoryWorld();
     const [memory] = await world.corpus.write(WRITER, [{ content: "Ada likes tea." }]);
     const id = memory?.id ?? "";
@@ -164,7 +164,7 @@ describe("MEMSRC-4 erasing many memories", () => {
     return world;
   }
 
-  test("nothing of them is read from the first commit on, and each commit erases a hundred", async () => {
+  test("they are unreadable from the first commit on, and each commit erases a hundred", async () => {
     const world = await filled();
     const { corpus } = world;
     const { items } = await corpus.list(EDITOR, { limit: 200 });
@@ -194,7 +194,7 @@ describe("MEMSRC-4 erasing many memories", () => {
   });
 });
 
-test("MEMSRC-4 what waits for its erasure takes no place of what searches find", async () => {
+test("MEMSRC-4 memories that wait for their erasure do not displace search results", async () => {
   const world = new MemoryWorld();
   const { corpus } = world;
   const about = (n: number) => ({ content: `Ada's harbour number ${n}, a harbour.` });
@@ -230,7 +230,7 @@ test("MEMSRC-1 entries of one turn that are named twice all go", async () => {
   }
 });
 
-test("MEMSRC-1 a chain of thousands of summaries goes with the first", async () => {
+test("MEMSRC-1 a chain of thousands of summaries is removed with the first", async () => {
   const world = new MemoryWorld();
   const { corpus } = world;
   const derived: MemoryWriter = { ...WRITER, author: { kind: "consolidation" } };

@@ -5,7 +5,7 @@ import { DramatisError } from "../../src/shared/errors.ts";
 
 const THIS_FILE = "error-place.test.ts";
 
-test("MEMLOG-1 an error of the platform has its message, another one its name, its codes and its place", () => {
+test("MEMLOG-1 an error of the platform has its message, any other error its name, its codes and its place", () => {
   expect(placeOf(new DramatisError("UNAVAILABLE", "The store is down."))).toBe(
     "UNAVAILABLE: The store is down.",
   );
@@ -16,7 +16,7 @@ test("MEMLOG-1 an error of the platform has its message, another one its name, i
   expect(placeOf("Ann")).toBe("A thrown string.");
 });
 
-test("MEMLOG-1 nothing of a message is logged, also where it looks like frames, or is that of another error", () => {
+test("MEMLOG-1 no part of a message is logged, even if it looks like frames, or belongs to another error", () => {
   const line = fc.constantFrom(
     "    at Ann (pin:4711:3)",
     "Ann: 4711",

@@ -42,7 +42,7 @@ const lost: [string, () => unknown, RegExp][] = [
   ["a long id", () => -(2 ** 60), /beyond the integers that are exact/],
 ];
 
-describe("EXACT-1 what JSON would empty, drop or round is refused", () => {
+describe("EXACT-1 values that JSON would empty, drop or round are refused", () => {
   test.each(lost)("%s, at any depth", (_, create, reason) => {
     expect(() => exactJson(create())).toThrow(reason);
     expect(() => exactJson({ rows: [{ cell: create() }] })).toThrow(reason);

@@ -24,7 +24,13 @@ import {
 import type { Result } from "../../src/shared/errors.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";
-import { localExecutor, memoryToolState, noHandles, noMemory, noResults } from "../support/local-executor.ts";
+import {
+  localExecutor,
+  memoryToolState,
+  noHandles,
+  noMemory,
+  noResults,
+} from "../../src/testing/world/local-executor.ts";
 import { callOf, ofRun, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */
@@ -70,7 +76,7 @@ function revoked(): unknown {
   return proxy;
 }
 
-/** Returns what goes to the console as an error until the test is over, instead of showing it. */
+/** Records error logs until the test ends, instead of printing them. */
 function silenceErrors(level: "error" | "warn" = "error") {
   const errors = vi.spyOn(console, level).mockImplementation(() => undefined);
   onTestFinished(() => errors.mockRestore());
@@ -183,7 +189,7 @@ describe("one call", () => {
     ]);
   });
 
-  test("TASK-5 BATCH-3 what a tool gives after its cancellation goes to its conversation by name, within its time limit", async () => {
+  test("TASK-5 BATCH-3 a tool's result after its cancellation is sent to its conversation by name, within its time limit", async () => {
     const [clock, delivered, late] = [new VirtualClock(), [] as ToolResult[], [] as Promise<unknown>[]];
     const ends = new Map<string, (value: string) => void>();
     const send = defineTool({
@@ -246,7 +252,7 @@ describe("one call", () => {
       { code: "EXECUTION_FAILED", message: "The tool failed without a message.", retriable: false },
     ],
     ["long", { code: "EXECUTION_FAILED", message: "x".repeat(4_000), retriable: false }],
-  ])("TASK-3 what a tool throws (%s) is an error without a stack", async (how, error) => {
+  ])("TASK-3 an exception of a tool (%s) is an error without a stack", async (how, error) => {
     expect(await errorOf(callOf("failing", { how }))).toEqual(error);
   });
 
@@ -400,7 +406,7 @@ describe("a batch of calls", () => {
     expect(await all(localExecutor(testTools().registry, new VirtualClock()), [])).toEqual([]);
   });
 
-  test("a batch that is short asks for no cancellations, and none leaves a timer", async () => {
+  test("a short batch requests no cancellations, and leaves no timer", async () => {
     const clock = new VirtualClock();
     const asked = vi.fn(never);
     await all(localExecutor(testTools().registry, clock), [callOf("add", { a: 1 })], asked);
@@ -408,7 +414,7 @@ describe("a batch of calls", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("a caller that answers that nothing more will be cancelled is not asked again", async () => {
+  test("a caller that has no further cancellations is not asked again", async () => {
     const clock = new VirtualClock();
     const asked = vi.fn(async () => []);
     const over = all(localExecutor(testTools().registry, clock), [callOf("stubborn")], asked);
@@ -419,7 +425,7 @@ describe("a batch of calls", () => {
 });
 
 describe("BATCH-4 a caller that is lost", () => {
-  /** Runs a batch whose caller takes reports while `takes` returns `true` for the number of the attempt, from 0. */
+  /** Runs a batch. Its caller takes reports while `takes` returns `true` for the number of the attempt, from 0. */
   async function lose(
     calls: ToolInvocation[],
     takes: (attempt: number) => boolean,
@@ -463,7 +469,7 @@ describe("BATCH-4 a caller that is lost", () => {
     return { delivered, sent, trace, attempts, logged };
   }
 
-  test("stops no call: each result goes to its conversation, with the operation and the attempt", async () => {
+  test("stops no call: each result is sent to its conversation, with the operation and the attempt", async () => {
     const calls = [callOf("add", { a: 1 }, { attempt: 2 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
     const { delivered, trace, logged } = await lose(calls, () => false);
     expect(delivered).toMatchObject([
@@ -475,7 +481,7 @@ describe("BATCH-4 a caller that is lost", () => {
     expect(logged, "one line, without a stack").toEqual([[`${line} Error: The actor was reset.`]]);
   });
 
-  test("is one that fails a report twice: after one failure the same reports come again, and reach it", async () => {
+  test("is a caller that fails a report twice: after one failure the same reports are repeated, and reach it", async () => {
     const calls = [callOf("add", { a: 1 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
     const { delivered, sent, logged } = await lose(calls, (attempt) => attempt % 2 === 1);
     expect(sent.map((reports) => reports.map(({ operationId }) => operationId))).toEqual(
@@ -485,7 +491,7 @@ describe("BATCH-4 a caller that is lost", () => {
     expect(logged).toEqual([]);
   });
 
-  test("is not one that cannot store a result: that result is reported again, then delivered, and later ones are reported", async () => {
+  test("is not a caller that cannot store a result: that result is reported again, then delivered, and later results are reported", async () => {
     const calls = [1, 2, 3].map((seconds) => callOf("stubborn", {}, { timeoutMs: seconds * 1_000 }));
     const ids = calls.map(({ operationId }) => operationId);
     const { delivered, sent, logged } = await lose(
@@ -506,14 +512,14 @@ describe("BATCH-4 a caller that is lost", () => {
     expect(attempts).toBe(2);
   });
 
-  test("gets no result twice: only what it did not take is delivered", async () => {
+  test("gets no result twice: only results that it did not take are delivered", async () => {
     const calls = [callOf("add", { a: 1 }), callOf("stubborn", {}, { timeoutMs: 1_000 })];
     const { delivered, sent } = await lose(calls, (attempt) => attempt === 0);
     expect(sent).toMatchObject([[{ operationId: calls[0]?.operationId }]]);
     expect(delivered.map(([id]) => id)).toEqual([calls[1]?.operationId]);
   });
 
-  test("is also one that takes no report for 10 seconds", async () => {
+  test("is also a caller that takes no report for 10 seconds", async () => {
     silenceErrors();
     const clock = new VirtualClock();
     const delivered: string[] = [];
@@ -591,7 +597,7 @@ describe("delivery of a result by name", () => {
     expect(await deliver(["silence", "silence", { ok: true, value: null }])).toEqual([0, 3_250, 6_750]);
   });
 
-  test("ends when the actor has taken the result, and when it refuses it for good; only what it refuses as invalid is logged", async () => {
+  test("ends when the actor has taken the result, and when it refuses it permanently; only an invalid result is logged", async () => {
     const logged = silenceErrors();
     const refusal = (code: string, retriable = false): Result<null> => ({
       ok: false,
@@ -605,8 +611,8 @@ describe("delivery of a result by name", () => {
   });
 });
 
-describe("reports on their way", () => {
-  /** A queue whose sendings end when the test lets them. */
+describe("reports in transit", () => {
+  /** A queue with deliveries that the test ends. */
   function queue() {
     const clock = new VirtualClock();
     const sent: { at: number; reports: ExecutorReport[] }[] = [];
@@ -627,7 +633,7 @@ describe("reports on their way", () => {
     result: { tool_call_id: operationId, success: true, result: value },
   });
 
-  test("REPORT-1 REPORT-2 results of one moment leave together, those of the time on the way together behind them", async () => {
+  test("REPORT-1 REPORT-2 results of the same moment are sent together, and results during the request are sent together after it", async () => {
     const { clock, reports, sent, arrive } = queue();
     for (const id of ["a", "b"]) reports.add(resultOf(id));
     await clock.advance(0);
@@ -673,7 +679,7 @@ describe("reports on their way", () => {
     ]);
   });
 
-  test("REPORT-3 many large results travel in several requests, none of them near the platform's limit", async () => {
+  test("REPORT-3 many large results are split into several requests, all far below the platform's limit", async () => {
     const { reports, sent, arrive, clock } = queue();
     for (let index = 0; index < 64; index++) reports.add(resultOf(`op_${index}`, "x".repeat(1_000_000)));
     const over = reports.end();
@@ -684,7 +690,7 @@ describe("reports on their way", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("a report that is not valid is refused where it arrives", () => {
+  test("an invalid report is refused at its arrival", () => {
     const more = { operationId: "op", progress: 1, more: 2 };
     for (const report of ["nonsense", {}, more, { operationId: "op", result: { success: true } }]) {
       expect(reportsSchema.safeParse([report]).success).toBe(false);
@@ -715,7 +721,7 @@ describe("reports on their way", () => {
     }
   });
 
-  test("REPORT-4 a result has what its success says, and nothing else", () => {
+  test("REPORT-4 a result has only the members of its outcome", () => {
     const error = { code: "TIMEOUT", message: "Late.", retriable: true };
     const isValid = (result: object) =>
       reportsSchema.safeParse([{ operationId: "op", result: { tool_call_id: "t", ...result } }]).success;
@@ -767,7 +773,7 @@ describe("readCalls", () => {
     ]);
   });
 
-  test("a call comes from a turn or from a run", () => {
+  test("a call has a turn or a run as its caller", () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const given = [
       callOf("add", {}, { context: { ...callOf("add").context, correlationId: "c", traceparent } }),
@@ -788,7 +794,7 @@ describe("readCalls", () => {
     ["neither", { tenant, projectId }],
     ["a run without a node", { tenant, projectId, runId: "run_1" }],
     ["a conversation without a turn", { tenant, projectId, conversationId: "conv_1", agentId: "agent" }],
-  ])("a call that names %s is refused, with what to name", (_, context) => {
+  ])("a call that names %s is refused, with the fix", (_, context) => {
     const call = callOf("add");
     const { calls, refused } = readCalls([{ ...call, context }]);
     expect(calls).toEqual([]);

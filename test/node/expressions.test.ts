@@ -57,7 +57,7 @@ describe("EXPR-1 numbers are of one type, and values are JSON", () => {
   );
 });
 
-describe("EXPR-2 what is missing reads as null, and only own members are read", () => {
+describe("EXPR-2 missing values read as null, and only own members are read", () => {
   test.each<[string, Json]>([
     ["input.none == null", true],
     ["input.none.deeper == null", true],
@@ -96,7 +96,7 @@ describe("EXPR-2 what is missing reads as null, and only own members are read", 
     expect(() => value(source)).toThrow(/^Reference error: The name ".*" is not allowed/);
   });
 
-  test("F13 what is made shares nothing, and no prototype changes", () => {
+  test("F13 results are independent copies, and no prototype changes", () => {
     const input = JSON.parse('{"__proto__": {"polluted": true}, "items": [{"a": 1}]}');
     const copy = value("input", input);
     expect(JSON.stringify(copy)).toBe(JSON.stringify(input));
@@ -157,13 +157,13 @@ describe("operators, macros and functions", () => {
   });
 
   test.each([
-    ["input.count + 'a'", /^Type error: What "\+" adds to a number must be a number, and is a string/],
+    ["input.count + 'a'", /^Type error: What "\+" adds to a number must be a number, not a string/],
     ["input.none + 1", /^Type error/],
-    ["input.none ? 1 : 2", /^Type error: A condition must be a bool, and is a null/],
+    ["input.none ? 1 : 2", /^Type error: A condition must be a bool, not a null/],
     ["input.name.first", /^Type error/],
     ["input.items.map(i, i > 'a')", /^Type error/],
     ["input.items[-1]", /^Range error/],
-    ["input.count.all(i, true)", /^Type error: What is looped over must be a list, and is a number/],
+    ["input.count.all(i, true)", /^Type error: The collection of a loop must be a list, not a number/],
     ["int('1x')", /^Type error/],
     ["'a'.matches('(a')", /^Syntax error: The pattern/],
     ["'a'.matches('(a)\\\\1')", /^Syntax error: The pattern/],
@@ -177,7 +177,7 @@ describe("EXPR-4 errors that do not depend on values are found by compiling", ()
     ["input.", /^Syntax error: .* at character/],
     ["1 +* 2", /^Syntax error/],
     ["", /^Syntax error/],
-    ["inputs.name", /^Reference error: There is no variable "inputs". There is: input/],
+    ["inputs.name", /^Reference error: There is no variable "inputs". Known variables: input/],
     ["evil(input)", /^Reference error: There is no function "evil"/],
     ["constructor(input)", /^Reference error/],
     ["input.toString()", /^Reference error/],
@@ -201,7 +201,7 @@ const TEXT = "a".repeat(2_000_000);
 describe("F13 EXPR-3 hostile expressions end within their steps", () => {
   test.each<[string, string, Json]>([
     ["loops in loops", "input.map(a, input.map(b, input.map(c, a + b + c)))", LIST],
-    ["loops that keep nothing", "input.filter(a, input.exists(b, b < 0))", LIST],
+    ["loops with empty results", "input.filter(a, input.exists(b, b < 0))", LIST],
     ["a text that doubles", `[input]${".map(a, a + a)".repeat(40)}`, "ab"],
     ["a list that doubles", `[[input]]${".map(a, a + a)".repeat(40)}`, "ab"],
     ["a value that contains itself twice", `[input]${".map(a, [a, a])".repeat(40)}`, "ab"],
@@ -224,7 +224,7 @@ describe("F13 EXPR-3 hostile expressions end within their steps", () => {
     expect(performance.now() - started).toBeLessThan(1_000);
   });
 
-  test("a property: whatever the expression and the value are, steps are taken before they are made, and results are JSON", () => {
+  test("a property: for any expression and value, the budget is checked before each result is built, and results are JSON", () => {
     const names = fc.constantFrom(
       "input",
       "input.a",
@@ -292,7 +292,7 @@ describe("F13 EXPR-3 hostile expressions end within their steps", () => {
 });
 
 describe("mappings", () => {
-  test("MAPPING-1 A8 the object has the mapped members, without those that are missing", () => {
+  test("MAPPING-1 A8 the object has the mapped members, without missing members", () => {
     const mapping = {
       query: "input.name",
       limit: "input.none",

@@ -11,7 +11,7 @@ const steps = fc.array(
   { maxLength: 300 },
 );
 
-test("FLOOD-1 whatever comes when, no more gets through than the burst and what flowed in", () => {
+test("FLOOD-1 for any arrivals, at most the burst and the refill get through", () => {
   fc.assert(
     fc.property(steps, (script) => {
       let now = 1_000_000;

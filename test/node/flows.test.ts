@@ -5,7 +5,7 @@ import type { Defect } from "../simulation/flows/world.ts";
 
 const SEEDS = 40;
 
-test("TREEROOM-1 SUBRUN-2 FLOWCALL-1 FLOWCALL-3 FLOWCALL-5 LEDGER-7 HELD-1 HELD-2 HOLD-1 I3 turns that run workflows keep their properties under seeded faults", async () => {
+test("TREESHARE-1 SUBRUN-2 FLOWCALL-1 FLOWCALL-3 FLOWCALL-5 LEDGER-7 HELD-1 HELD-2 HOLD-1 I3 turns that run workflows keep their properties under seeded faults", async () => {
   const failing: { seed: number; violations: string[] }[] = [];
   for (let seed = 1; seed <= SEEDS; seed++) {
     const violations = await simulateFlows(seed);

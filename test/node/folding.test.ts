@@ -7,7 +7,7 @@ import { foldCase, foldText } from "../../src/shared/folding.ts";
 
 const FORMS = ["NFC", "NFKC"] as const;
 
-/** Unicode's table: what each character folds to. */
+/** Unicode's table of case folding. */
 const TABLE = new Map(
   readFileSync(join(import.meta.dirname, "../fixtures/case-folding.txt"), "utf8")
     .split("\n")
@@ -26,7 +26,7 @@ function* characters(): Generator<string> {
     if (code < 0xd800 || code > 0xdfff) yield String.fromCodePoint(code);
 }
 
-test("FOLD-1 two characters are equal exactly if Unicode's full case folding says so", () => {
+test("FOLD-1 two characters are equal exactly if Unicode's full case folding makes them equal", () => {
   const [ours, theirs] = [new Map<string, string>(), new Map<string, string>()];
   const wrong: string[] = [];
   for (const character of characters()) {
@@ -50,7 +50,7 @@ test("FOLD-1 the case of a text is folded character by character, also for a fin
   );
 });
 
-/** Reports whether a character is assigned and not an ideograph, which has neither case nor marks. */
+/** Reports whether a character is assigned and not an ideograph. Ideographs have no case and no marks. */
 const isOfScript = (character: string) =>
   /[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}]/u.test(character) &&
   !/\p{Unified_Ideograph}/u.test(character);

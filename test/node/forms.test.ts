@@ -141,7 +141,7 @@ describe("ids of tools", () => {
     },
   );
 
-  test("an unknown tool gets an error with the known ones", () => {
+  test("an unknown tool gets an error with the known tools", () => {
     const persona = definePersona("p", { identity, tools: { toolIds: ["place_orders"] } });
     expect(() => defineLibrary("shop", { personas: [persona], tools: [tool("place_order")] })).toThrow(
       /"place_orders".*It has: place_order\./,
@@ -169,6 +169,7 @@ describe("references to personas", () => {
   });
 
   test.each([
+    [5, "/p", /a persona, or a reference as in "library\/id"/],
     [{ libraryId: "a" }, "/p/libraryId", /library\/id/],
     [{ libraryId: "a/b@2" }, "/p/libraryId", /library\/id/],
     [{ libraryId: "a/b", id: "c" }, "/p/libraryId", /library\/id/],
@@ -183,7 +184,7 @@ describe("references to personas", () => {
   test.each([
     [{ identity: { ...identity, model: "m" } }, "/identity/model", /modelProfileId/],
     [{ identity, memory: { storeSchema: {} } }, "/memory/storeSchema", /any text/],
-  ])("PERSONAFORM-2 refuses %j, naming what to use", (source, path, message) => {
+  ])("PERSONAFORM-2 refuses %j, and names the correct form", (source, path, message) => {
     expect(() => parsePersonaSource(source)).toThrow(refusal(path, message));
     // SAFETY: what an author without types may write.
     expect(() => definePersona("p", source as never)).toThrow(refusal(path, message));

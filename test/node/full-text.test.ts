@@ -29,7 +29,7 @@ test("FTS-1 no query breaks the search: the big list of naughty strings, and any
     expect(() => memories.search(text)).not.toThrow();
 });
 
-test("FTS-2 a removed or replaced text is gone from the segments of the index", () => {
+test("FTS-2 a removed or replaced text is deleted from the segments of the index", () => {
   const { database, fullText } = rankedMemories(
     Array.from({ length: 50 }, (_, index) => `memory ${index} ${index === 7 ? "zanzibar" : "xylophone"}`),
   );
@@ -67,7 +67,7 @@ test("the rarity of a word falls with the number of memories that have it", () =
   expect(fullText.rarity("red")).toBeGreaterThan(0);
 });
 
-test("FTS-3 beyond the limit, words that many memories have are left out where rarer ones are there", () => {
+test("FTS-3 beyond the limit, common words are left out if there are rarer words", () => {
   const texts = Array.from({ length: 40 }, (_, index) => (index === 5 ? "common rare" : "common"));
   const { database, fullText } = rankedMemories(texts);
   const search = (query: string, limits: { scoreAll: number; rows: number }) =>

@@ -30,14 +30,14 @@ describe("workers-ai", () => {
   test.each([
     [{ response: "Hi", usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }],
     [{ choices: [{ message: { content: "Hi" } }] }],
-  ])("a plain object is a whole reply: %j", async (answer) => {
+  ])("a plain object is a complete reply: %j", async (answer) => {
     expect(await collectReply("workers-ai", stream(run(async () => answer)))).toMatchObject({
       ok: true,
       reply: { text: "Hi", finishReason: "stop" },
     });
   });
 
-  test("a stream that ends early, and an answer that is none", async () => {
+  test("a stream that ends early, and an invalid answer", async () => {
     expect(await errorOf(run(async () => bytes('data: {"response":"Hi"}\n\n')))).toMatchObject({
       category: "transient",
     });
@@ -61,7 +61,7 @@ describe("workers-ai", () => {
     expect(error.message).toContain(message);
   });
 
-  test("without the binding it says what to add", async () => {
+  test("without the binding, the error names the binding to add", async () => {
     const error = await errorOf({ profile: { provider: "workers-ai", modelId: "@cf/test" } });
     expect(error.category).toBe("validation");
     expect(error.message).toContain('"ai"');

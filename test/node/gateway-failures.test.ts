@@ -144,7 +144,7 @@ describe("failures are one error delta", () => {
     await elsewhere.close();
   });
 
-  test("nobody listens", async () => {
+  test("the server does not listen", async () => {
     const gone = await startOpenAIServer();
     await gone.close();
     const error = await errorOf({ profile: { baseUrl: gone.baseUrl } });
@@ -175,7 +175,7 @@ describe("failures are one error delta", () => {
     expect(error.message).toContain("nobody");
   });
 
-  test("GATE-1 a defect of what is given to the gateway is logged and not told", async () => {
+  test("GATE-1 a defect of the gateway's input is logged but not returned", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const now = () => {
       throw new RangeError("detail");

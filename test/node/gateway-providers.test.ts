@@ -1,4 +1,4 @@
-/** How each provider is called over HTTP, what becomes of its own errors, and where keys go. */
+/** Calls of each provider over HTTP, their errors, and the hosts that receive keys. */
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AttemptDeadlines } from "../../src/adapters/gateway/deadlines.ts";
@@ -28,7 +28,7 @@ afterAll(() => server.close());
 const KEYS = secretsOf({ OPENAI_API_KEY: KEY, ANTHROPIC_API_KEY: KEY, GEMINI_API_KEY: KEY });
 const CONTEXT = { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "u" };
 
-/** Every payload that one request brings, as the transport gives it. */
+/** Every payload of one request, from the transport. */
 async function arrivalsOf(given: Partial<ModelProfile>, body: JsonObject): Promise<unknown[]> {
   const profile: ModelProfile = { provider: "openai", modelId: "m", baseUrl: server.baseUrl, ...given };
   const attempt = new AttemptDeadlines(clock, undefined, new AbortController().signal);
@@ -54,7 +54,7 @@ describe("one transport for every provider", () => {
     ["anthropic", "claude-x", "/v1/messages", { "x-api-key": KEY, "anthropic-version": "2023-06-01" }],
     ["gemini", "gemini-x", "/v1/models/gemini-x:streamGenerateContent?alt=sse", { "x-goog-api-key": KEY }],
     ["gemini", "tunedModels/mine", "/v1/tunedModels/mine:streamGenerateContent?alt=sse", {}],
-  ])("%s %s is posted to %s with its own headers", async (provider, modelId, path, headers) => {
+  ])("%s %s is posted to %s with its headers", async (provider, modelId, path, headers) => {
     const number = server.requests.length;
     const body = 'event: a\ndata: {"n":1}\n\n: a comment\n\nevent: b\ndata: {"n":2}\n\n';
     const type = { "content-type": "text/event-stream", "request-id": "req-1" };
@@ -227,7 +227,7 @@ describe("errors in each provider's own words", () => {
   });
 
   test.each<ProviderId>(["openai-responses", "anthropic", "gemini"])(
-    "%s: a web page, a redirect, and nobody at home",
+    "%s: a web page, a redirect, and no server",
     async (provider) => {
       const call = { profile: { provider, baseUrl: server.baseUrl }, ports: { secret: KEYS } };
       server.reply({ kind: "body", status: 200, headers: { "content-type": "text/html" }, body: "<html>" });
@@ -240,7 +240,7 @@ describe("errors in each provider's own words", () => {
   );
 });
 
-describe("what the headers of a reply say", () => {
+describe("the headers of a reply", () => {
   const responseOf = async (status: number, headers: Record<string, string>) => {
     server.reply(
       jsonReply({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] }, status, headers),
@@ -314,7 +314,7 @@ describe("what the headers of a reply say", () => {
     expect(response?.rateLimit?.resetRequestsAt).toBe(expected);
   });
 
-  test("nothing about limits", async () => {
+  test("without limits", async () => {
     expect(await responseOf(200, {})).toEqual({ status: 200 });
   });
 });
@@ -360,7 +360,7 @@ describe("silence", () => {
     expect(time.pending).toBe(0);
   });
 
-  test("DEADLINE-1 a server that sends headers and nothing else", async () => {
+  test("DEADLINE-1 a server that sends only headers", async () => {
     server.reply({ kind: "stream", steps: [{ gate: never }] });
     const { time, until } = call({ firstByteTimeoutMs: 5_000 });
     await until("response");
@@ -376,7 +376,9 @@ describe("silence", () => {
     await until("text");
     const error = until("error");
     await time.advance(60_000);
-    expect(await error).toMatchObject({ error: { message: expect.stringContaining("silent for 60000 ms") } });
+    expect(await error).toMatchObject({
+      error: { message: expect.stringContaining("sent no data for 60000 ms") },
+    });
     await (await server.request(number)).closed;
     expect(time.pending).toBe(0);
   });
@@ -426,14 +428,14 @@ describe("silence", () => {
   });
 });
 
-describe("where keys go", () => {
+describe("the hosts that keys are sent to", () => {
   const profile = (given: Partial<ModelProfile>): ModelProfile => ({
     provider: "openai",
     modelId: "m",
     ...given,
   });
 
-  test("TRUST-1 to the provider's own host, and to those the deployer named", () => {
+  test("TRUST-1 to the provider's own host, and to hosts that the deployer named", () => {
     const groq = profile({ baseUrl: "https://api.groq.com/openai/v1", apiKeySecret: "GROQ_API_KEY" });
     const trusted = trustedHosts({
       env: {
@@ -473,7 +475,7 @@ describe("where keys go", () => {
     expect(mayReceiveKey(profile({ baseUrl }))).toBe(false);
   });
 
-  test("TRUST-3 no key but the provider's own, those of the deployed code, and those the deployer named", () => {
+  test("TRUST-3 only the provider's own key, keys of the deployed code, and keys that the deployer named", () => {
     const groq = profile({ baseUrl: "https://api.groq.com/openai/v1", apiKeySecret: "GROQ_API_KEY" });
     const trusted = trustedHosts({
       env: { OPENAI_BASE_URL: "http://127.0.0.1:9000", DRAMATIS_MODEL_SECRETS: "TEAM_KEY, SPARE_TOKEN" },

@@ -33,7 +33,7 @@ const deltasOf = (given?: Call) => calls.deltasOf(call(given));
 const errorOf = (given?: Call) => calls.errorOf(call(given));
 
 describe("a reply of an OpenAI-compatible server", () => {
-  test("the request goes out as it is, with the key, and the reply streams back", async () => {
+  test("the request is sent unchanged, with the key, and the reply streams back", async () => {
     server.reply(textReply("Hello", " wor", "ld"));
     const body = {
       model: "gpt-test",
@@ -102,7 +102,7 @@ describe("a reply of an OpenAI-compatible server", () => {
     expect(deltas.at(-1)).toEqual({ type: "finish", reason: "stop" });
   });
 
-  test("what follows [DONE] is not waited for", async () => {
+  test("the reply ends at [DONE] without waiting", async () => {
     const never = new Promise(() => {});
     const steps = [{ text: "a" }, { finish: "stop" }, { raw: "data: [DONE]\n\n" }, { gate: never }];
     const number = server.requests.length;
@@ -170,7 +170,7 @@ describe("aborting", () => {
     await closed.promise;
   });
 
-  test("an aborted signal sends nothing", async () => {
+  test("an aborted signal sends no request", async () => {
     const calls = server.requests.length;
     expect(await errorOf({ signal: AbortSignal.abort() })).toMatchObject({ category: "canceled" });
     expect(server.requests.length).toBe(calls);
@@ -178,7 +178,7 @@ describe("aborting", () => {
 });
 
 describe("keys", () => {
-  test("without a key a call of OpenAI itself is not even tried", async () => {
+  test("without a key, OpenAI itself is not called", async () => {
     const fetched: string[] = [];
     const error = await calls.errorOf({
       ports: {
@@ -194,7 +194,7 @@ describe("keys", () => {
     expect(fetched).toEqual([]);
   });
 
-  test("a server of one's own needs none", async () => {
+  test("a custom server needs no key", async () => {
     const number = server.requests.length;
     server.reply(textReply("ok"));
     await deltasOf({ ports: { secret: () => undefined } });

@@ -120,7 +120,7 @@ describe("a reply of gemini", () => {
     expect(JSON.stringify(elsewhere)).not.toContain("s1");
   });
 
-  test("GEMINI-3 parts in pieces equal whole parts, and go back unchanged", () => {
+  test("GEMINI-3 parts in pieces equal complete parts, and are sent back unchanged", () => {
     const said = fc.string({ minLength: 1 });
     const call = fc.record({ id: fc.uuid(), name: fc.constant("now"), args: ARGS });
     const signature = fc.base64String({ minLength: 4 });
@@ -186,7 +186,7 @@ describe("a reply of gemini", () => {
       ],
     ],
   ])(
-    "GEMINI-6 a call with its result, found %s, is no call of ours and goes back unchanged",
+    "GEMINI-6 a call with its result, found %s, is not a call of ours and is sent back unchanged",
     (_how, parts) => {
       for (const chunks of [[chunk(parts)], parts.map((part) => chunk([part]))]) {
         const outcome = outcomeOf([...chunks, done()]);
@@ -200,7 +200,7 @@ describe("a reply of gemini", () => {
     },
   );
 
-  test("GEMINI-6 beside a call that the server ran, a call of ours is a call", () => {
+  test("GEMINI-6 beside a call that the server ran, our call stays a call", () => {
     const parts = [
       { ...mcpCall("find", { q: 1 }), thoughtSignature: "a" },
       mcpCall("find", { q: 2 }),
@@ -226,7 +226,7 @@ describe("a reply of gemini", () => {
     });
   });
 
-  test("counts of a later chunk replace those of an earlier one as a whole", () => {
+  test("counts of a later chunk replace the counts of an earlier chunk completely", () => {
     const outcome = outcomeOf([
       {
         ...chunk([{ text: "hm", thought: true }]),
@@ -286,7 +286,7 @@ describe("a reply of gemini", () => {
     expect(outcomeOf([{ candidates: [other] }]).ok).toBe(false);
   });
 
-  test("arguments that come in pieces, with and without an end of their own", () => {
+  test("arguments in pieces, with and without an end marker", () => {
     const piece = (jsonPath: string, value: object, willContinue = true) => ({
       partialArgs: [{ jsonPath, ...value }],
       ...(willContinue ? { willContinue } : {}),

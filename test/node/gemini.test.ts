@@ -186,7 +186,7 @@ describe("a request to gemini", () => {
     },
   );
 
-  test("the profile's own tools, and its choice where the context leaves the model free", () => {
+  test("the profile's own tools, and its choice if the context leaves the model free", () => {
     const search = { googleSearch: {} } satisfies genai.Tool;
     const toolConfig = {
       functionCallingConfig: { mode: "VALIDATED" },
@@ -228,7 +228,7 @@ describe("a request to gemini", () => {
     });
   });
 
-  test("structured output, even against the profile; a cache hint changes nothing", () => {
+  test("structured output, even against the profile; a cache hint has no effect", () => {
     const expected: Body = {
       contents: [{ role: "user", parts: [{ text: "hi" }] }],
       generationConfig: { responseMimeType: "application/json", seed: 1, responseJsonSchema: SCHEMA },
@@ -242,7 +242,7 @@ describe("a request to gemini", () => {
     );
   });
 
-  test("a structured reply goes with tools from Gemini 3 on; before, only if none may be called", () => {
+  test("a structured reply works with tools from Gemini 3 on; before, only if tools may not be called", () => {
     const given = { tools: [LOOKUP], output: { name: "place", schema: SCHEMA } };
     expectUnsupported(() => build(given), /structured reply/);
     const answered = build({ ...given, toolChoice: "none" });
@@ -269,7 +269,7 @@ describe("a request to gemini", () => {
     expect(signatures("gemini-2.5-pro")).toEqual(marked.map(() => undefined));
   });
 
-  test("GEMINI-2 ids that repeat stay apart, names fit, also in an extension", () => {
+  test("GEMINI-2 ids that repeat stay distinct, names fit, also in an extension", () => {
     const turn = (id: string): ContextMessage[] => [
       { role: "assistant", content: "", toolCalls: [{ id, name: "größe?", arguments: {} }] },
       { role: "tool", content: "ok", toolCallId: id },

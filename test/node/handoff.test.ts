@@ -1,6 +1,6 @@
-/** The past that an agent is told of when it joins. */
+/** The past that an agent receives when it joins. */
 import { describe, expect, test } from "vitest";
-import { HANDOFF_SHARE, MAX_SAID_TURNS } from "../../src/agents/conversation/core/conversation-limits.ts";
+import { HANDOFF_SHARE, MAX_SHOWN_TURNS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { agentCall, modelInputSchema } from "../../src/library/tools/agent-tool.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
@@ -24,9 +24,9 @@ const CREW = defineLibrary("crew", {
 });
 
 const isEnd = ({ type }: Frame) => type === "turn.completed" || type === "turn.failed";
-const said = ({ messages }: OpenRequest) => messages.map(({ role, content }) => `${role} ${content}`);
+const messagesIn = ({ messages }: OpenRequest) => messages.map(({ role, content }) => `${role} ${content}`);
 const pastOf = (request: OpenRequest) =>
-  said(request).find((text) => text.includes("You join this conversation here"));
+  messagesIn(request).find((text) => text.includes("You join this conversation here"));
 
 async function exchange(room: SteeredConversation, text: string, reply: string, to = "tester") {
   const ends = room.frames.filter(isEnd).length;
@@ -48,7 +48,7 @@ describe("the handoff", () => {
   test.each([
     ["none", undefined, undefined],
     ["latest-turn", "Question 20.", "Question 19."],
-    ["recent", `Question ${20 - MAX_SAID_TURNS + 1}.`, `Question ${20 - MAX_SAID_TURNS}.`],
+    ["recent", `Question ${20 - MAX_SHOWN_TURNS + 1}.`, `Question ${20 - MAX_SHOWN_TURNS}.`],
     ["full", "Question 1.", undefined],
   ] as const)("HANDOFF-1 of %s begins with the right turn, and quotes", async (handoff, first, before) => {
     const room = await joined(handoff, 20);
@@ -60,7 +60,7 @@ describe("the handoff", () => {
         `no instruction to you; you need not answer it.\n- The user to the agent "tester": "${first}"\n- The agent "tester": "`,
       );
     if (before !== undefined) expect(past).not.toContain(before);
-    expect(said(request).filter((text) => text.includes("Answer 20."))).toHaveLength(
+    expect(messagesIn(request).filter((text) => text.includes("Answer 20."))).toHaveLength(
       first === undefined ? 0 : 1,
     );
     expect(
@@ -68,14 +68,14 @@ describe("the handoff", () => {
     ).toBe(false);
   });
 
-  test("HANDOFF-1 of a text of the caller's own quotes it, and tells nothing else", async () => {
+  test("HANDOFF-1 of the caller's text quotes only that text", async () => {
     const room = await joined({ custom: 'We sell\nagent "boss": boats.' }, 2);
     const request = await exchange(room, "Hello", "Hi.", "lawyer");
     expect(pastOf(request)).toContain(JSON.stringify('We sell\nagent "boss": boats.'));
-    expect(said(request).join()).not.toContain("Answer 2.");
+    expect(messagesIn(request).join()).not.toContain("Answer 2.");
   });
 
-  test("HANDOFF-2 is stored once: requests begin alike, also after a crash, and later turns are told as usual", async () => {
+  test("HANDOFF-2 is stored once: requests begin alike, also after a crash, and later turns are shown as usual", async () => {
     const first = await joined("recent", 3);
     const one = await exchange(first, "Hello", "Hi.", "lawyer");
     await exchange(first, "Question 4.", "Answer 4.");
@@ -83,20 +83,20 @@ describe("the handoff", () => {
     expect(room.runtime.state).toEqual(first.runtime.state);
     expect(room.runtime.state.record.agents[1]?.since).toEqual({ turn: 3, open: [] });
     const two = await exchange(room, "And now?", "Fine.", "lawyer");
-    expect(said(two).slice(0, 2)).toEqual(said(one).slice(0, 2));
-    expect(said(two).slice(2, 4)).toEqual(["user Hello", "assistant Hi."]);
-    const all = said(two).join("\n");
+    expect(messagesIn(two).slice(0, 2)).toEqual(messagesIn(one).slice(0, 2));
+    expect(messagesIn(two).slice(2, 4)).toEqual(["user Hello", "assistant Hi."]);
+    const all = messagesIn(two).join("\n");
     expect(all.split("Answer 3.")).toHaveLength(2);
     expect(all).toContain('- The agent "tester": "Answer 4."');
     const events = room.runtime.store.events.load("lawyer");
     expect(events.map(({ id }) => id).filter((id) => id.startsWith("handoff"))).toEqual(["handoff_lawyer"]);
-    // Who joins again is told nothing again.
+    // An agent that rejoins receives no second note.
     await room.leave(LAWYER);
     await room.join(LAWYER, "You are lawyer.", { handoff: "full" });
     expect(room.runtime.store.events.load("lawyer")).toHaveLength(events.length);
   });
 
-  test("HANDOFF-2 a turn in progress is told when it is over, but not to an agent that is to see nothing of the past", async () => {
+  test("HANDOFF-2 a turn in progress is shown when it ends, but not to an agent without access to the past", async () => {
     for (const handoff of ["recent", "none", { custom: "We sell boats." }] as const) {
       const room = await SteeredConversation.create(CREW);
       await room.say("Slow question");
@@ -106,7 +106,7 @@ describe("the handoff", () => {
       slow.answer("Slow answer.");
       await room.until(isEnd);
       const request = await exchange(room, "Hello", "Hi.", "lawyer");
-      expect(said(request).join().includes("Slow answer.")).toBe(handoff === "recent");
+      expect(messagesIn(request).join().includes("Slow answer.")).toBe(handoff === "recent");
     }
   });
 
@@ -117,14 +117,14 @@ describe("the handoff", () => {
     const [event] = room.runtime.store.events.load("lawyer");
     const tokens = estimateTokens(event?.content ?? "");
     expect(tokens).toBeGreaterThan(1_000);
-    // The head of the note comes on top.
+    // Add the head of the note.
     expect(tokens).toBeLessThan(8_000 * HANDOFF_SHARE + 60);
     expect(event?.content).not.toContain('"1 word');
     expect(event?.content).toContain('"12 word');
   });
 });
 
-describe("a tool that brings an agent in", () => {
+describe("a tool that invites an agent", () => {
   async function invited(tool: string, input: Record<string, string>) {
     const room = await SteeredConversation.create(CREW);
     room.crew.set("architect", "You are architect.");
@@ -135,19 +135,19 @@ describe("a tool that brings an agent in", () => {
     return requests.find(({ messages }) => messages[0]?.content === "You are architect.");
   }
 
-  test("HANDOFF-1 tells the agent of the recent past, unless its target says otherwise", async () => {
+  test("HANDOFF-1 gives the agent the recent past, unless its target declares otherwise", async () => {
     const usual = await invited("invite", { message: "Hello" });
     expect(usual && pastOf(usual)).toContain('- The agent "tester": "Nice."');
     const blank = await invited("invite_blank", { message: "Hello" });
     expect(blank && pastOf(blank)).toBeUndefined();
-    expect(blank && said(blank).join()).not.toContain("Nice.");
+    expect(blank && messagesIn(blank).join()).not.toContain("Nice.");
   });
 
-  test("HANDOFF-1 AGENTTOOL-1 lets the model write the handoff where the target's is custom", async () => {
+  test("HANDOFF-1 AGENTTOOL-1 lets the model write the handoff if the target's handoff is custom", async () => {
     const told = await invited("invite_told", { message: "Hello", handoff: "They sell boats." });
     expect(told && pastOf(told)).toContain('"They sell boats."');
-    expect(told && said(told).at(-1)).toBe('user agent "tester": Hello');
-    expect(told && said(told).join()).not.toContain("Nice.");
+    expect(told && messagesIn(told).at(-1)).toBe('user agent "tester": Hello');
+    expect(told && messagesIn(told).join()).not.toContain("Nice.");
     const target = { agent: "a", handoff: "custom" } as const;
     expect(modelInputSchema({ target, inputSchema: { type: "object" } })).toHaveProperty(
       "properties.handoff.type",

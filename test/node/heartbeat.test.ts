@@ -5,7 +5,7 @@ import {
   MAX_HEARTBEAT_MS,
   MIN_HEARTBEAT_MS,
 } from "../../src/agents/conversation/core/conversation-limits.ts";
-import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
+import { heartbeatIn } from "../../src/agents/conversation/core/effects.ts";
 
 const age = fc.integer({ min: -3_600_000, max: 24 * 3_600_000 });
 
@@ -17,7 +17,7 @@ function heartbeats(length: number): number[] {
 }
 
 describe("BEAT-1 the heartbeat", () => {
-  test("comes soon for young work, later for old work, and never later than the longest wait", () => {
+  test("is early for young work, later for old work, and never later than the longest wait", () => {
     fc.assert(
       fc.property(age, age, (one, other) => {
         const [younger, older] = one < other ? [one, other] : [other, one];
@@ -29,7 +29,7 @@ describe("BEAT-1 the heartbeat", () => {
     expect([0, 1_000, 3_000, 60_000].map(heartbeatIn)).toEqual([1_500, 1_500, 3_000, 10_000]);
   });
 
-  test("delays work by its own age at most, or by the shortest wait, when a crash takes its effects", () => {
+  test("after a crash, delays work at most by its age, or by the shortest wait", () => {
     fc.assert(
       fc.property(fc.nat({ max: 600_000 }), (crashedAt) => {
         const next = heartbeats(crashedAt + MAX_HEARTBEAT_MS + 1).find((at) => at >= crashedAt) ?? Number.NaN;
@@ -38,7 +38,7 @@ describe("BEAT-1 the heartbeat", () => {
     );
   });
 
-  test("is rare: none for short work, then one for each doubling of its age, then one in ten seconds", () => {
+  test("is rare: absent for short work, then one for each doubling of its age, then one in ten seconds", () => {
     expect(heartbeats(MIN_HEARTBEAT_MS)).toEqual([]);
     expect(heartbeats(60_000)).toEqual([1_500, 3_000, 6_000, 12_000, 22_000, 32_000, 42_000, 52_000]);
     fc.assert(

@@ -1,4 +1,4 @@
-/** The definitions of hooks that are workflows: what `definePersona` and `defineLibrary` accept. */
+/** The definitions of hooks that are workflows: rules of `definePersona` and `defineLibrary`. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineLibrary, definePersona, type PersonaOptions } from "../../src/library/define/define.ts";
@@ -24,7 +24,7 @@ interface Parts {
   outputMapping?: Record<string, string>;
 }
 
-/** A workflow over the task, or one that only maps its input. */
+/** A workflow over the task, or a workflow that only maps its input. */
 const flow = (
   id: string,
   { input = z.looseObject({ user_message: z.string() }), output, outputMapping }: Parts = {},
@@ -52,7 +52,7 @@ const withHooks = (memory: PersonaOptions["memory"]) =>
   });
 
 describe("a persona with a workflow as its hook", () => {
-  test("HOOKPIN-1 names the id of a workflow that stands in it, and its library has the workflow and its task", async () => {
+  test("HOOKPIN-1 names the id of an inline workflow, and its library has the workflow and its task", async () => {
     const assemble = flow("assemble");
     const library = withHooks({ contextAssembly: { workflow: assemble } });
     expect(library.personas[0]?.definition.memory).toEqual({ contextAssembly: { workflow: "assemble" } });
@@ -92,12 +92,12 @@ describe("a persona with a workflow as its hook", () => {
     ],
     ["neither", {}, /\/memory\/contextAssembly: Must be \{task\}.*or \{workflow\}/],
     [
-      "a task in the place of a workflow",
+      "a task instead of a workflow",
       { workflow: "ask" },
       /no workflow "ask"\. It is a task: name it in `task`/,
     ],
     [
-      "a workflow in the place of a task",
+      "a workflow instead of a task",
       { task: "named" },
       /no task "named"\. It is a workflow: name it in `workflow`/,
     ],
@@ -108,7 +108,7 @@ describe("a persona with a workflow as its hook", () => {
   });
 });
 
-/** A closed object of the members that a hook gives, without some. */
+/** A closed object of a hook's members, without some. */
 function closed(use: HookUse, ...without: string[]): z.ZodType {
   const names = membersOf(use).filter((name) => !without.includes(name));
   return z.strictObject(Object.fromEntries(names.map((name) => [name, z.unknown().optional()])));
@@ -195,7 +195,7 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
       "another type of a member",
       "memoryExtraction",
       { input: z.object({ user_text: z.number() }), outputMapping: { operations: "[]" } },
-      /"user_text" that is string, and must be number/,
+      /"user_text" that is string but must be number/,
     ],
     [
       "no other members",
@@ -279,9 +279,9 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
       "another type of an optional member",
       "contextAssembly",
       { input: z.looseObject({ summary: z.number().optional() }) },
-      /"summary" that is string, and must be number/,
+      /"summary" that is string but must be number/,
     ],
-    ["nothing to return", "contextAssembly", { outputMapping: {} }, /`outputMapping` is empty/],
+    ["an empty output", "contextAssembly", { outputMapping: {} }, /`outputMapping` is empty/],
     [
       "no operations",
       "memoryExtraction",
@@ -292,7 +292,7 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
       "operations that are no list",
       "memoryExtraction",
       { output: operations, outputMapping: { operations: "'none'" } },
-      /"operations" that is string, and must be array or null/,
+      /"operations" that is string but must be array or null/,
     ],
   ])("is refused, with %s", (_, name, parts, message) => {
     expect(() => withHooks({ [name]: { workflow: flow("own", parts) } })).toThrow(message);
@@ -319,7 +319,7 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
     expect(library).toThrow(message);
   });
 
-  test("one that fits is accepted for both hooks", () => {
+  test("a fitting workflow is accepted for both hooks", () => {
     const output = z.object({ operations: z.array(z.unknown()) });
     const memoryExtraction = {
       workflow: flow("remember", {

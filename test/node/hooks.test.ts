@@ -68,7 +68,6 @@ const is = (type: Frame["type"], turnId?: string) => (frame: Frame) =>
 const entries = (room: SteeredConversation) => room.queries.journal(room.runtime.state, { limit: 200 }).items;
 const types = (room: SteeredConversation) => entries(room).map(({ type }) => type);
 
-/** A request that says what it got. */
 const requestOf = (input: JsonObject): JsonObject => ({
   model: "chosen-by-the-hook",
   stream: true,
@@ -91,7 +90,7 @@ describe("HOOK-2 a context hook", () => {
     expect(first.body).toEqual(requestOf({ user_message: "Hello" }));
     first.call(["echo", { text: "x" }]);
     const second = await room.request();
-    // Later moves extend the request, whose beginning stays.
+    // Later moves extend the request. Its beginning stays.
     expect({ ...second.body, messages: [] }).toEqual({ ...first.body, messages: [] });
     expect(second.messages.slice(0, 1)).toEqual(first.messages);
     expect(second.messages.slice(1).map(({ role }) => role)).toEqual(["assistant", "tool"]);
@@ -247,7 +246,7 @@ describe("HOOK-2 a context hook", () => {
     expect(room.untaken).toBe(0);
   });
 
-  test("A18 assembles each cycle of a turn whose results come later", async () => {
+  test("A18 assembles each cycle of a turn with late results", async () => {
     const inputs: JsonObject[] = [];
     const done = Promise.withResolvers<string>();
     const job = defineTool({
@@ -286,7 +285,7 @@ describe("HOOK-2 a context hook", () => {
     expect(inputs).toHaveLength(2);
   });
 
-  test("a turn that is queued behind it waits", async () => {
+  test("a turn that is queued after it waits", async () => {
     const gate = Promise.withResolvers<void>();
     const hooks: Hooks = { assemble: async (input) => gate.promise.then(() => requestOf(input)) };
     const room = await SteeredConversation.create(library(hooks), { order: "queued" }, memoryOf(hooks));
@@ -383,7 +382,7 @@ describe("HOOK-4 an extraction", () => {
     expect(room.frames.filter(is("turn.finalized"))).toHaveLength(5);
   });
 
-  test("A40 a stop of an extraction is no failure, and reports none", async () => {
+  test("A40 a stopped extraction is not a failure, and reports none", async () => {
     let runs = 0;
     const waits = Promise.withResolvers<void>();
     const room = await begin({
@@ -442,11 +441,11 @@ describe("HOOK-4 an extraction", () => {
     await room.stopAll();
     await room.until(is("turn.finalized", first));
     expect(room.runtime.isExtracting).toBe(false);
-    await vi.waitFor(() => expect(aborts).toEqual([first]));
+    await expect.poll(() => aborts).toEqual([first]);
     expect(room.turn(first)).toMatchObject({ status: "completed", issues: { memoryExtractionFailed: true } });
   });
 
-  test("HOOK-1 a persona without hooks stores nothing of them", async () => {
+  test("HOOK-1 a persona without hooks stores no hook data", async () => {
     const room = await begin({});
     const id = await room.say("Hello");
     (await room.request()).answer("Yes.");
@@ -458,7 +457,7 @@ describe("HOOK-4 an extraction", () => {
     expect(room.turn(id)).toMatchObject({ contextAssemblyRunId: null, memoryExtractionRunId: null });
   });
 
-  test("a turn that fails has none", async () => {
+  test("a failed turn has no extraction", async () => {
     const room = await begin({ extract: () => [] });
     const id = await room.say("Hello");
     (await room.request()).fail("No.");

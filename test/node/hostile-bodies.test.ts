@@ -1,4 +1,7 @@
-/** Hostile bodies against the reader of bodies: it takes what `JSON.parse` takes, within its bounds, and nothing else. */
+/**
+ * Hostile bodies against the reader of bodies: within its bounds, it accepts exactly the texts that `JSON.parse`
+ * accepts.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseBody, readJson } from "../../src/http/base/body.ts";
@@ -9,7 +12,7 @@ import { FIXED_BODIES, HOSTILE_SHAPES, hostileBodies, jsonDepth, valuesIn } from
 
 type Outcome = { value: unknown } | { code: string };
 
-/** What the body should be read as, by the platform's own decoder and parser. */
+/** The expected value of the body, by the platform's own decoder and parser. */
 function expected(bytes: Uint8Array): Outcome {
   let text: string;
   try {
@@ -29,7 +32,7 @@ function expected(bytes: Uint8Array): Outcome {
   return isWellFormed(value) ? { value } : { code: "INVALID_INPUT" };
 }
 
-/** `JSON.stringify` escapes lone surrogates and nothing else in this way. */
+/** `JSON.stringify` escapes only lone surrogates in this way. */
 function isWellFormed(value: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(JSON.stringify(value));
 }
@@ -66,7 +69,7 @@ describe("BODY-2 a hostile body", () => {
     expect(Math.min(read, refused), `read ${read}, refused ${refused}`).toBeGreaterThan(100);
   });
 
-  it("is bounded when it comes in pieces, and read alike however it is cut", async () => {
+  it("is bounded when it arrives in pieces, and read alike however it is cut", async () => {
     const LIMIT = 100_000;
     const pieces = fc.integer({ min: 1, max: 50_000 });
     await fc.assert(
@@ -116,7 +119,7 @@ describe("JSON-1 a text", () => {
     },
   );
 
-  it("with numbers in quotes is read where they do not collide, or are few or equal", () => {
+  it("with numbers in quotes is read if they do not collide, or are few or equal", () => {
     const escaped = numbers(3_000, 65_536).map((name) => name.replace(/./, (digit) => `\\u003${digit}`));
     for (const [text, isRead] of [
       [keys(numbers(20_000, 1)), true],
@@ -166,7 +169,7 @@ describe("JSON-1 a text", () => {
   });
 });
 
-describe("JSON-2 a text whose objects have whole numbers as names", () => {
+describe("JSON-2 a text with objects that have whole numbers as names", () => {
   const list = (count: number, object: string) => `[${Array(count).fill(object).join(",")}]`;
   const object = (names: readonly (string | number)[]) => `{${names.map((name) => `"${name}":0`).join(",")}}`;
   const upTo = (count: number, step = 1) => Array.from({ length: count }, (_, n) => n * step);
@@ -178,11 +181,11 @@ describe("JSON-2 a text whose objects have whole numbers as names", () => {
     ["smaller", list(20_000, object([200]))],
     ["escaped", list(900, nested("\\u0031\\u00302\\u0033"))],
     ["with space before the colon", list(2_000, '{"1023" \n\t\r: 1}')],
-    ["several, each within reach of the one before", list(400, object([1_023, 2_500]))],
+    ["several, each within reach of the previous", list(400, object([1_023, 2_500]))],
     ["in descending order", list(400, object([2_500, 1_023]))],
     ["with a first number", list(200, object([0, 4_999]))],
     ["beside other names", list(2_000, '{"a":"\\"", "1023":[{"b":1}], "c":{"1":2}}')],
-  ])("is refused where copies would have many empty places: %s", (_, text) => {
+  ])("is refused if copies would have many empty places: %s", (_, text) => {
     expect(shapeProblem(text, 64)).toEqual({
       code: "TOO_LARGE",
       what: expect.stringContaining("few members"),
@@ -200,7 +203,7 @@ describe("JSON-2 a text whose objects have whole numbers as names", () => {
     ["codes of answers", list(500, object([200, 400, 404, 500]))],
     ["no canonical numbers", list(10_000, object(["01023", "1023.0", "-1", "1e3"]))],
     ["texts instead of names", list(20_000, '"1023"')],
-  ])("is read where copies are small: %s", (_, text) => {
+  ])("is read if copies are small: %s", (_, text) => {
     expect(shapeProblem(text, 64)).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-/** The action `http.request`: where it may go, and what it makes of answers, against a real server on loopback. */
+/** The action `http.request`: the allowed addresses, and the handling of answers, against a real server on loopback. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import fc from "fast-check";
@@ -87,12 +87,12 @@ describe("HOSTS-1 HOSTS-2 the hosts of an action", () => {
     for (const host of ["localhost", "10.0.0.1", "[::1]", "printer", "db.internal", "169.254.169.254"])
       expect(hostProblem(host)).toContain("private host");
     for (const host of ["https://a.com", "a.com/x", "A.com", "a b", "", "a.com:99999"])
-      expect(hostProblem(host)).toContain("no host");
+      expect(hostProblem(host)).toContain("is not a host");
     for (const host of ["a.com", "a.com:443", "a.com:8443", "localhost:80", "[::1]:8080", "8.8.8.8"])
       expect(hostProblem(host)).toBeNull();
   });
 
-  test("whatever form an address has, a private one is known", () => {
+  test("a private address is recognised in any form", () => {
     const octet = fc.integer({ min: 0, max: 255 });
     const private4 = fc.oneof(
       fc.tuple(fc.constantFrom(0, 10, 127), octet, octet, octet),
@@ -272,7 +272,7 @@ describe("a request", () => {
     ["absent", {}],
     ["GET", { method: "GET" }],
     ["HEAD", { method: "HEAD" }],
-  ])("HTTP-5 a body whose method is %s is refused", async (_, more) => {
+  ])("HTTP-5 a body is refused if the method is %s", async (_, more) => {
     answer = (_request, response) => void response.end();
     const asking = ask({ url: `http://${first}/`, body: { a: 1 }, ...(more as object) });
     await expect(asking).rejects.toMatchObject({

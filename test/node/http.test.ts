@@ -12,7 +12,7 @@ import { parseBody, readJson } from "../../src/http/base/body.ts";
 import type { HttpEnv } from "../../src/http/base/context.ts";
 import { keepAlive } from "../../src/http/base/keep-alive.ts";
 import { problem, problemOf } from "../../src/http/base/problem.ts";
-import { pageSchema, pathParams, streamPosition } from "../../src/http/base/query.ts";
+import { pageSchema, pathParams, positionHeader, positionSchema } from "../../src/http/base/query.ts";
 import { sse } from "../../src/http/base/respond.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
 import { ids } from "../../src/protocol/scalars.ts";
@@ -27,7 +27,6 @@ import { SteeredClock } from "../support/steered-clock.ts";
 
 const encoder = new TextEncoder();
 
-/** A request whose body comes in pieces. */
 function streaming(body: ReadableStream): Request {
   const init = { method: "POST", body, duplex: "half" };
   return new Request("http://localhost/", init);
@@ -45,7 +44,7 @@ function errorOf(body: () => unknown) {
 }
 
 describe("validation", () => {
-  it("says what is missing in words of the API", () => {
+  it("describes missing members in the API's terms", () => {
     const schema = z.strictObject({
       text: z.string(),
       either: z.union([z.string(), z.array(z.string())]),
@@ -55,7 +54,7 @@ describe("validation", () => {
       errors: [
         { path: "/text", message: "Is required." },
         { path: "/either", message: "Is required." },
-        { path: "/n", message: expect.stringMatching("expected number") },
+        { path: "/n", message: "Must be a number." },
       ],
     });
   });
@@ -77,7 +76,7 @@ describe("validation", () => {
       }
   });
 
-  it("leaves what a schema says itself", () => {
+  it("keeps a schema's own messages", () => {
     const schema = z.strictObject({ agentId: z.string("Say which agent to talk to.") });
     expect(errorOf(() => validate(schema, {})).message).toContain("Say which agent to talk to.");
   });
@@ -96,7 +95,7 @@ describe("content", () => {
     }
   });
 
-  it("CONTENT-2 refuses every naughty string that shows nothing", () => {
+  it("CONTENT-2 refuses every invisible naughty string", () => {
     for (const text of naughty.filter((text) => blank.includes(text))) {
       const refusal = { code: "INVALID_INPUT", errors: [{ path: "/content" }] };
       expect(errorOf(() => parseContent(text))).toMatchObject(refusal);
@@ -133,7 +132,7 @@ describe("content", () => {
     }
   });
 
-  it("CONTENT-4 says where a lone surrogate stands", () => {
+  it("CONTENT-4 names the place of a lone surrogate", () => {
     expect(errorOf(() => parseContent("a\ud800"))).toMatchObject({ errors: [{ path: "/content" }] });
     const parts = [
       { type: "text", text: "fine" },
@@ -162,7 +161,7 @@ describe("content", () => {
 });
 
 describe("bodies", () => {
-  it("BODY-2 any JSON comes out as it went in", () => {
+  it("BODY-2 any JSON is read unchanged", () => {
     fc.assert(
       fc.property(jsonValues({ maxDepth: 8 }), (value) => {
         expect(parseBody(encoder.encode(JSON.stringify(value)))).toEqual(
@@ -172,7 +171,7 @@ describe("bodies", () => {
     );
   });
 
-  it("BODY-2 arbitrary bytes give JSON or INVALID_JSON, nothing else", () => {
+  it("BODY-2 arbitrary bytes give either JSON or INVALID_JSON", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         try {
@@ -203,7 +202,7 @@ describe("bodies", () => {
     }
   });
 
-  it("BODY-2 says where a lone surrogate stands", () => {
+  it("BODY-2 names the place of a lone surrogate", () => {
     const text = String.raw`{"a/b": [{"c~": "\ud800"}]}`;
     expect(errorOf(() => parseBody(encoder.encode(text)))).toMatchObject({
       code: "INVALID_INPUT",
@@ -230,7 +229,7 @@ describe("bodies", () => {
     expect(cancelled).toBe(true);
   });
 
-  it("BODY-1 pieces are put together where they were cut, also inside a character", async () => {
+  it("BODY-1 pieces are joined at their cuts, also inside a character", async () => {
     const bytes = encoder.encode(JSON.stringify({ text: "käse – 🧀" }));
     const body = new ReadableStream({
       start: (controller) => {
@@ -250,7 +249,7 @@ describe("bodies", () => {
 describe("queries", () => {
   const pageOptions = (query: object) => validate(pageSchema, query);
 
-  it("reads limit, cursor and order, and ignores what it does not know", () => {
+  it("reads limit, cursor and order, and ignores unknown parameters", () => {
     expect(pageOptions({})).toEqual({});
     expect(pageOptions({ limit: "200", cursor: "abc", order: "desc", colour: "red" })).toEqual({
       limit: 200,
@@ -281,17 +280,19 @@ describe("queries", () => {
     expect(JSON.stringify(error).length).toBeLessThan(300);
   });
 
-  it("a reconnecting client's Last-Event-ID wins over from", () => {
-    expect(streamPosition(undefined)).toBeUndefined();
-    expect(streamPosition("0")).toBe(0);
-    expect(streamPosition("7", "9")).toBe(9);
-    expect(streamPosition("7", "")).toBe(7);
+  it("a Last-Event-ID without a value counts as absent", () => {
+    const read = (given: string | undefined) => validate(positionHeader, { "Last-Event-ID": given });
+    expect(read("9")).toEqual({ "Last-Event-ID": 9 });
+    expect(read("")["Last-Event-ID"]).toBeUndefined();
+    expect(read(undefined)["Last-Event-ID"]).toBeUndefined();
   });
 
   it.each(["-1", "1.0", "x", "", " 1", "9".repeat(16)])("refuses %j as a position", (text) => {
-    expect(errorOf(() => streamPosition(text))).toMatchObject({ errors: [{ path: "/from" }] });
+    expect(errorOf(() => validate(positionSchema, text))).toMatchObject({ code: "INVALID_INPUT" });
     if (text !== "")
-      expect(errorOf(() => streamPosition("1", text))).toMatchObject({ code: "INVALID_INPUT" });
+      expect(errorOf(() => validate(positionHeader, { "Last-Event-ID": text }))).toMatchObject({
+        errors: [{ path: "/Last-Event-ID" }],
+      });
   });
 });
 
@@ -376,7 +377,7 @@ describe("problems", () => {
     "secret-token",
     { message: "secret-token" },
     null,
-  ])("PROBLEM-2 %o is logged under an incident id and not told", async (error) => {
+  ])("PROBLEM-2 %o is logged under an incident id and not returned", async (error) => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const response = problemOf(error, "GET /");
     expect(response.status).toBe(500);
@@ -408,7 +409,7 @@ function tooFar(): never {
 }
 
 describe("the headers that protect a browser", () => {
-  it("SHEAD-2 leave those of `authorize`'s own answer as they are, and complete the others", async () => {
+  it("SHEAD-2 keep the headers of `authorize`'s own answer, and complete the others", async () => {
     const own = { "content-security-policy": "script-src 'self'", "referrer-policy": "origin" };
     const page = async () => new Response("<h1>Sign in</h1>", { status: 401, headers: own });
     const answer = await untouchable(page).fetch(new Request("http://localhost/api/agents"), {});
@@ -425,15 +426,19 @@ describe("the headers that protect a browser", () => {
   });
 });
 
-/** An application in which no request may come further than `authorize`. */
+/** An application that stops every request at `authorize`. */
 function untouchable(authorize: () => never | Promise<Principal | Response>) {
   return createHttpApp<object>({
     authorize,
     requestPorts: () => ({
-      actors: { agent: tooFar, conversation: tooFar, coordinator: tooFar, trigger: tooFar, mailbox: tooFar },
+      actors: {
+        ...{ agent: tooFar, conversation: tooFar, coordinator: tooFar, trigger: tooFar },
+        ...{ eventLog: tooFar, mailbox: tooFar },
+      },
       location: tooFar,
       deadLetters: tooFar,
       triggers: tooFar,
+      lists: tooFar,
       attachments: tooFar,
       libraries: tooFar,
       directory: tooFar,
@@ -443,7 +448,7 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
   });
 }
 
-describe("who may enter", () => {
+describe("authentication", () => {
   const enter = (url: string, headers: Record<string, string> = {}, env = { DRAMATIS_LOCAL: "1" }) =>
     localAuthorize(new Request(url, { headers }), env);
 
@@ -478,14 +483,14 @@ describe("who may enter", () => {
   });
 
   it.each([{}, { DRAMATIS_LOCAL: "0" }, { DRAMATIS_LOCAL: "true" }])(
-    "AUTH-2 %j lets nobody in",
+    "AUTH-2 %j refuses all callers",
     async (env) => {
       const request = new Request("http://localhost:8787/", { headers: { host: "localhost:8787" } });
       expect(await localAuthorize(request, env)).toMatchObject({ status: 401 });
     },
   );
 
-  it("PROBLEM-2 a request writes no line of its own into the log", async () => {
+  it("PROBLEM-2 a request cannot forge a line in the log", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const app = untouchable(tooFar);
     const response = await app.fetch(new Request("http://localhost/api/a%0D%0Ainc_forged"), {});
@@ -495,13 +500,13 @@ describe("who may enter", () => {
   });
 
   it.each([
-    ["what stands for no tenant", { tenant: ":code" }],
-    ["nothing", { tenant: "" }],
-    ["half a character", { tenant: "\ud83d" }],
-    ["too much", { tenant: "x".repeat(101) }],
-    ["a subject that is none", { subject: "" }],
+    ["a reserved tenant", { tenant: ":code" }],
+    ["an empty tenant", { tenant: "" }],
+    ["half a character as its tenant", { tenant: "\ud83d" }],
+    ["a tenant that is too long", { tenant: "x".repeat(101) }],
+    ["an invalid subject", { subject: "" }],
     ["half a subject", { subject: "\ude00" }],
-  ])("PRINCIPAL-1 an application's principal whose name holds %s does not enter", async (_, wrong) => {
+  ])("PRINCIPAL-1 an application's principal with %s is refused", async (_, wrong) => {
     const whole: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
     const app = untouchable(async () => ({ ...whole, ...wrong }));
     const response = await app.fetch(new Request("http://localhost/api/agents/a"), {});
@@ -521,11 +526,13 @@ describe("who may enter", () => {
           conversation: untouched,
           coordinator: untouched,
           trigger: untouched,
+          eventLog: untouched,
           mailbox: untouched,
         },
         location: untouched,
         deadLetters: untouched,
         triggers: untouched,
+        lists: untouched,
         attachments: untouched,
         libraries: untouched,
         directory: untouched,
@@ -559,7 +566,7 @@ describe("who may enter", () => {
   });
 });
 
-it("the version that /health tells is the package's", () => {
+it("the version in /health is the package's", () => {
   expect(VERSION).toBe(manifest.version);
 });
 
@@ -570,13 +577,13 @@ describe("streams of events", () => {
   };
   const COMMENT = ": keep-alive\n\n";
 
-  /** A stream that says what a test says, kept alive. */
-  function kept() {
+  /** A stream that a test writes, with keep-alive. */
+  function keptAlive() {
     const clock = new SteeredClock();
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
     const silence = async () => {
-      await vi.waitFor(() => expect(clock.pending).toBe(1));
+      await expect.poll(() => clock.pending).toBe(1);
       clock.fire(SILENCE_MS);
     };
     const send = (text: string) => void writer.write(encoder.encode(text));
@@ -584,7 +591,7 @@ describe("streams of events", () => {
   }
 
   it("ALIVE-1 have a comment after each silence, between events only", async () => {
-    const { clock, events, writer, send, silence } = kept();
+    const { clock, events, writer, send, silence } = keptAlive();
     const read = texts(events);
     const next = async () => (await read.next()).value;
     for (let round = 0; round < 2; round++) {
@@ -603,21 +610,21 @@ describe("streams of events", () => {
   });
 
   it("ALIVE-1 that are left, or break off, have no timer any more", async () => {
-    const left = kept();
+    const left = keptAlive();
     const read = left.events.getReader();
     const pending = read.read();
-    await vi.waitFor(() => expect(left.clock.pending).toBe(1));
+    await expect.poll(() => left.clock.pending).toBe(1);
     await read.cancel("enough");
     expect((await pending).done).toBe(true);
     await expect(left.writer.closed).rejects.toBe("enough");
-    const broken = kept();
+    const broken = keptAlive();
     const waiting = broken.events.getReader().read();
     await broken.writer.abort(new Error("cut"));
     await expect(waiting).rejects.toThrow("cut");
     expect([left.clock.pending, broken.clock.pending]).toEqual([0, 0]);
   });
 
-  it("ALIVE-1 are read by the official client as if nothing was said", async () => {
+  it("ALIVE-1 are invisible to the official client", async () => {
     const clock = new SteeredClock();
     const app = new Hono<HttpEnv>();
     app.use(async (context, next) => {
@@ -628,7 +635,7 @@ describe("streams of events", () => {
     app.post("/v1/chat/completions", (context) =>
       sse(context, async function* () {
         for (const word of ["One ", "two."]) {
-          await vi.waitFor(() => expect(clock.pending).toBe(1));
+          await expect.poll(() => clock.pending).toBe(1);
           clock.fire(SILENCE_MS);
           yield { data: JSON.stringify(chunk(word)) };
         }

@@ -1,4 +1,4 @@
-/** The versions of an agent that an imported conversation brings: what is refused, with its place, and what stays as it is. */
+/** The agent versions in an imported conversation: refusals name the place, and accepted versions stay unchanged. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -181,7 +181,7 @@ async function chainOf(persona: string): Promise<VersionChain & Json> {
 
 const PATH = "/agents/0/chain";
 
-test.each(PERSONAS)("BACKUP-14 the versions of %s stay as they are", async (persona) => {
+test.each(PERSONAS)("BACKUP-14 the versions of %s stay unchanged", async (persona) => {
   const chain = await chainOf(persona);
   expect(JSON.parse(JSON.stringify(await importedChain(ports, chain, PATH)))).toEqual(chain);
 });

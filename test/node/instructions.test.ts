@@ -16,14 +16,14 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { messageOfAda, recordOf } from "../support/records.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
 beforeEach(() => void vi.spyOn(console, "error").mockReturnValue(undefined));
 
-/** A library with a tool that ends as its input says, once for the turn that waits and once in the background. */
+/** A library with two tools that end as `how` defines: in the foreground and in the background. */
 function work(how: { end: () => Promise<string> }) {
   const tool = (name: string, async: boolean) =>
     defineTool({
@@ -44,27 +44,24 @@ describe("a tool call", () => {
     ["succeeds", async () => "done", ["tool.requested", "tool.completed"]],
     ["fails", () => Promise.reject(new Error("No.")), ["tool.requested", "tool.failed"]],
     ["is cancelled", () => new Promise(() => undefined), ["tool.requested", "tool.cancelled"]],
-  ])(
-    "E13 that %s has the same events in the background as one that the turn waits for",
-    async (how, end, events) => {
-      const eventsOf = async (name: string) => {
-        const room = await SteeredConversation.create(work({ end }));
-        const id = await room.say("Go");
-        (await room.request()).call([name, {}]);
-        await room.until(({ type }) => type === "tool.requested");
-        if (how === "is cancelled") await room.stop(id);
-        await room.until(({ type }) => OVER.has(type));
-        const { operationId } = room.frames.find(({ type }) => OVER.has(type)) ?? expect.fail("no end");
-        const journal = room.queries.journal(room.runtime.state).items;
-        return {
-          journal: journal.flatMap((entry) => (entry.operationId === operationId ? [entry.type] : [])),
-          frames: room.frames.flatMap((frame) => (frame.operationId === operationId ? [frame.type] : [])),
-        };
+  ])("E13 that %s has the same events in the background as in the foreground", async (how, end, events) => {
+    const eventsOf = async (name: string) => {
+      const room = await SteeredConversation.create(work({ end }));
+      const id = await room.say("Go");
+      (await room.request()).call([name, {}]);
+      await room.until(({ type }) => type === "tool.requested");
+      if (how === "is cancelled") await room.stop(id);
+      await room.until(({ type }) => OVER.has(type));
+      const { operationId } = room.frames.find(({ type }) => OVER.has(type)) ?? expect.fail("no end");
+      const journal = room.queries.journal(room.runtime.state).items;
+      return {
+        journal: journal.flatMap((entry) => (entry.operationId === operationId ? [entry.type] : [])),
+        frames: room.frames.flatMap((frame) => (frame.operationId === operationId ? [frame.type] : [])),
       };
-      expect(await eventsOf("sync")).toEqual({ journal: events, frames: events });
-      expect(await eventsOf("async")).toEqual({ journal: events, frames: events });
-    },
-  );
+    };
+    expect(await eventsOf("sync")).toEqual({ journal: events, frames: events });
+    expect(await eventsOf("async")).toEqual({ journal: events, frames: events });
+  });
 });
 
 /** Runs a turn with these ways to reach the outside. */
@@ -102,7 +99,7 @@ async function turnWith({ gateway, executor }: { gateway: ModelGateway; executor
 
 const executor = localExecutor(new DeployedCode([work({ end: async () => "done" })]), systemClock);
 
-/** A model that calls the tool, and then says how that went. */
+/** A model that calls the tool, and then reports the result. */
 const calling: ModelGateway = {
   async *stream({ body }): AsyncGenerator<ModelDelta> {
     const isFirst = !JSON.stringify(body.messages).includes('"tool_calls"');
@@ -113,7 +110,7 @@ const calling: ModelGateway = {
 };
 
 describe("E10 an effect that fails", () => {
-  test("by an exception of the transport to the model ends its turn as failed, and the conversation goes on", async () => {
+  test("by an exception of the transport to the model ends its turn as failed, and the conversation continues", async () => {
     const broken: ModelGateway = {
       stream: () => {
         throw new TypeError("Cannot read properties of undefined");
@@ -134,7 +131,7 @@ describe("E10 an effect that fails", () => {
         throw new Error("No such service.");
       },
     ],
-    ["comes later", async () => Promise.reject(new Error("No such service."))],
+    ["arrives later", async () => Promise.reject(new Error("No such service."))],
   ])("by an exception of the Executor that %s is a failed call, which the model gets", async (_, run) => {
     const { frames, turn } = await turnWith({ gateway: calling, executor: { run } });
     expect(turn).toMatchObject({ status: "completed", answer: "It is so.", issues: { toolFailures: 1 } });

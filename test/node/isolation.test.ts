@@ -1,4 +1,4 @@
-/** Turns under which their actor dies: who is counted, who pauses, who runs alone, and who fails. */
+/** Turns that kill their actor: which turns are counted, pause, run alone, or fail. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -7,11 +7,11 @@ import {
   MAX_RESUME_PAUSE_MS,
 } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { effectsOfTurns, type TurnEffect } from "../../src/agents/conversation/core/effects.ts";
-import { crashesOf, heldTurns, resumePause } from "../../src/agents/conversation/core/isolation.ts";
+import { crashesOf, delayedTurns, resumePause } from "../../src/agents/conversation/core/isolation.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { EffectSignal, Signal } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { allowAll } from "../../src/policy/gate.ts";
@@ -45,10 +45,10 @@ interface Part {
   kills?: number;
 }
 
-/** A conversation whose actor dies and wakes. The platform wakes it `RESTART_MS` after a death. */
+/** A conversation with an actor that dies and wakes. The platform wakes it `RESTART_MS` after a death. */
 class World {
   state: ConversationState = {
-    ...NEW_STANDING,
+    ...NEW_STATE,
     record: recordOf(undefined, { agents: [{ id: "tester", chain: CHAIN }] }),
     seq: 0,
     active: new Map(),
@@ -112,7 +112,7 @@ class World {
     }
     const keys = new Set(called.map(({ key }) => key));
     for (const key of this.#running.keys())
-      expect(keys.has(key), "ISOLATE-4 what runs stays called for").toBe(true);
+      expect(keys.has(key), "ISOLATE-4 running effects stay in the state").toBe(true);
   }
 
   #end(key: string, { effect }: { effect: TurnEffect }): void {
@@ -142,7 +142,7 @@ class World {
 
 const RESTART_MS = 50;
 
-/** The index of an effect among those of its turn. */
+/** The index of an effect among the effects of its turn. */
 function stepOf({ turn, kind }: TurnEffect): number {
   return kind === "model" ? 2 * turn.replies.length : 2 * turn.replies.length - 1;
 }
@@ -182,7 +182,7 @@ const poisoned = fc.record<Required<Part>>({
   kills: fc.oneof(fc.nat(20), fc.nat(2_000), fc.nat(60_000)),
 });
 
-/** Returns how the turns of a world ended: of those that kill their actor, and of the others. */
+/** Returns the outcomes of a world's turns: of turns that kill their actor, and of the others. */
 function ends(world: World) {
   const of = (isPoisoned: boolean) =>
     [...world.ended.values()]
@@ -192,7 +192,7 @@ function ends(world: World) {
 }
 
 describe("a turn that kills its actor whenever it runs", () => {
-  test("ISOLATE-1 ISOLATE-2 ISOLATE-4 A72 fails alone: its neighbours complete, however long they take and whenever they come", () => {
+  test("ISOLATE-1 ISOLATE-2 ISOLATE-4 A72 fails alone: its neighbours complete, whatever their length and time", () => {
     fc.assert(
       fc.property(
         fc.array(neighbour, { minLength: 1, maxLength: 12 }),
@@ -228,7 +228,7 @@ describe("a turn that kills its actor whenever it runs", () => {
     },
   );
 
-  test("ISOLATE-3 RECOVERY_EXHAUSTED comes after eleven crashes and 27.75 s of pauses", () => {
+  test("ISOLATE-3 RECOVERY_EXHAUSTED follows eleven crashes and 27.75 s of pauses", () => {
     const world = new World();
     world.run([{ at: 0, work: [0], kills: 0 }]);
     expect(world.deaths).toBe(11);
@@ -270,7 +270,7 @@ describe("deployments", () => {
   });
 });
 
-describe("held turns", () => {
+describe("waiting turns", () => {
   const turnAt = (n: number, crashes: number, members: Partial<Turn> = {}): [number, Turn] => [
     n,
     {
@@ -290,11 +290,11 @@ describe("held turns", () => {
       turnAt(4, 4),
       turnAt(5, 7, { call: null }),
     ]);
-    expect([...heldTurns(active)]).toEqual([4, 1]);
+    expect([...delayedTurns(active)]).toEqual([4, 1]);
     active.delete(2);
-    expect([...heldTurns(active)]).toEqual([1]);
+    expect([...delayedTurns(active)]).toEqual([1]);
     active.delete(4);
-    expect([...heldTurns(active)]).toEqual([]);
+    expect([...delayedTurns(active)]).toEqual([]);
   });
 
   test("EFFECT-6 call for no effect, and for theirs once the others have an outcome", () => {
@@ -319,6 +319,6 @@ describe("held turns", () => {
   test("ISOLATE-1 crashes before an outcome do not count", () => {
     expect(crashesOf({ recoveries: 7 })).toBe(7);
     expect(crashesOf({ recoveries: 7, overcome: 7 })).toBe(0);
-    expect([...heldTurns(new Map([turnAt(1, 9), turnAt(2, 9, { overcome: 9 })]))]).toEqual([]);
+    expect([...delayedTurns(new Map([turnAt(1, 9), turnAt(2, 9, { overcome: 9 })]))]).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ const CONVERSATION = "conv_1";
 const FIRST: BackgroundScript = { key: "a", calls: ["research", "charge"], ms: 1 };
 const SECOND: BackgroundScript = { key: "b", calls: ["pay"], ms: 1 };
 
-/** A batch of two messages, sent twice. A kill makes the outcome of the first one's charge unknown. */
+/** A batch of two messages, sent twice. A kill makes the outcome of the first charge unknown. */
 function goodHistory(): BackgroundHistory {
   const entry = (type: string, turnId: string, operationId?: string): JournalEntryView => ({
     seq: 0,
@@ -70,12 +70,12 @@ function goodHistory(): BackgroundHistory {
   };
 }
 
-it("finds nothing wrong with a good history, and nothing missing", () => {
+it("accepts a good and complete history", () => {
   expect(checkBackground(goodHistory())).toEqual([]);
   expect(missingIn(goodHistory())).toEqual([]);
 });
 
-it("names what a quiet run does not show", () => {
+it("names the missing events of a quiet run", () => {
   expect(missingIn(newBackgroundHistory())).toHaveLength(4);
 });
 

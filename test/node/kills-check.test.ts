@@ -52,13 +52,11 @@ function received(history: History, index: number, type: Frame["type"]) {
   return log(history, index).frames.filter((one) => one.frame.type === type);
 }
 
-/** Appends an entry to the journal. */
 function note(history: History, type: JournalEntryView["type"], data: JournalEntryView["data"] = {}): void {
   const { journal } = finalOf(history);
   journal.push({ seq: journal.length + 1, type, time: "2026-01-01T00:01:00.000Z", data });
 }
 
-/** Ends the second turn as failed. */
 function failSecond(history: History, code: string): void {
   const end = frame(history, "turn.completed", "turn_b");
   Object.assign(end, { type: "turn.failed", data: { error: { code, message: "", retriable: true } } });
@@ -75,7 +73,7 @@ function stopSecond(history: History, content: string): void {
   Object.assign(finalOf(history).transcript.at(-1) ?? {}, { content });
 }
 
-it("finds nothing wrong with a good history", () => {
+it("accepts a good history", () => {
   expect(check(goodHistory())).toEqual([]);
 });
 
@@ -389,8 +387,8 @@ it.each(CASES)("%s finds that %s", (rule, _, change) => {
   expect(broken(change)).toContain(rule);
 });
 
-describe("what is allowed", () => {
-  it("KILL-11 a compaction whose second attempt gives the summary", () => {
+describe("allowed histories", () => {
+  it("KILL-11 a compaction that gets its summary in the second attempt", () => {
     const compacted = (history: History) => {
       note(history, "context.compaction.started");
       note(history, "context.compaction.failed", { attempt: 1, final: false });
@@ -401,7 +399,7 @@ describe("what is allowed", () => {
     expect(broken(compacted)).toEqual([]);
   });
 
-  it("KILL-8 a model call is made again because the user wrote meanwhile", () => {
+  it("KILL-8 a model call is repeated after a newer message of the user", () => {
     const repeated = (history: History) => {
       const call = history.hits.find(({ kind }) => kind === "model");
       if (call !== undefined) history.hits.push({ ...call }, { ...call });
@@ -414,7 +412,7 @@ describe("what is allowed", () => {
     expect(broken(reconsidered)).toEqual([]);
   });
 
-  it("KILL-7 a `once` tool fails with its outcome unknown where a kill interrupted it, whether it was hit or not", () => {
+  it("KILL-7 a `once` tool fails with an unknown outcome if a kill interrupted it, whether it was hit or not", () => {
     const interrupted = (history: History) => {
       const done = frame(history, "tool.completed", "turn_a");
       const error = { code: "EXECUTION_FAILED", message: "Outcome unknown: …", retriable: false };
@@ -434,7 +432,7 @@ describe("what is allowed", () => {
     expect(broken(unkilled)).toContain("KILL-7");
   });
 
-  it("KILL-1 KILL-6 KILL-10 a turn whose stop was sent ends stopped, with a part of its text", () => {
+  it("KILL-1 KILL-6 KILL-10 a turn with a sent stop ends stopped, with a part of its text", () => {
     const stopped = (history: History) => {
       stopSecond(history, "b/0.0");
       history.stops.push({ key: "b", turnId: "turn_b", outcome: "sent" });
@@ -442,7 +440,7 @@ describe("what is allowed", () => {
     expect(broken(stopped)).toEqual([]);
   });
 
-  it("KILL-2 a message that was never acknowledged has a turn or none", () => {
+  it("KILL-2 an unacknowledged message has a turn or no turn", () => {
     const unacknowledged = (history: History) => {
       history.acknowledgements = history.acknowledgements.filter(({ key }) => key !== "b");
     };
@@ -451,7 +449,7 @@ describe("what is allowed", () => {
 });
 
 describe("measurements", () => {
-  it("name what each kill interrupted, how long it took to go on, and what brought the turn back", () => {
+  it("name the work that each kill interrupted, the time to recover, and the cause that resumed the turn", () => {
     expect(interruptionsOf(goodHistory())).toEqual([
       { key: "a", in: "tool", resumedAfterMs: 1_000, by: "client" },
       { key: "a", in: "stream", resumedAfterMs: 1_000, by: "client" },
@@ -470,7 +468,7 @@ describe("measurements", () => {
     ]);
   });
 
-  it("count apart a turn that only waits for the late result of a `once` tool", () => {
+  it("separately count a turn that only waits for the late result of a `once` tool", () => {
     const history = goodHistory();
     const [, , kill] = history.kills;
     if (kill === undefined) throw new Error("The good history has three kills.");
@@ -499,7 +497,7 @@ describe("measurements", () => {
     expect(of(), "it had its result before the kill").toMatchObject([{ in: "tool", by: "alarm" }]);
   });
 
-  it("say how often what was needed once was done", () => {
+  it("count how often work that was needed once was done", () => {
     const median = (metric: string) => rowsOf(goodHistory()).find((row) => row.metric === metric)?.median;
     expect(median("model calls per call needed")).toBeCloseTo(5 / 3, 2);
     expect(median("tool hits per operation")).toBe(1.5);

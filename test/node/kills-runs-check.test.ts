@@ -67,7 +67,7 @@ const replaced = (type: RunEntryType, ...lines: Line[]) =>
 const look = { isOnce: false, call: "r0:l", operationId: "op_9", runId: "run_1" };
 const [first = look, second = look] = HITS;
 
-test("a history without violations has none", () => {
+test("a good history has no violations", () => {
   expect(checkRuns(history({}))).toEqual([]);
   expect(checkRuns(history({ hits: [...HITS, look, look] }))).toEqual([]);
 });
@@ -129,7 +129,7 @@ test.each<[violation: string, change: Change]>([
     },
   ],
   [
-    "KILLRUN-5 run_1: its merge is not that of its branches",
+    "KILLRUN-5 run_1: its merge differs from its branches",
     { view: { output: { ...OUTPUT, calls: ["r0:c1"] } } },
   ],
   ["KILLRUN-5 run_1: it has no output of its fan-in", { view: { output: {} } }],
@@ -143,7 +143,7 @@ test("a gap in the journal is found", () => {
   expect(checkRuns({ ...rest, runs })).toContain("KILLRUN-1 run_1: its journal has a gap before 5");
 });
 
-test("kills that caused nothing say so", () => {
+test("kills without effect are reported", () => {
   expect(missingInRuns(history({ hits: [...HITS, look, look] }))).toEqual([]);
   const idle = history({ lines: without("task.lost") });
   expect(missingInRuns({ ...idle, kills: [{ at: 0, readyAt: 1 }] })).toEqual([

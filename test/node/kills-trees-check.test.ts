@@ -49,7 +49,7 @@ function history(
   return { kills: [], trees: [{ stopped: false, rooms }], hits };
 }
 
-test("a history without violations has none", () => {
+test("a good history has no violations", () => {
   const once = { operationId: "op_2", isOnce: true };
   const again = { operationId: "op_3", isOnce: false };
   expect(checkTrees(history({}, [once, again, again]))).toEqual([]);
@@ -81,7 +81,7 @@ test.each<[rule: string, change: Parameters<typeof history>[0], hits?: TreesHist
   expect(checkTrees(history(change, hits))).toEqual([violation]);
 });
 
-test("a run that lacks what it is for says so", () => {
+test("a run without its required events is reported", () => {
   expect(missingInTrees(history({}))).toEqual([
     "There was no tree of three levels.",
     "There was no tree that was stopped.",

@@ -1,6 +1,7 @@
 /** Suggestions for unknown fields. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { actionBody, workflowBody } from "../../src/http/openapi/library-views.ts";
 import {
   defineLibrary,
   defineModelProfile,
@@ -17,6 +18,13 @@ const loosely = (call: (input: never) => unknown, input: object) => () => call(i
 
 const identity = { systemPrompt: "You sell." };
 const tool = { name: "take", description: "Takes.", input: z.object({}), execute: () => null };
+
+test("FIELD-1 a short name suggests no field of another object", () => {
+  const schema = z.strictObject({ when: z.string(), starts: z.strictObject({ id: z.string() }) });
+  expect(() => validate(schema, { when: "now", starts: { id: "a" }, id: "b" })).toThrow(
+    "/id: Unknown field. Known fields: when, starts.",
+  );
+});
 
 describe("FIELD-1 an unknown field suggests the field that is meant", () => {
   test.each<[string, () => unknown, string]>([
@@ -92,11 +100,29 @@ describe("FIELD-1 an unknown field suggests the field that is meant", () => {
     );
   });
 
-  test("unless no field is similar", () => {
+  test("FIELD-2 unless no field is similar: then the known fields are listed", () => {
     expect(() => validate(z.strictObject({ name: z.string() }), { name: "a", zebra: 1 })).toThrow(
-      /Unknown field\.$/,
+      "/zebra: Unknown field. Known fields: name.",
+    );
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`f${n}`, z.string().optional()]));
+    expect(() => validate(z.strictObject({ in: z.strictObject(many) }), { in: { zebra: 1 } })).toThrow(
+      /Unknown field\. Known fields: f0, f1, .*, f19, and more\.$/,
     );
   });
+
+  test.each(["message", "messages", "token", "pages"])(
+    "FIELD-2 unless the longer name only contains it: %s",
+    (name) => {
+      const schema = z.strictObject({
+        content: z.string(),
+        replyToMessageId: z.string().optional(),
+        maxOutputTokensPerTurn: z.number().optional(),
+      });
+      expect(() => validate(schema, { content: "Hi", [name]: 1 })).toThrow(
+        `/${name}: Unknown field. Known fields: content, replyToMessageId, maxOutputTokensPerTurn.`,
+      );
+    },
+  );
 });
 
 describe("A7 LIB-1 z.coerce in the input of a tool", () => {
@@ -108,7 +134,7 @@ describe("A7 LIB-1 z.coerce in the input of a tool", () => {
     urgent: z.coerce.boolean().optional(),
   });
 
-  test("accepts what it coerces, and the code gets the coerced values", async () => {
+  test("accepts values that it coerces, and the code gets the coerced values", async () => {
     const seen: unknown[] = [];
     const take = defineTool({ ...tool, input, execute: (value) => void seen.push(value) });
     expect(take.definition.inputSchema).toMatchObject({
@@ -130,4 +156,11 @@ describe("A7 LIB-1 z.coerce in the input of a tool", () => {
       /Date cannot be represented/,
     );
   });
+});
+
+test.each([
+  ["an action", actionBody, '{"id": "ask", "kind": "http.request", "__proto__": {"a": 1}}'],
+  ["a workflow", workflowBody, '{"id": "greet", "__proto__": {"nodes": []}}'],
+])("a body of %s with a field `__proto__` is refused", (_, schema, body) => {
+  expect(() => validate(schema, JSON.parse(body))).toThrow("/__proto__: Unknown field.");
 });

@@ -1,10 +1,12 @@
 /** Tool results that are too large for a turn. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import { LargeResults } from "../../src/agents/conversation/large-results.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { storedResults } from "../../src/agents/executor/stored-results.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { excerptOf, pageRequest, storedResultId, viewOfResult } from "../../src/attachments/large-result.ts";
+import { ResultKeeper } from "../../src/attachments/result-keeper.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
@@ -15,8 +17,9 @@ import {
   MAX_OUTPUT_BYTES,
   type ToolInvocation,
 } from "../../src/protocol/executor-api.ts";
+import { operationId } from "../../src/protocol/ids.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
-import { memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
+import { memoryToolState, noHandles, noMemory } from "../../src/testing/world/local-executor.ts";
 import { callOf } from "../support/tools.ts";
 
 const OWNER = { tenant: "acme", conversationId: "conv_1" };
@@ -90,7 +93,7 @@ test("LARGE-2 a result with more values than a turn takes is stored, too", async
   expect([success, storedResultId(result)]).toEqual([true, expect.stringMatching(/^att_/)]);
 });
 
-test("LARGE-1 a result within the limit is given as it is, and a caller that takes no views gets an error", async () => {
+test("LARGE-1 a result within the limit is returned unchanged, and a caller that takes no views gets an error", async () => {
   expect(await world(() => "small").call()).toMatchObject({ success: true, result: "small" });
   const { inlineBytes: _, ...rest } = callOf("giving");
   expect(rest.input).toEqual({});
@@ -126,8 +129,44 @@ describe("LARGE-2 a result that cannot be stored is a success, and its view says
   });
 });
 
+test("LARGE-2 a result stays stored if the check after its storage fails", async () => {
+  const store = new AttachmentStore(new MemoryObjectStore());
+  const keeper = new ResultKeeper({ store, maxBytes: MAX_BYTES, clock: new VirtualClock() });
+  const result = { id: "att_1", name: "giving.json", size: 1, read: () => new Uint8Array(1) };
+  const keep = (isDeleted: () => boolean) => keeper.keep(OWNER, { ...result, isDeleted });
+  await expect(keep(() => expect.fail("The turn was not read."))).rejects.toThrow("The turn was not read.");
+  expect(await keep(() => false)).toEqual({ id: "att_1" });
+  expect(await store.list(OWNER)).toEqual(["att_1"]);
+});
+
+test("ERASE-9 LARGE-4 the result of a call that is erased before or during its storage is not stored", async () => {
+  const store = new AttachmentStore(new MemoryObjectStore());
+  const keeper = new ResultKeeper({ store, maxBytes: MAX_BYTES, clock: new VirtualClock() });
+  const operation = { item: 1, attempt: 1, status: "cancelled", effect: "once", name: "giving" };
+  const turn = { stem: "0".repeat(19), n: 1, operations: [operation] };
+  const runtime = {
+    exists: true,
+    state: { record: { tenant: OWNER.tenant, id: OWNER.conversationId } },
+    turn: () => turn,
+  };
+  const viewAfter = async (...erased: boolean[]) => {
+    const resultStores = { keeper, sender: () => expect.fail("no sender") };
+    const context = { resultStores, isErased: async () => erased.shift() ?? expect.fail("asked again") };
+    // The members that a call of a finished turn needs.
+    const results = new LargeResults(context, runtime as never);
+    const view = await results.viewOf(
+      { operationId: operationId(turn, 1), attempt: 1 },
+      "x".repeat(MAX_OUTPUT_BYTES),
+    );
+    return { view, stored: await store.list(OWNER) };
+  };
+  expect(await viewAfter(true)).toEqual({ view: undefined, stored: [] });
+  expect((await viewAfter(false, true)).stored).toEqual([]);
+  expect((await viewAfter(false, false)).stored).toHaveLength(1);
+});
+
 describe("LARGE-3 the pages of a result", () => {
-  test("are within their budget, and together are the whole text", async () => {
+  test("are within their budget, and together are the complete text", async () => {
     const text = JSON.stringify(ROWS);
     const { call, read } = world(() => ROWS);
     const id = storedResultId((await call()).result) ?? "";
@@ -143,7 +182,7 @@ describe("LARGE-3 the pages of a result", () => {
     expect(whole).toBe(text);
   });
 
-  test("begin with a whole character at any offset", async () => {
+  test("begin with a complete character at any offset", async () => {
     const { call, read } = world(() => "🦊".repeat(1_000));
     const id = storedResultId((await call()).result) ?? "";
     for (const offset of [1, 2, 3, 4, 5]) {

@@ -6,7 +6,7 @@ import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import type { MemoryOutcome } from "../../src/protocol/memory.ts";
 import { ALL, DAY, UpkeepWorld } from "../support/upkeep-world.ts";
 
-interface Said {
+interface Statement {
   said: string;
   answer?: string;
   conversationId?: string;
@@ -19,7 +19,7 @@ interface Said {
 let count = 0;
 
 /** Takes a turn: offers memories, extracts, and hands over. */
-async function turn(world: UpkeepWorld, given: Said): Promise<MemoryOutcome[]> {
+async function turn(world: UpkeepWorld, given: Statement): Promise<MemoryOutcome[]> {
   const { said, answer = "All right.", conversationId = "conv_1", at = world.now, zone, used = [] } = given;
   count += 1;
   const [operationId, turnId] = [`op_turn_${count}`, `turn_${count}`];
@@ -48,7 +48,7 @@ test("ten turns of recall make no memory of memories", async () => {
   expect(world.corpus.status().memories).toBe(1);
 });
 
-test("LEARN-15 the agent lives in Rome, the brother has a PhD, and neither is the user's", async () => {
+test("LEARN-15 facts about the agent (lives in Rome) and the brother (has a PhD) are not facts about the user", async () => {
   const world = new UpkeepWorld();
   await turn(world, { said: "Where do you live?", answer: "I live in Rome." });
   await turn(world, { said: "My brother has a PhD." });
@@ -59,7 +59,7 @@ test.each<[string, string, string, string]>([
   ["I love olives.", "I hate olives.", "The user loves olives.", "The user hates olives."],
   // No word of the second sentence is in the memory: its key finds it.
   ["I live in Rome.", "I moved to Oslo.", "The user lives in Rome.", "The user lives in Oslo."],
-])("B9 %s Then: %s One memory, whose old text has ended", async (first, second, old, now) => {
+])("B9 %s Then: %s One memory; its old text has ended", async (first, second, old, now) => {
   const world = new UpkeepWorld();
   await turn(world, { said: first });
   world.now += DAY;
@@ -142,7 +142,7 @@ test("A41 two conversations at once learn two facts", async () => {
   expect(await world.texts("current")).toEqual(["The user loves olives.", "The user's brother has a PhD."]);
 });
 
-test("what was erased does not come back by asking again", async () => {
+test("repeating a question does not restore erased texts", async () => {
   const world = new UpkeepWorld();
   await turn(world, { said: "I love olives." });
   const { id } = await world.byText("olives");

@@ -11,7 +11,7 @@ import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Persona, PinnedHook } from "../../src/protocol/definitions.ts";
 import type { AttemptEnd } from "../../src/protocol/executor-api.ts";
-import { localExecutor, noHandles } from "../support/local-executor.ts";
+import { localExecutor, noHandles } from "../../src/testing/world/local-executor.ts";
 import { type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
 
 type Learned = ExtractionAnswer["memories"][number];
@@ -37,7 +37,7 @@ const TURN = {
 
 const learned = (given: Partial<Learned> = {}): Learned => ({
   ...{ action: "add", id: null, content: "The user's brother has a PhD.", type: "fact" },
-  ...{ significance: 0.7, said_by: "user", quote: "My brother has a PhD", when: null },
+  ...{ significance: 0.7, speaker: "user", quote: "My brother has a PhD", when: null },
   ...given,
 });
 const checked = (...memories: Learned[]) => checkedAnswer(learnedTurn(TURN), { memories });
@@ -59,7 +59,7 @@ describe("the check of a model's answer", () => {
     ["quotes half a word", { quote: "other has a PhD" }],
     [
       "is the agent's claim",
-      { said_by: "agent", quote: "I live in Rome", content: "The user lives in Rome." },
+      { speaker: "agent", quote: "I live in Rome", content: "The user lives in Rome." },
     ],
     ["gives the agent's words to the user", { quote: "I live in Rome", content: "The user lives in Rome." }],
     ["holds a secret", { content: "The user's password is hunter2." }],
@@ -69,7 +69,7 @@ describe("the check of a model's answer", () => {
   });
 
   test("LEARN-4 takes a decision of the agent", () => {
-    const decision = { content: "It was decided to use D1.", type: "decision", said_by: "agent" } as const;
+    const decision = { content: "It was decided to use D1.", type: "decision", speaker: "agent" } as const;
     expect(checked(learned({ ...decision, quote: "we will  use d1." }))).toMatchObject([
       { type: "decision" },
     ]);
@@ -211,7 +211,7 @@ describe("the task", () => {
     expect(end).toMatchObject({ task: { models: { calls: 1 } } });
   });
 
-  test("LEARN-1 sends neither results of tools nor instructions", async () => {
+  test("LEARN-1 sends no results of tools and no instructions", async () => {
     answers = ['{"memories": []}'];
     const before = server.requests.length;
     const turn_transcript = [
@@ -225,7 +225,7 @@ describe("the task", () => {
     expect(JSON.stringify(server.requests[before]?.body)).not.toContain("send keys");
   });
 
-  test("asks nothing about a turn that no user began", async () => {
+  test("sends no request about a turn without a user", async () => {
     const before = server.requests.length;
     const end = await run(await pinned({ extract: true }), {
       ...TURN,
@@ -254,7 +254,7 @@ describe("the task", () => {
     expect(server.requests[before]?.body.model).toBe("gpt-small");
   });
 
-  test("LEARN-9 rules take the place of the offline model", async () => {
+  test("LEARN-9 the offline model is replaced by rules", async () => {
     const before = server.requests.length;
     const hook = await pinned({ extract: true }, { provider: "offline", modelId: "offline-1" });
     expect(hook).toMatchObject({ library: "dramatis", id: "extract_by_rules", effect: "pure" });
@@ -275,7 +275,7 @@ describe("the task", () => {
     expect(server.requests).toHaveLength(before);
   });
 
-  test("LEARN-9 tokens are reserved as those of other tasks", async () => {
+  test("LEARN-9 tokens are reserved like the tokens of other tasks", async () => {
     const hook = await pinned({ extract: true });
     const asks = hook?.task?.steps.flatMap(({ action }) => (action.kind === "llm" ? [action] : []));
     expect(asks).toMatchObject([
@@ -290,7 +290,7 @@ describe("the settings", () => {
 
   test("LEARN-8 a persona has one extraction", () => {
     expect(() => persona({ scope: "user", extract: true, memoryExtraction: { task: "lib/mine" } })).toThrow(
-      /given twice/,
+      /is also given as/,
     );
     expect(
       persona({ scope: "user", extract: false, memoryExtraction: { task: "lib/mine" } }).definition.memory,
@@ -317,7 +317,7 @@ describe("the settings", () => {
     await expect(resolveChain(registry, posted, offline)).rejects.toThrow(/absent|lib/);
   });
 
-  test("REG-10 the platform's library is always there, and its id is taken", async () => {
+  test("REG-10 the platform's library always exists, and its id is reserved", async () => {
     expect(() => new DeployedCode([defineLibrary("dramatis", {})])).toThrow(/platform's own/);
     const code = new DeployedCode([]);
     expect(code.libraryIds).toEqual([]);

@@ -69,11 +69,11 @@ test.each([
   "I have a question. I have no idea.",
   "My question is simple. I am tired.",
   "Pretend my name is Bob.",
-])("LEARN-12 questions, negations, suppositions and quotes state nothing: %s", (said) => {
+])("LEARN-12 questions, negations, suppositions and quotes are not statements: %s", (said) => {
   expect(learn(said)).toEqual([]);
 });
 
-describe("LEARN-12 the month of May, and a name, suppose nothing", () => {
+describe("LEARN-12 the month of May and a name are not suppositions", () => {
   test.each<[string, string[]]>([
     ["We decided to repot the ficus in May.", ["It was decided to repot the ficus in May."]],
     ["We decided to repot the ficus in may.", ["It was decided to repot the ficus in may."]],
@@ -109,14 +109,14 @@ test.each(["My password is hunter2", "Remember that my API key is abc", "My card
   },
 );
 
-test("LEARN-15 the agent that lives in Rome, and other agents, say nothing about the user", () => {
+test("LEARN-15 the agent that lives in Rome, and other agents, teach no facts about the user", () => {
   expect(learn("Where do you live?")).toEqual([]);
   expect(
     learn("I live in Rome.", { caller: { type: "agent", agentId: "manager", turnId: "turn_1" } }),
   ).toEqual([]);
 });
 
-test("LEARN-1 calls of tools and memories that the turn was told of are no sources", () => {
+test("LEARN-1 tool calls and recalled memories are not sources", () => {
   const turn_transcript = [
     {
       sequence: 1,
@@ -144,7 +144,7 @@ describe("LEARN-14 B9 a contradiction changes the memory", () => {
     expect(learn(said, { memories })).toMatchObject([{ op: "update", memoryId, content }]);
   });
 
-  test("what is new, or the same, is written", () => {
+  test("new and equal statements are written", () => {
     expect(learn("I love figs. I love olives. I have a dog.", { memories })).toMatchObject([
       { op: "write", content: "The user loves figs." },
       { op: "write", content: "The user loves olives." },
@@ -152,12 +152,12 @@ describe("LEARN-14 B9 a contradiction changes the memory", () => {
     ]);
   });
 
-  test("within a message the last word holds", () => {
+  test("within a message the last statement holds", () => {
     expect(contents("I love olives. No, I hate olives.", { memories })).toEqual(["The user hates olives."]);
   });
 });
 
-describe("LOCALTIME-1 days are those of the user's zone", () => {
+describe("LOCALTIME-1 days are days in the user's zone", () => {
   // Half past midnight of the 14th in Tokyo.
   const tokyo = { time_zone: "Asia/Tokyo" };
 
@@ -178,7 +178,7 @@ describe("LOCALTIME-1 days are those of the user's zone", () => {
   });
 
   test("an unknown zone is UTC, and a message has its own time", () => {
-    const more = { time_zone: "Mars/Olympus", said_at: "2020-01-02T00:30:00.000Z" };
+    const more = { time_zone: "Mars/Olympus", sent_at: "2020-01-02T00:30:00.000Z" };
     expect(learn("I moved to Rome yesterday.", more)).toMatchObject([{ time: "2020-01-01T12:00:00.000Z" }]);
   });
 });
@@ -240,7 +240,7 @@ describe("any message", () => {
     );
   });
 
-  test("LEARN-11 a statement is about the same when it is said and when it is kept", () => {
+  test("LEARN-11 a statement has the same subject in the message and in the memory", () => {
     fc.assert(
       fc.property(messages, (said) => {
         for (const sentence of said.split(/[.\n?]/)) {

@@ -7,7 +7,7 @@ import { defineLibrary } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
-test("LEARNED-2 an agent that takes nothing is noted, and the turn stays completed", async () => {
+test("LEARNED-2 a refusal by the agent is recorded, and the turn stays completed", async () => {
   const extract = defineTask({
     id: "extract",
     input: z.looseObject({}),

@@ -118,7 +118,7 @@ describe("defining a tool", () => {
     ],
     ["no code", { execute: undefined }, /"tool".*\/execute: Must be a function/],
     ["a field of another library", { parameters: {} }, /"tool".*\/parameters: Unknown field/],
-  ])("refuses %s, saying what to change", (_, change, message) => {
+  ])("refuses %s, and names the fix", (_, change, message) => {
     // SAFETY: what an author without types may write.
     const options = { ...toolNamed("tool"), ...change } as ToolOptions<z.ZodType>;
     expect(() => defineTool(options)).toThrow(invalid(message));
@@ -132,7 +132,7 @@ describe("defining a tool", () => {
 });
 
 describe("defining a library", () => {
-  test("A1 a persona's fields come back as they were written", () => {
+  test("A1 a persona's fields are returned unchanged", () => {
     expect(acme().personas.map(({ definition }) => definition)).toEqual([full, minimal]);
   });
 
@@ -141,7 +141,7 @@ describe("defining a library", () => {
     ["a misspelt setting", { ...minimal, memory: { recentTurnLimit: 5 } }, /\/memory.*recentTurnLimit/],
     ["a limit of no turns", { ...minimal, memory: { recentTurnsLimit: 0 } }, /\/memory\/recentTurnsLimit/],
     [
-      "what is no reference",
+      "an invalid reference",
       { ...minimal, tools: { toolIds: ["a/b/c"] } },
       /\/tools\/toolIds\/0.*library\/id/,
     ],
@@ -183,7 +183,7 @@ describe("defining a library", () => {
     ["a persona as it is", { personas: [minimal] }, /\/personas\/0: Make it with definePersona/],
     ["a tool as it is", { tools: [greet, toolNamed("x")] }, /\/tools\/1: Make it with defineTool/],
     ["a profile as it is", { modelProfiles: [defaultProfile] }, /\/modelProfiles\/0: .*defineModelProfile/],
-  ])("refuses a library with %s, saying what to change", (_, contents, message) => {
+  ])("refuses a library with %s, and names the fix", (_, contents, message) => {
     // SAFETY: what an author without types may write.
     expect(() => defineLibrary("acme", contents as Parameters<typeof defineLibrary>[1])).toThrow(
       invalid(message),
@@ -201,16 +201,18 @@ describe("defining a library", () => {
     expect(define).toThrow(invalid(message));
   });
 
-  test("refuses what is no list of libraries", () => {
+  test("refuses a value that is not a list of libraries", () => {
     // SAFETY: what an author without types may write.
     expect(() => new DeployedCode(acme() as never)).toThrow(invalid(/libraries: \[library\]/));
     const module = { library: acme(), agents: [] };
     const listed = (item: unknown) => () => new DeployedCode([acme(), item as never]);
     expect(listed(module)).toThrow(
-      invalid(/^`libraries\[1\]` is no library\. Its member `library` is one.*\[team\.library\]/),
+      invalid(/^`libraries\[1\]` is not a library\. Its member `library` is the library.*\[team\.library\]/),
     );
     for (const item of [undefined, null, "acme", {}])
-      expect(listed(item)).toThrow(invalid(/^`libraries\[1\]` is no library\. Make it with defineLibrary/));
+      expect(listed(item)).toThrow(
+        invalid(/^`libraries\[1\]` is not a library\. Make it with defineLibrary/),
+      );
   });
 
   test("LIBCHECK-1 an error for a wrong reference names its place, its id, and the most similar ids first", () => {
@@ -254,7 +256,7 @@ describe("defining a library", () => {
     expect(() => defineLibrary("acme", { tools: [greet, greet] })).toThrow(invalid(/"acme".*tool "greet"/));
   });
 
-  test("refuses a persona whose tool or profile the library does not have", () => {
+  test("refuses a persona with a tool or profile that is not in the library", () => {
     const missing = definePersona("p", { ...minimal, tools: { toolIds: ["acme/great"] } });
     expect(() => defineLibrary("acme", { personas: [missing], tools: [greet] })).toThrow(
       invalid(/"p".*tool "great".*It has: greet/),
@@ -276,7 +278,7 @@ describe("references", () => {
     .record({ library: id, id, version: fc.option(fc.integer({ min: 1 }), { nil: undefined }) })
     .map(({ version, ...rest }) => (version === undefined ? rest : { ...rest, version }));
 
-  test("REF-1 what is printed parses to the same", () => {
+  test("REF-1 a printed reference parses to the same", () => {
     fc.assert(
       fc.property(reference, (one) => {
         expect(parseReference(formatReference(one))).toEqual(one);
@@ -285,7 +287,7 @@ describe("references", () => {
     );
   });
 
-  test("a bare id belongs to the library it stands in", () => {
+  test("a bare id belongs to its own library", () => {
     expect(parseReference("greet@2", "acme")).toEqual({ library: "acme", id: "greet", version: 2 });
     expect(() => parseReference("greet")).toThrow(invalid(/library\/greet/));
   });
@@ -330,7 +332,7 @@ describe("content hashes", () => {
 });
 
 describe("the registry", () => {
-  test("hands out a definition with its library, id, version and hash", async () => {
+  test("returns a definition with its library, id, version and hash", async () => {
     const registry = registryOf(acme());
     const { definition } = greet;
     const expected = {
@@ -361,14 +363,14 @@ describe("the registry", () => {
     expect([recentTurnsLimit(full), maxMovesPerTurn(full)]).toEqual([5, 3]);
   });
 
-  test("REG-2 changing what was handed out changes no definition", async () => {
+  test("REG-2 changing a returned definition changes no stored definition", async () => {
     const registry = registryOf(acme());
     const first = await registry.persona({ library: "acme", id: "reviewer" });
     first.definition.identity.systemPrompt = "changed";
     expect((await registry.persona({ library: "acme", id: "reviewer" })).definition).toEqual(full);
   });
 
-  test("what does not exist is NOT_FOUND, by name", async () => {
+  test("a missing definition is NOT_FOUND, by name", async () => {
     const registry = registryOf(acme());
     await expect(registry.persona({ library: "none", id: "x" })).rejects.toEqual(absent('"none"', "acme"));
     await expect(registry.persona({ library: "acme", id: "x" })).rejects.toEqual(
@@ -429,8 +431,8 @@ describe("resolving a chain", () => {
       /same name "greet"/,
     ],
     ["an unknown field", { ...minimal, system: "x" }, /system/],
-    ["what is no persona", 7, /persona/i],
-    ["what is no reference", "acme", /names no library.*"library\/acme"/],
+    ["an invalid persona", 7, /persona/i],
+    ["an invalid reference", "acme", /names no library.*"library\/acme"/],
     ["a reference with more", { library: "acme", id: "reviewer", more: 1 }, /reference/],
   ])("refuses %s", async (_, source, message) => {
     const registry = registryOf(acme());

@@ -1,4 +1,4 @@
-/** The life of a conversation: what is shown of it while its turns wait, its end by a user, and that time ends nothing. */
+/** The life of a conversation: its view while its turns wait, its end by a user, and that it never ends by time. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -6,7 +6,7 @@ import { shownStatus } from "../../src/agents/conversation/core/life.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { conversationView } from "../../src/agents/conversation/reads/views.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
@@ -20,7 +20,7 @@ import { SteeredConversation } from "../support/steered-model.ts";
 const ADA = { type: "user", userId: "ada" } as const;
 const DAY_MS = 86_400_000;
 
-/** A library with a job in the background, which ends when the test says so, and a `once` tool that ignores its signal. */
+/** A library with a background job, which ends when the test ends it, and a `once` tool that ignores its signal. */
 function works() {
   const [job, mail] = [Promise.withResolvers<Json>(), Promise.withResolvers<Json>()];
   const tool = (name: string, effect: "once" | "idempotent", result: Promise<Json>, isAsync: boolean) =>
@@ -52,8 +52,8 @@ const ends = (turnId: string) => (frame: Frame) =>
 const isWaiting = ({ type, data }: Frame) =>
   type === "conversation.updated" && "status" in data && data.status === "waiting";
 
-describe("the status that is shown", () => {
-  test("A23 LIFE-1 LIFE-2 of a plain turn is `active`, and no entry says so", async () => {
+describe("the shown status", () => {
+  test("A23 LIFE-1 LIFE-2 of a plain turn is `active`, without an entry", async () => {
     const room = await SteeredConversation.create(works().library);
     const id = await room.say("Hello");
     (await room.request()).answer("Hi.");
@@ -182,7 +182,7 @@ describe("the end of a conversation", () => {
     });
   });
 
-  test("LIFE-4 OP-6 the success of a `once` tool that comes later is noted as that of a stopped turn", async () => {
+  test("LIFE-4 OP-6 a late success of a `once` tool is noted as the success of a stopped turn", async () => {
     const { library, sendMail } = works();
     const room = await SteeredConversation.create(library);
     await room.say("Send it");
@@ -198,7 +198,7 @@ describe("the end of a conversation", () => {
     expect([shown(room), room.untaken]).toEqual(["completed", 0]);
   });
 
-  test("LIFE-3 also stops the turns that wait in the queue, and the one in the background", async () => {
+  test("LIFE-3 also stops the queued turns and the turn in the background", async () => {
     const room = await SteeredConversation.create(works().library, { order: "queued" });
     const first = await room.say("Begin the job");
     (await room.request()).call(["job", {}]);
@@ -213,7 +213,7 @@ describe("the end of a conversation", () => {
   });
 
   test.each(["completed", "failed"] as const)(
-    "A23 LIFE-4 no signal starts anything in one that is %s",
+    "A23 LIFE-4 in a conversation that is %s, no signal has an effect",
     (status) => {
       const state: ConversationState = { ...stateOf([]), turns: 3, status };
       const facts = { startedAt: 1, finishedAt: 2 };
@@ -256,7 +256,7 @@ describe("the end of a conversation", () => {
   );
 });
 
-test("A24 LIFE-3 after 60 days without a message the next one is answered", async () => {
+test("A24 LIFE-3 after 60 days without a message the next message is answered", async () => {
   const clock = new VirtualClock();
   const room = await SteeredConversation.create(works().library, {}, {}, { clock });
   const first = await room.say("Hello");
@@ -315,5 +315,5 @@ function stateOf(turns: Pick<Turn, "call" | "operations">[]): ConversationState 
       ...members,
     },
   ]);
-  return { ...NEW_STANDING, record, seq: 5, turns: turns.length, active: new Map(active), stored: new Map() };
+  return { ...NEW_STATE, record, seq: 5, turns: turns.length, active: new Map(active), stored: new Map() };
 }

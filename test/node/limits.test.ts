@@ -1,4 +1,4 @@
-/** docs/limits.md gives the limits that the sources have. */
+/** The limits in docs/limits.md equal the limits in the sources. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

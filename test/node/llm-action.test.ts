@@ -98,7 +98,7 @@ async function call(
   return { outcome, usage, requests: server.requests.slice(first).map(({ body }) => body), pauses };
 }
 
-test("LLM-4 a call that is cut off in a pause has told what it has used up", async () => {
+test("LLM-4 a call that is cut off in a pause has reported its usage", async () => {
   const stop = new AbortController();
   const ended = call({ template: "Hi" }, {}, [{ kind: "body", status: 500, headers: {}, body: "No." }], {
     signal: stop.signal,
@@ -140,7 +140,7 @@ describe("LLM-5 H4 limits", () => {
     expect(beyond.outcome).toMatchObject({ error: { code: "INVALID_INPUT" } });
   });
 
-  test("texts of any length are sent where nothing limits them", async () => {
+  test("texts of any length are sent without a limit", async () => {
     const { outcome, requests } = await call({ template }, input, [textReply("yes")]);
     expect(outcome).toEqual({ result: { response: "yes" } });
     expect(requests).toHaveLength(1);
@@ -165,7 +165,7 @@ describe("LLM-5 H4 limits", () => {
     expect(usage).toBeUndefined();
   });
 
-  test("a failure is the result where no further attempt is allowed", async () => {
+  test("a failure is the result if no further attempt is allowed", async () => {
     const busy = errorReply(503, { message: "Busy." });
     const { outcome, requests, pauses } = await call({ template: "Hi" }, {}, [busy, busy], {
       allowance: { modelCalls: 2 },
@@ -252,7 +252,7 @@ describe("LLM-1 F13 texts and values", () => {
     expect(requests[0]).not.toHaveProperty("response_format");
   });
 
-  test("the action's own texts win, and its limits", async () => {
+  test("the action's own texts and limits win", async () => {
     const own = {
       prompt: PROMPT,
       systemPrompt: "Be short.",
@@ -330,7 +330,7 @@ describe("LLM-2 F13 answers", () => {
     });
   });
 
-  test("the prompt's schema applies where the action has none", async () => {
+  test("the prompt's schema applies if the action has no schema", async () => {
     const prompt = { template: "Hi", produces: SCHEMA };
     expect((await call({ prompt }, {}, [textReply('{"answer": 5}')])).outcome).toMatchObject({
       result: { response: { answer: 5 } },
@@ -424,7 +424,7 @@ describe("LLM-3 F13 attempts", () => {
 describe("LLM-4 F13 usage", () => {
   const prices = { costPer1kInput: 1, costPer1kOutput: 10 };
 
-  test("tokens and cost are those that the provider counted", async () => {
+  test("tokens and cost are the provider's counts", async () => {
     const { usage } = await call({ template: "Hi" }, {}, [usageReply("yes", 20, 3)], { profile: prices });
     expect(usage).toEqual({ calls: 1, inputTokens: 20, outputTokens: 3, costUsd: 0.05 });
   });
@@ -441,7 +441,7 @@ describe("LLM-4 F13 usage", () => {
     });
   });
 
-  test("failed attempts count, also where the last one fails", async () => {
+  test("failed attempts count, even if the last attempt fails", async () => {
     const refused: Reply = {
       kind: "stream",
       steps: [
@@ -466,7 +466,7 @@ describe("LLM-4 F13 usage", () => {
 describe("the offline model", () => {
   const offline = { profile: OFFLINE_PROFILE };
 
-  test("F13 it answers without a network, with data where a schema asks for it", async () => {
+  test("F13 it answers without a network, with data if a schema requires it", async () => {
     const text = await call({ template: "!say hello", ...offline }, {}, []);
     expect(text.outcome).toMatchObject({ result: { response: expect.stringContaining("hello") } });
     const data = await call({ template: "Hi", outputSchema: SCHEMA, ...offline }, {}, []);

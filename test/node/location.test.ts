@@ -1,4 +1,4 @@
-/** Where agents and conversations live: their ids, and the rules for new ones. */
+/** Where agents and conversations live: their ids, and the rules for new ids. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { mentionedIn } from "../../src/agents/conversation/core/planning/address.ts";
@@ -30,7 +30,7 @@ const places = fc.option(fc.constantFrom(...JURISDICTIONS), { nil: undefined });
 const agentNames = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,63}$/);
 
 describe("G14 LOCATION-1 an id", () => {
-  test("names its jurisdiction, and one without a jurisdiction none", () => {
+  test("names its jurisdiction, if it has any", () => {
     fc.assert(
       fc.property(fc.oneof(agentNames, fc.constant(PLAIN)), places, places, (name, place, other) => {
         const id = inJurisdiction(name, place);
@@ -43,7 +43,7 @@ describe("G14 LOCATION-1 an id", () => {
     );
   });
 
-  test("is that of releases without jurisdictions, where it names none", () => {
+  test("without a jurisdiction equals an id of releases without jurisdictions", () => {
     for (const id of ["eu", "guide", "guide-eu", "us", "fedramp-high", PLAIN, `agent-${"x".repeat(58)}`]) {
       expect(locationOf(id)).toEqual({});
       expect(isAgentId(id) || isConversationId(id)).toBe(true);
@@ -64,7 +64,7 @@ describe("G14 LOCATION-1 an id", () => {
   });
 
   test.each([undefined, ...JURISDICTIONS])(
-    "is kept by handles and by the ids of other protocols (%s)",
+    "is preserved by handles and by the ids of other protocols (%s)",
     (place) => {
       const conversationId = inJurisdiction(PLAIN, place);
       const call = toolCallId(conversationId, OPERATION);
@@ -82,7 +82,7 @@ describe("G14 LOCATION-1 an id", () => {
 });
 
 describe("G14 LOCATION-2 a new conversation", () => {
-  test("lives where its request says, else with its agent, else where its tenant does", () => {
+  test("lives in the place of its request, or else of its agent, or else of its tenant", () => {
     fc.assert(
       fc.property(places, places, places, (asked, agents, tenants) => {
         const policy: LocationPolicy = tenants === undefined ? {} : { jurisdiction: tenants };
@@ -106,7 +106,7 @@ describe("G14 LOCATION-2 a new conversation", () => {
 describe("G14 LOCATION-3 a strict application", () => {
   const strict: LocationPolicy = { jurisdiction: "eu", strict: true };
 
-  test("has nothing new elsewhere, and another leaves it to the request", () => {
+  test("keeps new objects in its jurisdiction, and any other application lets the request decide", () => {
     expect(() => checkNew("guide", strict, "/id")).toThrow(/jurisdiction "eu"/);
     expect(() => checkNew("guide_us", strict, "/id")).toThrow(/jurisdiction "eu"/);
     checkNew("guide_eu", strict, "/id");
@@ -114,7 +114,7 @@ describe("G14 LOCATION-3 a strict application", () => {
       checkNew("guide_us", policy, "/id");
   });
 
-  test("keeps agents and conversations of two jurisdictions apart, and another does not", () => {
+  test("separates agents and conversations of two jurisdictions, unlike other applications", () => {
     const conversation = inJurisdiction(PLAIN, "eu");
     for (const policy of [strict, { strict: true }]) {
       expect(separation(conversation, "guide_eu", policy)).toBeNull();
@@ -127,7 +127,7 @@ describe("G14 LOCATION-3 a strict application", () => {
     expect(separation(conversation, "guide_us", { jurisdiction: "eu" })).toBeNull();
   });
 
-  test("whose policy names something unknown is told what is known", () => {
+  test("with an unknown value in its policy gets an error with the known values", () => {
     // SAFETY: what an application without types might return.
     const mistaken = { jurisdiction: "europe" } as unknown as LocationPolicy;
     expect(() => checkedPolicy(mistaken)).toThrow(/"eu"\|"us"\|"fedramp"\|"fedramp-high"/);

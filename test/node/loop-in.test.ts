@@ -52,7 +52,7 @@ const CREW = defineLibrary("crew", {
 });
 
 const isEnd = ({ type }: Frame) => type === "turn.completed" || type === "turn.failed";
-const said = ({ messages }: OpenRequest) => messages.map(({ role, content }) => `${role} ${content}`);
+const messagesIn = ({ messages }: OpenRequest) => messages.map(({ role, content }) => `${role} ${content}`);
 const results = ({ messages }: OpenRequest) =>
   messages.filter(({ role }) => role === "tool").map(({ content }) => JSON.parse(String(content)));
 const systemOf = ({ messages }: OpenRequest) => messages[0]?.content;
@@ -88,7 +88,7 @@ describe("a call in the mode loop_in", () => {
     const { item = 0 } = asking?.operations[0] ?? {};
     expect(told?.traceparent).toBe(asking && operationTraceparent(asking, item));
     expect(guide && results(guide)).toEqual([{ joined: "architect" }]);
-    expect(architect && said(architect)).toEqual([
+    expect(architect && messagesIn(architect)).toEqual([
       "system You are architect.",
       expect.stringContaining('You are the agent "architect". These agents take part, too: @tester.'),
       expect.stringContaining('The user said to the agent "tester": "We rewrite the login. Ideas?"'),
@@ -120,7 +120,7 @@ describe("a call in the mode loop_in", () => {
     // It stays, and keeps its session, until it is removed.
     await room.say("@architect, and the rest?");
     const again = await room.request();
-    expect(said(again)).toContain("assistant Sessions.");
+    expect(messagesIn(again)).toContain("assistant Sessions.");
     again.answer("Tokens.");
     await answered(room, 3);
     await room.leave({ type: "agent", id: "architect" });
@@ -146,11 +146,11 @@ describe("a call in the mode loop_in", () => {
     const guide = next.get("Test.");
     expect(guide && results(guide)).toEqual([{ joined: "lawyer" }, { joined: "cook" }]);
     const lawyers = next.get("You are lawyer.");
-    expect(lawyers && said(lawyers).at(-1)).toBe('user agent "tester": May we?');
+    expect(lawyers && messagesIn(lawyers).at(-1)).toBe('user agent "tester": May we?');
     expect(room.runtime.state.record.agents.map(({ id }) => id)).toEqual(["tester", "lawyer", "cook"]);
   });
 
-  test("AGENTTOOL-2 a model that asks a bound agent to join gets INVALID_INPUT, and nobody joins", async () => {
+  test("AGENTTOOL-2 a model that invites a bound agent gets INVALID_INPUT, and no agent joins", async () => {
     const room = await crewed();
     await room.say("Bring the clerk in.");
     const call = await room.request();
@@ -191,8 +191,8 @@ describe("a call in the mode loop_in", () => {
     const id = await room.say("Berlin");
     expect(room.turn(id).agentId).toBe("architect");
     const request = await room.request();
-    expect(said(request).at(-1)).toBe("user Berlin");
-    expect(said(request)).toContain("assistant In which city?");
+    expect(messagesIn(request).at(-1)).toBe("user Berlin");
+    expect(messagesIn(request)).toContain("assistant In which city?");
   });
 
   test("request of a looped-in agent: labelled text only, no foreign tool calls", async () => {
@@ -208,7 +208,7 @@ describe("a call in the mode loop_in", () => {
     expect(
       request?.messages.some(({ role, tool_calls }) => role === "tool" || role === "assistant" || tool_calls),
     ).toBe(false);
-    const text = request === undefined ? "" : said(request).join("\n");
+    const text = request === undefined ? "" : messagesIn(request).join("\n");
     expect(text).toContain(
       '- The user to the agent "tester": "Add 1 and 2."\n- The agent "tester": "It is 3."',
     );
@@ -254,7 +254,7 @@ describe("a call in the mode loop_in", () => {
     ).toBe("PERMISSION_DENIED");
   });
 
-  test("LOOPIN-3 it joins once and has one turn, whatever crashes and however often its versions come", async () => {
+  test("LOOPIN-3 it joins once and has one turn despite crashes and repeated versions", async () => {
     const first = await crewed();
     await first.say("Ask the architect.");
     const request = await first.request();
@@ -291,7 +291,7 @@ describe("a call in the mode loop_in", () => {
     expect((await room.restarted()).runtime.state.active.size).toBe(2);
   });
 
-  test("LOOPIN-3 TOOLRETRY-1 an agent that cannot be reached is asked again if the tool says so", async () => {
+  test("LOOPIN-3 TOOLRETRY-1 an unreachable agent is called again if the tool declares it", async () => {
     const again = defineLibrary("crew", {
       tools: [ask("architect", { effect: "idempotent", retry: { maxAttempts: 2, backoffMs: 0 } })],
     });
@@ -307,7 +307,7 @@ describe("a call in the mode loop_in", () => {
     expect(room.asked).toEqual(["architect", "architect"]);
   });
 
-  test("LOOPIN-2 nobody joins where too many turns are active for one of the agent", async () => {
+  test("LOOPIN-2 no agent joins if too many turns are active for a new turn", async () => {
     const room = await crewed();
     for (let n = 1; n <= MAX_ACTIVE_TURNS; n++) await room.say("Ask the architect.");
     for (let n = 1; n < MAX_ACTIVE_TURNS; n++) void (await room.request());
@@ -319,19 +319,19 @@ describe("a call in the mode loop_in", () => {
     expect(room.runtime.state.record.participants).toHaveLength(1);
   });
 
-  test("LOOPIN-4 the turn that starts gets half of what is left of the budget, and the caller keeps the rest", async () => {
+  test("LOOPIN-4 the started turn gets half of the remaining budget, and the caller keeps the rest", async () => {
     const room = await crewed();
     const id = await room.say("Ask the architect.", { budget: { modelCalls: 6, toolCalls: 2 } });
     (await room.request()).call(["ask_architect", { message: "Hello" }]);
     void (await requests(room, 2));
     const [, joined] = [...room.runtime.state.active.values()];
     expect(joined?.budget).toEqual({ modelCalls: 2, toolCalls: 0 });
-    // The estimate is that of its request, and not of the largest one.
+    // The reservation estimates its own request, not the largest request.
     expect(joined?.call?.reserved?.inputTokens).toBeLessThan(1_000);
     expect(room.turn(id).budget).toEqual({ modelCalls: 4, toolCalls: 2 });
   });
 
-  test("LOOPIN-1 where turns are queued, the agent speaks behind its caller", async () => {
+  test("LOOPIN-1 if turns are queued, the agent speaks after its caller", async () => {
     const room = await crewed({ order: "queued" });
     await room.say("Ask the architect.");
     (await room.request()).call(["ask_architect", { message: "Hello" }]);
@@ -340,7 +340,7 @@ describe("a call in the mode loop_in", () => {
     expect(room.frames.filter(({ type }) => type === "turn.queued")).toHaveLength(1);
     guide.answer("It will speak.");
     const architect = await room.request();
-    expect(said(architect).join("\n")).toContain('- The agent "tester": "It will speak."');
+    expect(messagesIn(architect).join("\n")).toContain('- The agent "tester": "It will speak."');
     architect.answer("Hello.");
     await answered(room, 2);
   });
@@ -350,10 +350,10 @@ describe("a call in the mode loop_in", () => {
     await room.say("Ask the architect twice.");
     (await room.request()).call(["ask_architect", { message: "One" }], ["ask_architect", { message: "Two" }]);
     const taken = [await room.request(), await room.request(), await room.request()];
-    const first = taken.find((request) => said(request).at(-1)?.endsWith(": One"));
+    const first = taken.find((request) => messagesIn(request).at(-1)?.endsWith(": One"));
     first?.call(["save", {}]);
     const next = await room.request();
     expect(results(next)).toEqual(["saved"]);
-    expect(said(next).join()).not.toContain("Meanwhile the user also said");
+    expect(messagesIn(next).join()).not.toContain("Meanwhile the user also said");
   });
 });

@@ -57,7 +57,7 @@ const envelope: Envelope = {
   sentAt: NOW,
 };
 
-/** From none to beyond every timeout, and beyond the last attempt. */
+/** From zero to beyond every timeout, and beyond the last attempt. */
 const delay = fc.oneof(
   { weight: 5, arbitrary: fc.integer({ min: 0, max: 50 }) },
   { weight: 2, arbitrary: fc.integer({ min: 1_000, max: 60_000 }) },
@@ -145,7 +145,7 @@ async function run({ decisions, fates, crashes, faults, redeliveries }: Scenario
       rollBack,
       committed: sender.committed(id),
       acts: receiver.acts(id),
-      told: sender.told(id),
+      reported: sender.reported(id),
       replies: sender.repliesTo(id),
       dead: sender.deadLetters().some((letter) => letter.id === id),
     }));
@@ -183,12 +183,12 @@ describe("a hostile network, crashes and faults", () => {
           if (operation?.committed === true) {
             expect(operation, where).toMatchObject({
               acts: 1,
-              told: [{ status: "delivered", late: false }],
+              reported: [{ status: "delivered", late: false }],
               replies: [{ late: false }],
             });
           } else {
             uncommitted += 1;
-            expect(operation, where).toMatchObject({ acts: 0, told: [], replies: [] });
+            expect(operation, where).toMatchObject({ acts: 0, reported: [], replies: [] });
           }
         }
       }
@@ -210,7 +210,7 @@ describe("a hostile network, crashes and faults", () => {
     await a.decide(envelope.operationId, b.address, false, false);
     await world.untilQuiet();
     expect(world.carried.map(({ attempt }) => attempt.number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    expect(a.told(envelope.operationId)).toEqual([{ status: "failed", late: false }]);
+    expect(a.reported(envelope.operationId)).toEqual([{ status: "failed", late: false }]);
     expect(b.acts(envelope.operationId)).toBe(0);
   });
 
@@ -225,7 +225,7 @@ describe("a hostile network, crashes and faults", () => {
         redeliveries: 0,
       });
       const [operation] = first;
-      expect(operation?.told.length, `faults at ${point} and after`).toBe(operation?.committed ? 1 : 0);
+      expect(operation?.reported.length, `faults at ${point} and after`).toBe(operation?.committed ? 1 : 0);
     }
   });
 
@@ -237,55 +237,60 @@ describe("a hostile network, crashes and faults", () => {
     );
     const seen = { ran: 0, thrown: 0 };
     await fc.assert(
-      fc.asyncProperty(behaviour, failing, fc.array(fate, { maxLength: 5 }), async (taken, told, fates) => {
-        const { operationId } = envelope;
-        const behaviours = new Map([
-          [operationId, [...taken]],
-          [`told:${operationId}`, [...told]],
-        ]);
-        const world = new MailWorld({ fates, behaviours });
-        const [a, b] = [world.add("a"), world.add("b")];
-        await a.decide(operationId, b.address, false, false);
-        await world.untilQuiet();
-        expect(world.wrongEffects).toEqual([]);
-        expect([...world.effects].sort()).toEqual([...a.committedCalls(), ...b.committedCalls()].sort());
-        seen.ran += world.effects.size;
-        seen.thrown += world.calls - world.effects.size;
-      }),
+      fc.asyncProperty(
+        behaviour,
+        failing,
+        fc.array(fate, { maxLength: 5 }),
+        async (taken, reported, fates) => {
+          const { operationId } = envelope;
+          const behaviours = new Map([
+            [operationId, [...taken]],
+            [`reported:${operationId}`, [...reported]],
+          ]);
+          const world = new MailWorld({ fates, behaviours });
+          const [a, b] = [world.add("a"), world.add("b")];
+          await a.decide(operationId, b.address, false, false);
+          await world.untilQuiet();
+          expect(world.wrongEffects).toEqual([]);
+          expect([...world.effects].sort()).toEqual([...a.committedCalls(), ...b.committedCalls()].sort());
+          seen.ran += world.effects.size;
+          seen.thrown += world.calls - world.effects.size;
+        },
+      ),
       { numRuns: 100 },
     );
     for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(50);
   }, 60_000);
 
-  test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 receivers act at most once, each outcome is one and true, and the world comes to rest", async () => {
+  test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 receivers act at most once, each outcome is single and true, and the world reaches rest", async () => {
     const seen = { delivered: 0, failed: 0, unknown: 0, late: 0, replies: 0, lateReplies: 0 };
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
         const { world, first, last, idle } = await run(given);
-        expect(idle, "nothing is under way").toBe(true);
+        expect(idle, "no work is open").toBe(true);
         expect(world.wrongEffects).toEqual([]);
-        for (const { committed, rollBack, acts, told, dead, reply, replies } of first) {
+        for (const { committed, rollBack, acts, reported, dead, reply, replies } of first) {
           if (rollBack) expect(committed).toBe(false);
           expect(acts, "acts").toBeLessThanOrEqual(committed ? 1 : 0);
-          expect(told.length, "outcomes").toBe(committed ? 1 : 0);
-          for (const { status, late } of told) {
+          expect(reported.length, "outcomes").toBe(committed ? 1 : 0);
+          for (const { status, late } of reported) {
             seen[status] += 1;
             expect(late).toBe(false);
             expect(dead, "a dead letter unless delivered").toBe(status !== "delivered");
-            if (status === "failed") expect(acts, "acts of what failed").toBe(0);
-            if (status === "delivered") expect(acts, "acts of what was delivered").toBe(1);
+            if (status === "failed") expect(acts, "acts of failed operations").toBe(0);
+            if (status === "delivered") expect(acts, "acts of delivered operations").toBe(1);
           }
           expect(replies.length).toBeLessThanOrEqual(reply ? acts : 0);
         }
-        for (const { committed, acts, told, replies } of last) {
+        for (const { committed, acts, reported, replies } of last) {
           expect(acts, "acts after redelivery").toBeLessThanOrEqual(1);
           expect(
-            told.slice(1).every(({ late }) => late),
+            reported.slice(1).every(({ late }) => late),
             "later outcomes are late",
           ).toBe(true);
-          if (told.some(({ status }) => status === "delivered")) expect(acts).toBe(1);
-          if (!committed) expect(told).toEqual([]);
-          seen.late += told.length > 1 ? 1 : 0;
+          if (reported.some(({ status }) => status === "delivered")) expect(acts).toBe(1);
+          if (!committed) expect(reported).toEqual([]);
+          seen.late += reported.length > 1 ? 1 : 0;
           seen.replies += replies.length;
           seen.lateReplies += replies.filter(({ late }) => late).length;
         }
@@ -362,7 +367,7 @@ describe("an entry", () => {
     });
   });
 
-  test('MAIL-4 a last attempt that was told "not now" is unknown: no refusal of it was recorded', () => {
+  test('MAIL-4 a last attempt with the answer "not now" is unknown: its refusal was not recorded', () => {
     const last = { ...newEntry(envelope), attempt: MAX_ATTEMPTS };
     expect(stepOutbox(last, { type: "answered", answer: { type: "busy", error: ERROR } }, NOW)).toMatchObject(
       { type: "settle", outcome: { status: "unknown", error: ERROR } },
@@ -395,7 +400,7 @@ describe("a receipt", () => {
     }
   });
 
-  test("MAIL-7 a refusal holds for its attempt and all earlier ones", () => {
+  test("MAIL-7 a refusal holds for its attempt and all earlier attempts", () => {
     const receipt = { type: "refused", attempt: 3, error: ERROR } as const;
     for (const attempt of [1, 2, 3]) {
       expect(decideReceipt(id, attempt, receipt, NOW)).toMatchObject({
@@ -503,7 +508,7 @@ describe("a mailbox", () => {
     });
   });
 
-  test("MAIL-20 a full outbox takes what is owed, up to a second bound, and a wake finds all of it", () => {
+  test("MAIL-20 a full outbox accepts owed envelopes, up to a second bound, and a wake finds all of them", () => {
     const { send, entries, ports, mailbox, ids } = open();
     const owe = () =>
       mailbox.send(
@@ -536,7 +541,7 @@ describe("a mailbox", () => {
     expect(errorOf(() => woken.send(more))).toMatchObject({ code: "QUEUE_OVERFLOW" });
   });
 
-  test("MAIL-1 later changes of the sent object do not change the envelope under way", async () => {
+  test("MAIL-1 later changes of the sent object do not change the envelope in transit", async () => {
     const bodies: unknown[] = [];
     const { send, clock, mailbox } = open(async ({ body }) => {
       bodies.push(body);
@@ -575,7 +580,7 @@ describe("a mailbox", () => {
   });
 
   test.each([Number.NaN, -5_000, 1.5])(
-    "a receiver whose handler requests a wait of %d ms still answers",
+    "a receiver still answers if its handler requests a wait of %d ms",
     async (wait) => {
       const { ports } = open();
       const mailbox = new Mailbox(ports);
@@ -625,7 +630,7 @@ describe("a mailbox", () => {
       await world.untilQuiet();
     }
     expect(b.acts(id)).toBe(1);
-    expect(a.told(id).map(({ status }) => status)).toEqual(["delivered", "delivered"]);
+    expect(a.reported(id).map(({ status }) => status)).toEqual(["delivered", "delivered"]);
   });
 
   /** Returns an envelope to the mailbox of `open`. */
@@ -677,7 +682,7 @@ describe("a mailbox", () => {
     [
       "too much",
       () => "x".repeat(70_000),
-      "returned more than 65536 bytes. Send an envelope of its own for a large result.",
+      "returned more than 65536 bytes. Send a large result in a separate envelope.",
     ],
   ])(
     "a handler that returned %s is a defect, and the log names the type and the cause",
@@ -691,7 +696,7 @@ describe("a mailbox", () => {
     },
   );
 
-  test("MAIL-15 only the actor that an operation was sent to may reply to it, under way or dead", async () => {
+  test("MAIL-15 only the receiver of an operation may reply to it, in transit or dead", async () => {
     const answers: Answer[] = [{ type: "refused", error: ERROR, recorded: true }];
     const { mailbox, send, clock, ids, database } = open(() => {
       const answer = answers.shift();
@@ -745,7 +750,7 @@ describe("a mailbox", () => {
     expect(await mailbox.receive(incoming(), { number: 2, last: false })).toMatchObject({ type: "done" });
   });
 
-  test("MAIL-21 what a handler needs is read before its transaction, and overlapping attempts act once", async () => {
+  test("MAIL-21 data that a handler needs is read before its transaction, and overlapping attempts act once", async () => {
     const { mailbox, database } = open();
     const reads: PromiseWithResolvers<string>[] = [];
     const handled: string[] = [];
@@ -872,14 +877,14 @@ describe("a mailbox", () => {
     expect(mailbox.wake()).toBeNull();
   });
 
-  test("MAIL-22 an envelope that is withdrawn is not tried again, takes no room, and has neither an outcome nor a dead letter", async () => {
+  test("MAIL-22 a withdrawn envelope is not retried, takes no room, and has neither an outcome nor a dead letter", async () => {
     const carried: string[] = [];
     const { send, clock, mailbox, entries, database, ports } = open(async ({ type }, { number }) => {
       carried.push(`${type} ${number}`);
       throw new Error("away");
     });
-    const told: string[] = [];
-    mailbox.outcomes("work", ({ outcome }) => void told.push(outcome.status));
+    const reported: string[] = [];
+    mailbox.outcomes("work", ({ outcome }) => void reported.push(outcome.status));
     send();
     send({ type: "other" });
     await clock.advance(0);
@@ -893,7 +898,7 @@ describe("a mailbox", () => {
     await clock.advance(1_000);
     mailbox.wake();
     await clock.advance(0);
-    expect(carried, "a withdrawal that is rolled back changes nothing").toEqual([
+    expect(carried, "a withdrawal that is rolled back has no effect").toEqual([
       "work 1",
       "other 1",
       "work 2",
@@ -907,7 +912,7 @@ describe("a mailbox", () => {
         await clock.advance(Math.max(1, wait));
     }
     expect(carried.filter((one) => one.startsWith("work"))).toEqual(["work 1", "work 2"]);
-    expect([told, entries(), mailbox.deadLetters().items.map(({ type }) => type)]).toEqual([
+    expect([reported, entries(), mailbox.deadLetters().items.map(({ type }) => type)]).toEqual([
       [],
       0,
       ["other"],
@@ -915,7 +920,7 @@ describe("a mailbox", () => {
     expect(new Mailbox(ports).wake()).toBeNull();
   });
 
-  test("MAIL-24 what names an erased operation leaves the outbox and the dead letters, but for what ends its work", async () => {
+  test("MAIL-24 envelopes that name an erased operation leave the outbox and the dead letters, except envelopes that end its work", async () => {
     const { send, clock, mailbox, entries, database } = open(async ({ type }) => {
       if (type !== "refused") throw new Error("away");
       return { type: "refused", error: ERROR, recorded: true };
@@ -943,20 +948,20 @@ describe("a mailbox", () => {
     ["fails", () => Promise.reject(new Error("away"))],
     ["is refused", refusing],
     ["arrives", async () => ({ type: "done", result: null })],
-  ])("MAIL-22 an attempt that runs during the withdrawal and %s changes nothing", async (_, answer) => {
+  ])("MAIL-22 an attempt that runs during the withdrawal and %s is ignored", async (_, answer) => {
     let end = (): void => undefined;
     const under = new Promise<void>((resolve) => {
       end = resolve;
     });
     const { send, clock, mailbox, entries } = open(() => under.then(answer));
-    const told: string[] = [];
-    mailbox.outcomes("work", ({ outcome }) => void told.push(outcome.status));
+    const reported: string[] = [];
+    mailbox.outcomes("work", ({ outcome }) => void reported.push(outcome.status));
     send();
     await clock.advance(0);
     mailbox.withdraw(address("b"), "work");
     end();
     await clock.advance(0);
-    expect([told, entries(), mailbox.deadLetters().items, mailbox.wake()]).toEqual([[], 0, [], null]);
+    expect([reported, entries(), mailbox.deadLetters().items, mailbox.wake()]).toEqual([[], 0, [], null]);
   });
 
   test("MAIL-22 a withdrawal that cannot be read when its attempt ends is noticed later", async () => {
@@ -995,7 +1000,7 @@ describe("a mailbox", () => {
     errors.mockRestore();
   });
 
-  test("MAIL-11 an outcome whose handler keeps failing becomes a dead letter after another series of attempts", async () => {
+  test("MAIL-11 an outcome becomes a dead letter if its handler fails in another series of attempts", async () => {
     const { send, clock, mailbox, entries } = open(async () => ({ type: "done", result: null }));
     let tries = 0;
     mailbox.outcomes("work", () => {
@@ -1052,15 +1057,15 @@ describe("a mailbox", () => {
         },
         { number: 1, last: false },
       );
-    const kept = () => database.all("SELECT operation_id FROM mailbox_inbox").length;
+    const storedReceipts = () => database.all("SELECT operation_id FROM mailbox_inbox").length;
     for (let n = 0; n < 120; n++) await take(n);
-    expect(kept()).toBe(120);
+    expect(storedReceipts()).toBe(120);
     await clock.advance(34 * DAY);
     for (let n = 0; n < 60; n++) await take(n);
-    expect(kept()).toBe(180);
+    expect(storedReceipts()).toBe(180);
     await clock.advance(2 * DAY);
     for (let n = 0; n < 110; n++) await take(n);
-    expect(kept()).toBe(170);
+    expect(storedReceipts()).toBe(170);
   });
 
   test("MAIL-16 a dead letter older than 30 days is not delivered again, and pages are bounded", async () => {
@@ -1133,7 +1138,7 @@ describe("a mailbox", () => {
     ]);
   });
 
-  test("a long error is kept in part, by its sender and by its receiver", async () => {
+  test("sender and receiver store a part of a long error", async () => {
     const issue = { path: `/${"p".repeat(10_000)}`, message: "m".repeat(10_000) };
     const long = {
       ...ERROR,

@@ -19,9 +19,9 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { Content } from "../../src/shared/content.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { textPayloads } from "../support/chat-replies.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
 import { messageOfAda, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const MIB = 1024 * 1024;
@@ -31,7 +31,7 @@ describe("the budget", () => {
   const { signal } = new AbortController();
   const limits = { leaseMs: 600 * SECOND, signal };
 
-  test("G25 MEDIABUDGET-1 calls with media wait for each other, except small ones, and a larger one goes alone", async () => {
+  test("G25 MEDIABUDGET-1 calls with media wait for each other, except small calls, and an oversized call runs alone", async () => {
     const clock = new VirtualClock();
     const budget = new MediaBudget(clock);
     const reserve = (tenant: string, bytes: number) => budget.reserve({ ...limits, tenant, bytes });
@@ -89,7 +89,7 @@ describe("the budget", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("G25 LIMITER-3 a reservation whose actor is gone ends with its lease, and a place soon after", async () => {
+  test("G25 LIMITER-3 a reservation of a lost actor ends with its lease, and a place soon after", async () => {
     const clock = new VirtualClock();
     let isGone = false;
     const sleep: typeof clock.sleep = (...wait) =>
@@ -230,7 +230,7 @@ class World {
     return this.budget.held;
   }
 
-  /** The texts that the provider was asked for, in order. */
+  /** The texts that the provider received, in order. */
   get texts(): string[] {
     return this.asked.map(({ text }) => text);
   }
@@ -275,7 +275,7 @@ describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => 
   beforeEach(() => void errors.mockImplementation(() => undefined));
   afterEach(() => void errors.mockReset());
 
-  test("are asked one after another, each attachment looked up once a call; a turn without media does not wait", async () => {
+  test("are called one after another, each attachment looked up once a call; a turn without media does not wait", async () => {
     const world = new World();
     const first = await world.say(await world.image("turn A"));
     const second = await world.say(await world.image("turn B"));
@@ -308,7 +308,7 @@ describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => 
     expect(world.held).toBe(IMAGE);
   });
 
-  test("do not wait for a body that has been sent in pieces, but for one that the provider does not read", async () => {
+  test("wait only for a body that the provider does not read, not for a body that has been sent in pieces", async () => {
     const world = new World({ streamed: true });
     let read = () => {};
     world.readable = new Promise((resolve) => {
@@ -340,7 +340,7 @@ describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => 
 
 describe("G25 a call that waits for memory, with a healthy provider and a fallback", () => {
   /** Begins a turn while another tenant holds all memory. */
-  async function begun(world: World) {
+  async function beginWaitingTurn(world: World) {
     const { signal } = new AbortController();
     const all = { tenant: "other", bytes: ROOM, leaseMs: 1_000 * SECOND, signal };
     const release = await world.budget.reserve(all);
@@ -350,7 +350,7 @@ describe("G25 a call that waits for memory, with a healthy provider and a fallba
 
   test("CALLROOM-1 keeps its place, and its attempt begins when it has memory", async () => {
     const world = new World();
-    const { id, release, startedAt } = await begun(world);
+    const { id, release, startedAt } = await beginWaitingTurn(world);
     await world.clock.advance(SECOND);
     const behind = world.budget.reserve({
       tenant: "later",
@@ -374,7 +374,7 @@ describe("G25 a call that waits for memory, with a healthy provider and a fallba
 
   test("CALLROOM-2 FALLBACK-1 without memory in time it fails as retriable, and no model has failed", async () => {
     const world = new World();
-    const { id } = await begun(world);
+    const { id } = await beginWaitingTurn(world);
     await world.clock.advance(119 * SECOND);
     expect(world.turn(id).status).toBe("active");
     await world.clock.advance(2 * SECOND);
@@ -391,7 +391,7 @@ describe("G25 a call that waits for memory, with a healthy provider and a fallba
     expect(world.clock.pending).toBe(0);
   });
 
-  test("CALLROOM-2 LIMITER-4 where too many calls of its tenant wait, it fails as retriable, and no model has failed", async () => {
+  test("CALLROOM-2 LIMITER-4 if too many calls of its tenant wait, it fails as retriable, and no model has failed", async () => {
     const world = new World();
     const abort = new AbortController();
     const reserve = () =>
@@ -408,7 +408,7 @@ describe("G25 a call that waits for memory, with a healthy provider and a fallba
     abort.abort();
   });
 
-  test("CALLROOM-2 after an attempt that failed, the record of that attempt stays as it is", async () => {
+  test("CALLROOM-2 after a failed attempt, its record stays unchanged", async () => {
     const world = new World();
     const id = await world.say(await world.image("turn A"));
     await world.clock.advance(SECOND);
@@ -425,7 +425,7 @@ describe("G25 a call that waits for memory, with a healthy provider and a fallba
   });
 });
 
-describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
+describe("G25 MEDIABUDGET-1 a failed call with media holds no reservation", () => {
   const errors = vi.spyOn(console, "error");
   beforeEach(() => void errors.mockImplementation(() => undefined));
   afterEach(() => void errors.mockReset());
@@ -474,7 +474,7 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
         turn,
         call: turn.call,
         history: () => [],
-        said: () => [],
+        shownTurns: () => [],
         onBegin: () => undefined,
         onText: () => undefined,
       },
@@ -506,7 +506,7 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
     expect(world.clock.pending).toBe(0);
   });
 
-  test("MEDIA-4 whose attachment is replaced while it is sent fails as retriable, and not as its provider", async () => {
+  test("MEDIA-4 with an attachment that is replaced while it is sent fails as retriable, without blaming its provider", async () => {
     const world = new World({ streamed: true });
     const { outcome } = await call(world, { ...world.media, read: async () => null });
     expect(await outcome).toMatchObject({

@@ -1,4 +1,4 @@
-/** The media of a conversation: what content may name, and what a model is given. */
+/** The media of a conversation: the media that content may name, and the model's input. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PIECE_BYTES } from "../../src/adapters/gateway/request-body.ts";
@@ -38,12 +38,12 @@ async function stored(sizes: readonly number[], mediaType = "image/png"): Promis
   return store;
 }
 
-const said = (...parts: ContextPart[]): ContextMessage => ({ role: "user", content: "", parts });
+const userMessage = (...parts: ContextPart[]): ContextMessage => ({ role: "user", content: "", parts });
 const image = (url: string): ContextPart => ({ type: "image", source: { url } });
 
 describe("objects in memory", () => objectStoreContract(() => new MemoryObjectStore()));
 
-describe("what content may name", () => {
+describe("media that content may name", () => {
   it("ATTACH-1 G12 an attachment is found by its own conversation only", async () => {
     const store = await stored([3]);
     const content = [{ type: "image" as const, url: url(0) }];
@@ -106,7 +106,7 @@ describe("what content may name", () => {
     });
   });
 
-  it("MEDIA-1 where no attachments are kept, it says what to bind", async () => {
+  it("MEDIA-1 without storage for attachments, the error names the binding to add", async () => {
     await checkMedia([{ type: "image", url: "https://example.com/a.png" }], undefined);
     await expect(checkMedia([{ type: "image", url: url(0) }], undefined)).rejects.toMatchObject({
       code: "UNAVAILABLE",
@@ -114,7 +114,7 @@ describe("what content may name", () => {
     });
   });
 
-  it("a media type is read without its parameters, and nothing else is taken for one", () => {
+  it("a media type is read without its parameters, and invalid types are refused", () => {
     expect(mediaTypeOf("Text/Plain; charset=utf-8")).toBe("text/plain");
     for (const other of [null, "", "image", "a/b/c", "image/png\r\nx: y", "/png"]) {
       expect(mediaTypeOf(other)).toBeUndefined();
@@ -122,11 +122,11 @@ describe("what content may name", () => {
   });
 });
 
-describe("what a model is given", () => {
-  it("MEDIA-2 G12 attachments and data URLs by value, with their own media type and name; addresses as they are", async () => {
+describe("media for a model", () => {
+  it("MEDIA-2 G12 attachments and data URLs by value, with their own media type and name; addresses unchanged", async () => {
     const media = mediaOf(await stored([3]));
     const [message] = await withMedia(
-      [said(image(url(0)), image("https://example.com/a.png"), image("data:image/gif;base64,AAAA"))],
+      [userMessage(image(url(0)), image("https://example.com/a.png"), image("data:image/gif;base64,AAAA"))],
       media,
     );
     expect(message?.parts).toEqual([
@@ -136,10 +136,14 @@ describe("what a model is given", () => {
     ]);
   });
 
-  it("MEDIA-2 what is gone, or beyond the limit, is a text that says so; the newest comes first", async () => {
+  it("MEDIA-2 missing media and media beyond the limit become a text; the newest media have priority", async () => {
     const third = MAX_MEDIA_BYTES / 2 - 4;
     const media = mediaOf(await stored([third, third, third]));
-    const messages = [said(image(url(0))), said(image(url(1)), image(url(9))), said(image(url(2)))];
+    const messages = [
+      userMessage(image(url(0))),
+      userMessage(image(url(1)), image(url(9))),
+      userMessage(image(url(2))),
+    ];
     const given = (await withMedia(messages, media)).map(({ parts = [] }) =>
       parts.map((part) => (part.type === "text" ? part.text : part.name)),
     );
@@ -150,12 +154,12 @@ describe("what a model is given", () => {
     ]);
   });
 
-  it("MEDIA-2 bytes come through base64 exactly", async () => {
+  it("MEDIA-2 bytes survive base64 exactly", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 100_000 }), async (bytes) => {
         const store = new AttachmentStore(new MemoryObjectStore());
         await store.put(MINE, { id: id(0), mediaType: "image/png", bytes });
-        const [message] = await withMedia([said(image(url(0)))], mediaOf(store));
+        const [message] = await withMedia([userMessage(image(url(0)))], mediaOf(store));
         const [part] = message?.parts ?? [];
         if (part?.type !== "image" || !("base64" in part.source)) throw new Error("not by value");
         expect(Buffer.from(part.source.base64, "base64").equals(Buffer.from(bytes))).toBe(true);
@@ -164,13 +168,13 @@ describe("what a model is given", () => {
     );
   });
 
-  it("MEDIA-2 MEDIA-4 attachments other than texts are deferred, and read as they were looked up, or not at all", async () => {
+  it("MEDIA-2 MEDIA-4 attachments other than texts are deferred, and read in the looked-up version, or not at all", async () => {
     const store = await stored([4, 5]);
     const text = { id: id(2), mediaType: "text/plain", bytes: new Uint8Array([65]) };
     await store.put(MINE, text);
     const media = mediaOf(store);
     const reads = new MediaReads(media, seededIds(1, { now: () => 1 }), () => undefined);
-    const messages = [said(image(url(0)), image(url(1)), { type: "file", source: { url: url(2) } })];
+    const messages = [userMessage(image(url(0)), image(url(1)), { type: "file", source: { url: url(2) } })];
     const [message] = await withMedia(messages, media, reads);
     const [first, second] = [...reads.deferred].toReversed();
     expect(message?.parts).toMatchObject([
@@ -190,7 +194,7 @@ describe("what a model is given", () => {
   it("MEDIABUDGET-1 a call that streams holds one piece of its deferred media, and its texts", async () => {
     const store = await stored([2 * PIECE_BYTES, 100]);
     await store.put(MINE, { id: id(2), mediaType: "text/plain", bytes: new Uint8Array(7) });
-    const messages = [said(image(url(0)), image(url(1)), { type: "file", source: { url: url(2) } })];
+    const messages = [userMessage(image(url(0)), image(url(1)), { type: "file", source: { url: url(2) } })];
     expect(await mediaBytes(messages, mediaOf(store), false)).toBe(2 * PIECE_BYTES + 107);
     expect(await mediaBytes(messages, mediaOf(store), true)).toBe(PIECE_BYTES + 7);
   });

@@ -121,7 +121,7 @@ describe("MEMCOPY-1 MEMCOPY-2 MEMCOPY-3 a crash at every boundary", async () => 
 
 describe("MEMCOPY-1 stores that fail", () => {
   test.each(["objects", "records"] as const)(
-    "the %s are down: nothing is lost, and the status says so",
+    "the %s are down: no data is lost, and the status shows it",
     async (store) => {
       const world = new MemoryWorld();
       world.moods[store] = "down";
@@ -138,7 +138,7 @@ describe("MEMCOPY-1 stores that fail", () => {
     },
   );
 
-  test("MEMCOPY-3 a change within a transaction that rolls back puts nothing into a store", async () => {
+  test("MEMCOPY-3 a change within a transaction that rolls back is not copied to a store", async () => {
     const world = new MemoryWorld();
     await world.corpus.write(WRITER, [{ content: "one" }]);
     const copied: Promise<void>[] = [];
@@ -180,7 +180,7 @@ describe("MEMCOPY-1 stores that fail", () => {
 
 describe("MEMCOPY-4 requests that take effect after their time", () => {
   test.each(["objects", "records"] as const)(
-    "%s that come back after an erasure are deleted again",
+    "%s that reappear after an erasure are deleted again",
     async (store) => {
       const world = new MemoryWorld();
       world.moods[store] = "late";
@@ -199,7 +199,7 @@ describe("MEMCOPY-4 requests that take effect after their time", () => {
   );
 });
 
-describe("MEMCOPY-6 a life that ends while a request is on its way", () => {
+describe("MEMCOPY-6 a life that ends during a request", () => {
   const stores = ["objects", "records"] as const;
 
   /** Plays a life that sends a copy that takes effect only at `settle`, and ends at a crossing of this round of copies. */
@@ -235,24 +235,21 @@ describe("MEMCOPY-6 a life that ends while a request is on its way", () => {
     },
   );
 
-  test.each(stores)(
-    "the %s too where the next life copied the memory before it was erased",
-    async (store) => {
-      for (let point = 0; ; point++) {
-        const { world, id, isOver } = await endedAt(store, point);
-        await world.copies.bringUpToDate();
-        expect(world.copies.isBehind()).toBe(false);
-        await world.corpus.delete(WRITER, id);
-        await world.copies.bringUpToDate().catch(() => undefined);
-        await world.settle();
-        await world.repair();
-        expect(await checkCopies(world), `the end at point ${point}`).toEqual([]);
-        if (isOver) break;
-      }
-    },
-  );
+  test.each(stores)("the %s too if the next life copied the memory before it was erased", async (store) => {
+    for (let point = 0; ; point++) {
+      const { world, id, isOver } = await endedAt(store, point);
+      await world.copies.bringUpToDate();
+      expect(world.copies.isBehind()).toBe(false);
+      await world.corpus.delete(WRITER, id);
+      await world.copies.bringUpToDate().catch(() => undefined);
+      await world.settle();
+      await world.repair();
+      expect(await checkCopies(world), `the end at point ${point}`).toEqual([]);
+      if (isOver) break;
+    }
+  });
 
-  test("deletions are certain after a minute, however many lives come meanwhile, and other copies do not wait", async () => {
+  test("deletions are certain after a minute, however many lives follow, and other copies do not wait", async () => {
     const world = new MemoryWorld();
     const [memory] = await world.corpus.write(WRITER, [{ content: LONG }]);
     world.wake();
@@ -270,7 +267,7 @@ describe("MEMCOPY-6 a life that ends while a request is on its way", () => {
     await checkCopies(world);
   });
 
-  test("a life that begins with nothing behind deletes once", async () => {
+  test("a life without open work deletes once", async () => {
     const world = new MemoryWorld();
     const [memory] = await world.corpus.write(WRITER, [{ content: LONG }]);
     await world.copies.bringUpToDate();
@@ -280,7 +277,7 @@ describe("MEMCOPY-6 a life that ends while a request is on its way", () => {
     expect(await checkCopies(world)).toEqual([]);
   });
 
-  test("a record is not written again while an object of its memory is to be deleted again", async () => {
+  test("a record is not written again while an object of its memory must be deleted again", async () => {
     const world = new MemoryWorld();
     const [memory] = await world.corpus.write(WRITER, [{ content: LONG }]);
     world.wake();
@@ -299,7 +296,7 @@ describe("texts that are with the object store", () => {
     return matches.map(({ memory, score }) => [memory.significance, score.terms]);
   };
 
-  test("MEMBATCH-3 a change without a new text leaves the whole text in searches", async () => {
+  test("MEMBATCH-3 a change without a new text leaves the complete text in searches", async () => {
     const world = new MemoryWorld();
     const [memory] = await world.corpus.write(WRITER, [{ content: TAIL, significance: 0.5 }]);
     const id = memory?.id ?? "";
@@ -315,7 +312,7 @@ describe("texts that are with the object store", () => {
   });
 });
 
-describe("MEMPRUNE-1 what is kept for a week", () => {
+describe("MEMPRUNE-1 records that are kept for a week", () => {
   const DAY = 86_400_000;
 
   test("a key of idempotency counts for seven days, and is deleted by the copies' job, some at a time", async () => {
@@ -340,7 +337,7 @@ describe("MEMPRUNE-1 what is kept for a week", () => {
     expect(world.rows("memory_requests")).toHaveLength(1);
   });
 
-  test("so does an offer", async () => {
+  test("an offer is deleted after a week, too", async () => {
     const world = new MemoryWorld();
     await world.corpus.write(WRITER, [{ content: "one" }]);
     await world.extractions.offer(EDITOR, { operationId: "op_1", query: "one" });
@@ -353,7 +350,7 @@ describe("MEMPRUNE-1 what is kept for a week", () => {
 });
 
 describe("MEMCOPY-5 a text in the actor that waits for its object is the memory's text", () => {
-  test("a short text that replaces an archived one stays, and nothing refers to the old one", async () => {
+  test("a short text that replaces an archived text stays, and no reference to the old text remains", async () => {
     const world = new MemoryWorld();
     const write = (content: string) => world.corpus.write(WRITER, [{ content, key: "home" }]);
     const [memory] = await write("Ada lives in Rome.");
@@ -367,7 +364,7 @@ describe("MEMCOPY-5 a text in the actor that waits for its object is the memory'
     expect(await checkCopies(world)).toMatchObject([{ content: "Ada lives in Oslo.", state: "current" }]);
   });
 
-  test("a long text that differs in its case alone replaces the one in the store, and the same one changes nothing", async () => {
+  test("a long text that differs only in case replaces the text in the store, and the same text is a no-op", async () => {
     const world = new MemoryWorld();
     const write = (content: string) => world.corpus.write(WRITER, [{ content, key: "notes" }]);
     const [memory] = await write(`${LONG} the end`);
@@ -396,24 +393,21 @@ describe("MEMCOPY-5 a text in the actor that waits for its object is the memory'
     },
   );
 
-  test.each(["short", LONG])(
-    "a put that is under way when the text is replaced changes nothing: %.5s",
-    async (next) => {
-      const world = new MemoryWorld();
-      const [memory] = await world.corpus.write(WRITER, [{ content: "Ada lives in Rome.", key: "home" }]);
-      await world.repair();
-      await world.corpus.archive(WRITER, memory?.id ?? "");
-      const put = world.objects.put.bind(world.objects);
-      world.objects.put = async (...given) => {
-        world.objects.put = put;
-        await world.corpus.write(WRITER, [{ content: next, key: "home" }]);
-        return put(...given);
-      };
-      await world.repair();
-      expect(await world.corpus.read(EDITOR, memory?.id ?? "")).toMatchObject({ content: next });
-      await checkCopies(world);
-    },
-  );
+  test.each(["short", LONG])("a pending put is ignored if the text was replaced: %.5s", async (next) => {
+    const world = new MemoryWorld();
+    const [memory] = await world.corpus.write(WRITER, [{ content: "Ada lives in Rome.", key: "home" }]);
+    await world.repair();
+    await world.corpus.archive(WRITER, memory?.id ?? "");
+    const put = world.objects.put.bind(world.objects);
+    world.objects.put = async (...given) => {
+      world.objects.put = put;
+      await world.corpus.write(WRITER, [{ content: next, key: "home" }]);
+      return put(...given);
+    };
+    await world.repair();
+    expect(await world.corpus.read(EDITOR, memory?.id ?? "")).toMatchObject({ content: next });
+    await checkCopies(world);
+  });
 
   test("a memory that is archived twice before its first put has ended leaves no object behind", async () => {
     const world = new MemoryWorld();
@@ -424,7 +418,7 @@ describe("MEMCOPY-5 a text in the actor that waits for its object is the memory'
     await world.copies.bringUpToDate().catch(() => undefined);
     world.moods.objects = "well";
     const stored = world.corpus.findById(id);
-    // As a summary does that is given up.
+    // As a summary that is given up does.
     if (stored !== undefined) world.corpus.rows.memories.put({ ...stored, state: "current" });
     await world.corpus.archive(WRITER, id);
     await world.settle();

@@ -11,7 +11,7 @@ const member = (subject: string): MemoryReader => ({
 const at = (day: number) => new Date(Date.UTC(2025, 0, day)).toISOString();
 
 describe("MEMORY-1 MEMORY-2 versions", () => {
-  test("love, then hate: the new text is current, and the old one ended in the log", async () => {
+  test("love, then hate: the new text is current, and the old text has ended in the log", async () => {
     const { corpus } = new MemoryWorld();
     await corpus.write(WRITER, [{ key: "tea", content: "Ada loves tea.", validFrom: at(1) }]);
     const [memory] = await corpus.write(WRITER, [
@@ -63,7 +63,7 @@ describe("MEMORY-1 MEMORY-2 versions", () => {
     );
   });
 
-  test("MEMORY-3 writing the same again changes nothing", async () => {
+  test("MEMORY-3 an identical write is a no-op", async () => {
     const { corpus } = new MemoryWorld();
     const write = () =>
       corpus.write(WRITER, [{ key: "k", content: "Same.", type: "note", validFrom: at(2) }]);
@@ -72,7 +72,7 @@ describe("MEMORY-1 MEMORY-2 versions", () => {
     expect((await corpus.why(EDITOR, first?.id ?? "")).log).toHaveLength(1);
   });
 
-  test("MEMORY-3 a long text is another one than its beginning, which its row has, before and after it is copied", async () => {
+  test("MEMORY-3 a long text differs from its beginning, which its row stores, before and after it is copied", async () => {
     const world = new MemoryWorld();
     const { corpus } = world;
     const long = "All that was said about the harbour. ".repeat(200);
@@ -91,7 +91,7 @@ describe("MEMORY-1 MEMORY-2 versions", () => {
     }
   });
 
-  test("MEMORY-4 a memory that would end before it begins is refused, and changes nothing", async () => {
+  test("MEMORY-4 a memory that would end before it begins is refused, and not stored", async () => {
     const world = new MemoryWorld();
     const { corpus } = world;
     const [memory] = await corpus.write(WRITER, [{ content: "Ada lives in Rome.", validFrom: at(5) }]);
@@ -114,7 +114,7 @@ describe("MEMORY-1 MEMORY-2 versions", () => {
     expect(past).toMatchObject({ validFrom: at(3), validTo: at(3), state: "ended" });
   });
 
-  test("a change needs the version that it is based on, where it names one", async () => {
+  test("a change with a version requires that version", async () => {
     const { corpus } = new MemoryWorld();
     const [memory] = await corpus.write(WRITER, [{ content: "One." }]);
     const id = memory?.id ?? "";
@@ -125,7 +125,7 @@ describe("MEMORY-1 MEMORY-2 versions", () => {
     expect(await corpus.read(EDITOR, id)).toMatchObject({ content: "Two.", version: 2 });
   });
 
-  test("a memory ends by itself when its time is over: it is no longer found, and still read", async () => {
+  test("a memory ends when its time is over: it is no longer found, and still read", async () => {
     const world = new MemoryWorld();
     const { corpus, clock } = world;
     const validTo = new Date(clock.now() + 1000).toISOString();
@@ -156,7 +156,7 @@ describe("MEMSTORE-2 keys", () => {
     expect(await corpus.read(EDITOR, ada?.id ?? "")).toMatchObject({ content: "Ada", version: 1 });
   });
 
-  test("a repeated request returns what the first one wrote; another one under its key is refused", async () => {
+  test("a repeated request returns the first result; a different request under its key is refused", async () => {
     const { corpus } = new MemoryWorld();
     const input = { content: "Once.", idempotencyKey: "request-1" };
     const [first] = await corpus.write(WRITER, [input]);
@@ -172,7 +172,7 @@ describe("MEMSTORE-2 keys", () => {
   });
 });
 
-describe("MEMSTORE-1 MEMSTORE-3 invalid input changes nothing", () => {
+describe("MEMSTORE-1 MEMSTORE-3 invalid input changes no memory", () => {
   const long = "x".repeat(201);
   test.each<[string, unknown, string]>([
     ["no memory", [], "INVALID_INPUT"],
@@ -202,7 +202,7 @@ describe("MEMSTORE-1 MEMSTORE-3 invalid input changes nothing", () => {
     expect((await corpus.list(EDITOR)).items).toEqual([kept]);
   });
 
-  test("a batch is written in whole or not at all, whatever fails in it", async () => {
+  test("a batch is written completely or not at all, whatever fails in it", async () => {
     const { corpus } = new MemoryWorld();
     await corpus.write(WRITER, [{ content: "first", idempotencyKey: "a" }]);
     const batch = [{ content: "good" }, { content: "bad", idempotencyKey: "a" }];
@@ -231,7 +231,7 @@ describe("MEMSEE-1 MEMSEE-2 readers", () => {
       ["ada", "bob", "shared"],
     ],
     ["a member", member("ada"), ["ada"]],
-    ["a member whose name is that of no user", member("eve"), []],
+    ["a member with a name without a user", member("eve"), []],
     ["the scope agent", { scope: "agent", userId: "ada" }, ["ada", "bob", "shared"]],
     ["the scope user", { scope: "user", userId: "ada", conversationId: "conv_2" }, ["ada", "shared"]],
     ["the scope user without a user", { scope: "user", conversationId: "conv_1" }, ["shared"]],
@@ -258,7 +258,7 @@ describe("MEMSEE-1 MEMSEE-2 readers", () => {
     }
   });
 
-  test("a member changes and deletes its own, and writes none", async () => {
+  test("a member changes and deletes only own memories, and cannot write any", async () => {
     const { corpus, ids } = await filled();
     const writer: MemoryWriter = { reader: member("ada"), author: { kind: "principal", subject: "ada" } };
     await expect(corpus.write(writer, [{ content: "new" }])).rejects.toMatchObject({ code: "FORBIDDEN" });
@@ -352,7 +352,7 @@ describe("lists and filters", () => {
 });
 
 describe("MEMSTORE-4 erasing", () => {
-  test("nothing of the texts of a memory is left in any table, its log's included", async () => {
+  test("no table keeps any text of the memory, including the log", async () => {
     const world = new MemoryWorld();
     const { corpus } = world;
     const words = ["Quetzalcoatlus", "Xylophagous"];
@@ -381,7 +381,7 @@ describe("MEMSTORE-4 erasing", () => {
   });
 });
 
-test("MEMID-1 an id has the number of its memory, and one that was made up finds nothing", async () => {
+test("MEMID-1 an id has the number of its memory, and an invented id is not found", async () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 35 - 1 }), (n) => {
       expect(numberOf(memoryId("01ARZ3NDEKTSV4RRFFQ69G5FAV", n))).toBe(n);

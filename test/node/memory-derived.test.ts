@@ -22,7 +22,7 @@ async function learn(
   return world.learn(`turn_${index}`, [write], { subject: of(index) });
 }
 
-/** Learns in a conversation what is made of all memories whose texts have one of these parts. */
+/** Learns in a conversation a memory that is derived from all memories with one of these texts. */
 async function derive(
   world: UpkeepWorld,
   index: number,
@@ -48,7 +48,7 @@ async function remove(world: UpkeepWorld, part: string): Promise<void> {
   await world.pass(HOUR);
 }
 
-/** A world in which a second conversation made a memory of one of the first. */
+/** A world with a memory that a second conversation derived from a memory of the first conversation. */
 async function derived(): Promise<UpkeepWorld> {
   const world = new UpkeepWorld();
   await learn(world, 1, { content: PIN });
@@ -57,8 +57,8 @@ async function derived(): Promise<UpkeepWorld> {
   return world;
 }
 
-describe("EXTRACTED-5 REDERIVE-1 what an extraction made of a memory goes", () => {
-  test("with the conversation that told the memory", async () => {
+describe("EXTRACTED-5 REDERIVE-1 a memory that an extraction derived from a memory is removed", () => {
+  test("with the conversation that taught the memory", async () => {
     const world = await derived();
     await erase(world, 1);
     expect(await world.texts(...STATES)).toEqual([]);
@@ -71,7 +71,7 @@ describe("EXTRACTED-5 REDERIVE-1 what an extraction made of a memory goes", () =
     expect(await world.texts(...STATES)).toEqual([]);
   });
 
-  test("also where it was made of it again by another conversation", async () => {
+  test("also if another conversation derived it again", async () => {
     const world = await derived();
     expect(await derive(world, 3, { content: DOOR })).toMatchObject([{ status: "unchanged" }]);
     await erase(world, 1);
@@ -79,7 +79,7 @@ describe("EXTRACTED-5 REDERIVE-1 what an extraction made of a memory goes", () =
   });
 
   test.each(["conversation", "memory"])(
-    "also where it changed an older one by its key, with the %s",
+    "also if it changed an older memory by its key, with the %s",
     async (what) => {
       const world = new UpkeepWorld();
       await learn(world, 1, { content: PIN });
@@ -92,7 +92,7 @@ describe("EXTRACTED-5 REDERIVE-1 what an extraction made of a memory goes", () =
     },
   );
 
-  test("also where it was made of the text that it replaced", async () => {
+  test("also if it was derived from the text that it replaced", async () => {
     const world = new UpkeepWorld();
     await learn(world, 1, { key: "pin", content: PIN });
     world.now += HOUR;
@@ -103,7 +103,7 @@ describe("EXTRACTED-5 REDERIVE-1 what an extraction made of a memory goes", () =
   });
 });
 
-test("EXTRACTED-5 a text is made of older memories than the one that it changes", async () => {
+test("EXTRACTED-5 a text is derived from older memories than the memory that it changes", async () => {
   const world = new UpkeepWorld();
   await learn(world, 2, { key: "door", content: "Ann has a door." });
   await learn(world, 1, { content: PIN });
@@ -113,7 +113,7 @@ test("EXTRACTED-5 a text is made of older memories than the one that it changes"
 });
 
 describe("REDERIVE-1 it stays", () => {
-  test("where another conversation said the same by itself", async () => {
+  test("if another conversation independently said the same", async () => {
     const world = await derived();
     await learn(world, 3, { content: DOOR });
     await erase(world, 1);
@@ -122,7 +122,7 @@ describe("REDERIVE-1 it stays", () => {
     expect(await world.texts(...STATES)).toEqual([]);
   });
 
-  test("MEMSRC-2 where somebody confirmed it", async () => {
+  test("MEMSRC-2 if a person confirmed it", async () => {
     const world = await derived();
     await world.corpus.update(ANN, (await world.byText("door")).id, { content: DOOR });
     await erase(world, 1);
@@ -130,7 +130,7 @@ describe("REDERIVE-1 it stays", () => {
     expect(await world.texts(...STATES)).toEqual([DOOR]);
   });
 
-  test("MEMSRC-2 where it is a summary whose text somebody wrote, also while something is left of its parts", async () => {
+  test("MEMSRC-2 if it is a summary with a person's text, also while some of its parts remain", async () => {
     const world = new UpkeepWorld({ consolidation: { minimum: 3 } });
     for (const [index, place] of ["Rome", "Oslo", "Bonn"].entries())
       await learn(world, index, { content: `Ann went to ${place}.`, type: "episode" });
@@ -144,7 +144,7 @@ describe("REDERIVE-1 it stays", () => {
   });
 });
 
-test("REDERIVE-2 of two memories it is made again of the one that is left", async () => {
+test("REDERIVE-2 derived from two memories, it is derived again from the remaining memory", async () => {
   const world = new UpkeepWorld();
   await learn(world, 1, { content: PIN });
   await learn(world, 3, { content: "Ann has a dog." });

@@ -25,7 +25,7 @@ function handOver(operations: MemoryOperation[], more: Partial<ExtractedMemories
   };
 }
 
-/** Applies what a conversation hands over, as the mailbox does. */
+/** Applies an extraction of a conversation, as the mailbox does. */
 async function extract(world: MemoryWorld, given: ExtractedMemories) {
   const body = extractedSchema.parse(JSON.parse(JSON.stringify(given)));
   const prepared = await world.extractions.prepare(body);
@@ -38,7 +38,7 @@ const erase = (world: MemoryWorld, erased: ErasedSources) =>
 const TEA: MemoryOperation = { op: "write", content: "Ada likes tea." };
 
 describe("EXTRACTED-1 once, each with an outcome", () => {
-  test("what is handed over twice applies once, and has the same outcomes", async () => {
+  test("a repeated extraction applies once, and has the same outcomes", async () => {
     const world = new MemoryWorld();
     const operations: MemoryOperation[] = [TEA, { op: "delete", memoryId: "mem_x" }];
     const first = await extract(world, handOver(operations));
@@ -69,7 +69,7 @@ describe("EXTRACTED-1 once, each with an outcome", () => {
     ["a text above 256 KiB", { op: "write", content: "x".repeat(256 * 1024 + 1) }, "TOO_LARGE"],
     ["a made-up id", { op: "update", memoryId: "mem_01ARZ3NDEKRRFFQ69G50000001", content: "x" }, "NOT_FOUND"],
     [
-      "a memory of which it was made that it was not offered",
+      "a memory derived from a memory that was not offered",
       { op: "write", content: "y", derivedFrom: ["mem_1"] },
       "NOT_FOUND",
     ],
@@ -81,14 +81,14 @@ describe("EXTRACTED-1 once, each with an outcome", () => {
     expect((await world.corpus.list(EDITOR)).items).toHaveLength(1);
   });
 
-  test("what comes from a document is marked as such", async () => {
+  test("an extraction from a document is marked as tainted", async () => {
     const world = new MemoryWorld();
     await extract(world, handOver([TEA], { tainted: true }));
     expect((await world.corpus.list(EDITOR)).items).toMatchObject([{ tainted: true }]);
   });
 });
 
-describe("EXTRACTED-2 what was offered", () => {
+describe("EXTRACTED-2 offered memories", () => {
   async function offered() {
     const world = new MemoryWorld();
     const subject = { userId: "ada" };
@@ -143,7 +143,7 @@ describe("EXTRACTED-2 what was offered", () => {
     expect(await world.corpus.read(EDITOR, tea)).toMatchObject({ content: "Ada likes green tea." });
   });
 
-  test("an offer that is repeated is the same, without what has changed since", async () => {
+  test("a repeated offer is the same, without later changes", async () => {
     const { world, tea } = await offered();
     await world.corpus.write(WRITER, [{ content: "More about tea.", subject: { userId: "ada" } }]);
     const again = () => world.extractions.offer(reader, { operationId: "op_1", query: "tea" });
@@ -184,7 +184,7 @@ describe("EXTRACTED-3 one fact", () => {
     expect((await world.corpus.why(EDITOR, items[0]?.id ?? "")).sources).toHaveLength(20);
   });
 
-  test("users do not share a row, and in the scope of conversations neither do conversations", async () => {
+  test("users do not share a row, and in the scope of conversations each conversation has its own row", async () => {
     const world = new MemoryWorld();
     await extract(world, handOver([TEA], from(1, "conversation")));
     await extract(world, handOver([TEA], from(2, "conversation")));
@@ -192,7 +192,7 @@ describe("EXTRACTED-3 one fact", () => {
     expect((await world.corpus.list(EDITOR)).items).toHaveLength(3);
   });
 
-  test("a key is one memory of its user, and an older statement does not end a newer one", async () => {
+  test("a key is one memory of its user, and an older statement does not end a newer statement", async () => {
     const world = new MemoryWorld();
     const home = (content: string): MemoryOperation => ({ op: "write", key: "home", content });
     await extract(world, handOver([home("Rome")], { ...from(1), time: "2025-03-01T00:00:00Z" }));
@@ -210,7 +210,7 @@ describe("EXTRACTED-3 one fact", () => {
   });
 });
 
-describe("EXTRACTED-4 what was erased", () => {
+describe("EXTRACTED-4 erased texts", () => {
   async function erased() {
     const world = new MemoryWorld();
     await extract(world, handOver([TEA]));
@@ -219,7 +219,7 @@ describe("EXTRACTED-4 what was erased", () => {
     return { world, id };
   }
 
-  test("does not come back by an extraction, and does by the user's own words", async () => {
+  test("an extraction does not restore it, but the user's own words do", async () => {
     const { world } = await erased();
     const again = handOver(
       [
@@ -242,7 +242,7 @@ describe("EXTRACTED-4 what was erased", () => {
     ).toEqual(["Ada has a cat.", "Ada likes tea."]);
   });
 
-  test("keeps everything out that a turn says that was told of it", async () => {
+  test("blocks all that a turn says if it recalled the memory", async () => {
     const { world, id } = await erased();
     const later = handOver([{ op: "write", content: "Something else." }], {
       operationId: "op_2",
@@ -254,7 +254,7 @@ describe("EXTRACTED-4 what was erased", () => {
 });
 
 describe("MEMSRC-1 MEMSRC-3 sources that are erased", () => {
-  const said = (conversationId: string, turnId: string, entries?: number[]) => ({
+  const sourcesIn = (conversationId: string, turnId: string, entries?: number[]) => ({
     operationId: `op_${conversationId}_${turnId}`,
     subject: { userId: "ada", conversationId },
     source: { conversationId, turnId, ...(entries && { entries }) },
@@ -264,9 +264,9 @@ describe("MEMSRC-1 MEMSRC-3 sources that are erased", () => {
     const world = new MemoryWorld();
     await extract(
       world,
-      handOver([TEA, { op: "write", content: "Ada has a tea shop." }], said("conv_1", "turn_1")),
+      handOver([TEA, { op: "write", content: "Ada has a tea shop." }], sourcesIn("conv_1", "turn_1")),
     );
-    await extract(world, handOver([TEA], said("conv_2", "turn_2")));
+    await extract(world, handOver([TEA], sourcesIn("conv_2", "turn_2")));
     const [tea, shop] = (await world.corpus.list(EDITOR)).items;
     erase(world, { conversationId: "conv_1" });
     await expect(world.corpus.read(EDITOR, shop?.id ?? "")).rejects.toMatchObject({ code: "NOT_FOUND" });
@@ -283,12 +283,12 @@ describe("MEMSRC-1 MEMSRC-3 sources that are erased", () => {
     expect(world.rows("memory_log")).toEqual([]);
   });
 
-  test("entries of a turn touch the memories that come from them, or from the turn as a whole", async () => {
+  test("entries of a turn affect the memories that come from them, or from the turn as a whole", async () => {
     const world = new MemoryWorld();
-    await extract(world, handOver([{ op: "write", content: "a" }], said("conv_1", "turn_1", [1, 2])));
-    await extract(world, handOver([{ op: "write", content: "b" }], said("conv_1", "turn_2", [1, 3])));
-    await extract(world, handOver([{ op: "write", content: "c" }], said("conv_1", "turn_3")));
-    await extract(world, handOver([{ op: "write", content: "d" }], said("conv_2", "turn_3")));
+    await extract(world, handOver([{ op: "write", content: "a" }], sourcesIn("conv_1", "turn_1", [1, 2])));
+    await extract(world, handOver([{ op: "write", content: "b" }], sourcesIn("conv_1", "turn_2", [1, 3])));
+    await extract(world, handOver([{ op: "write", content: "c" }], sourcesIn("conv_1", "turn_3")));
+    await extract(world, handOver([{ op: "write", content: "d" }], sourcesIn("conv_2", "turn_3")));
     erase(world, {
       conversationId: "conv_1",
       turns: [
@@ -300,10 +300,10 @@ describe("MEMSRC-1 MEMSRC-3 sources that are erased", () => {
     expect((await world.corpus.list(EDITOR)).items.map(({ content }) => content)).toEqual(["a", "d"]);
   });
 
-  test("what was made of a memory that is erased goes with it, unless other parts are left", async () => {
+  test("a memory derived from an erased memory is removed with it, unless other parts remain", async () => {
     const world = new MemoryWorld();
-    await extract(world, handOver([{ op: "write", content: "part one" }], said("conv_1", "turn_1")));
-    await extract(world, handOver([{ op: "write", content: "part two" }], said("conv_2", "turn_2")));
+    await extract(world, handOver([{ op: "write", content: "part one" }], sourcesIn("conv_1", "turn_1")));
+    await extract(world, handOver([{ op: "write", content: "part two" }], sourcesIn("conv_2", "turn_2")));
     const parts = (await world.extractions.offer(EDITOR, { operationId: "op_join", query: "part" })).map(
       ({ id }) => id,
     );

@@ -1,4 +1,4 @@
-/** Changes of a memory that come between two steps of its copies, of an extraction or of its upkeep. */
+/** Changes of a memory between two steps of its copies, of an extraction or of its upkeep. */
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -83,7 +83,7 @@ describe("copies", () => {
     expect([...seen, ...dangling()]).toEqual([]);
   });
 
-  test("a change of an agent that is deleted meanwhile stores nothing", async () => {
+  test("a change of an agent that is deleted during it is not stored", async () => {
     const { corpus } = new MemoryWorld();
     const writing = corpus.write(WRITER, [{ content: "one" }]);
     Object.assign(corpus.ports, {
@@ -111,7 +111,7 @@ describe("extractions that update", () => {
     return world.corpus.ports.database.transaction(() => world.extractions.apply(body, prepared).outcomes);
   }
 
-  test("MEMTAINT-1 taint where their turn is tainted, whatever they change", async () => {
+  test("MEMTAINT-1 taint if their turn is tainted, whatever they change", async () => {
     const world = new MemoryWorld();
     await extract(world, "op_1", [{ op: "write", content: "Ada likes tea." }]);
     const [offered] = await world.extractions.offer(reader, { operationId: "op_2", query: "tea" });
@@ -120,7 +120,7 @@ describe("extractions that update", () => {
     expect((await world.corpus.list(EDITOR)).items).toMatchObject([{ type: "preference", tainted: true }]);
   });
 
-  test("EXTRACTED-4 do not bring an erased text back into another memory", async () => {
+  test("EXTRACTED-4 do not restore an erased text in another memory", async () => {
     const world = new MemoryWorld();
     await extract(world, "op_1", [
       { op: "write", content: "Ada likes tea." },
@@ -163,7 +163,7 @@ describe("upkeep", () => {
     type: "episode",
   }));
 
-  test("EXTRACTED-4 a consolidation does not bring an erased text back, neither as a summary nor as an update", async () => {
+  test("EXTRACTED-4 a consolidation does not restore an erased text, as a summary or as an update", async () => {
     const { world, calls } = joining(([first]) => [
       { op: "write", content: "ann WALKS" },
       { op: "update", memoryId: first?.id, content: "ann WALKS" },
@@ -200,7 +200,7 @@ describe("upkeep", () => {
   );
 
   test.each(["changed", "erased"] as const)(
-    "REDERIVE-2 a summary of which a part is %s while it is made again is made once more, of what is there then",
+    "REDERIVE-2 a summary with a part that is %s during its rewrite is rewritten again from the current parts",
     async (what) => {
       const { world, calls } = joining(async (memories, call) => {
         if (call === 2) {

@@ -1,4 +1,7 @@
-/** The log of an agent's memory: stores, models and tasks fail with errors that quote what they were given, and nothing of it is printed or kept. */
+/**
+ * The log of an agent's memory: stores, models and tasks fail with errors that quote their input. The input is neither
+ * printed nor stored.
+ */
 import { inspect } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -31,13 +34,13 @@ beforeEach(() => {
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** An error that quotes everything it is given, also as its cause. */
+/** An error that quotes all its input, also in its cause. */
 function quoting(...given: unknown[]): Error {
   const text = inspect(given, { depth: 10, maxStringLength: null, maxArrayLength: null });
   return Object.assign(new Error(`Cannot take ${text}`, { cause: new Error(text) }), { given });
 }
 
-test("MEMLOG-1 MODELVEC-3 a memory whose embedder, vectors, records and objects fail with its text is neither printed nor kept when it is erased", async () => {
+test("MEMLOG-1 MODELVEC-3 after its erasure, a memory is neither printed nor stored, even if embedder, vectors, records and objects fail with its text", async () => {
   const database = new NodeSqlDatabase();
   const clock = new VirtualClock();
   const isDown = { now: true };
@@ -129,7 +132,7 @@ test("MEMLOG-1 MODELVEC-3 a memory whose embedder, vectors, records and objects 
   expect(printed.join("\n")).not.toContain(SECRET);
 });
 
-test("MEMLOG-1 a task that joins memories and fails with their texts prints none of them", async () => {
+test("MEMLOG-1 a consolidation task that fails with the texts of memories prints none of them", async () => {
   const failing = defineTask({
     id: "join",
     input: z.looseObject({ memories: z.array(z.json()) }),

@@ -1,4 +1,4 @@
-/** The texts that somebody wrote or confirmed, which stay whatever is erased of what extractions have said. */
+/** Texts that a person wrote or confirmed stay, whatever is erased of the extractions. */
 import { describe, expect, test } from "vitest";
 import type { MemoryWriter } from "../../src/protocol/memory.ts";
 import { backupOf, linesOf } from "../support/agent-file.ts";
@@ -9,8 +9,8 @@ const ANN: MemoryWriter = { reader: ALL, author: { kind: "principal", subject: "
 const TEA = { key: "tea", content: "Ann likes tea." };
 const SUBJECT = { userId: "ann" };
 
-/** A world in which a turn of the first conversation has said something. */
-async function said(operation: object = TEA): Promise<UpkeepWorld> {
+/** A world in which a turn of the first conversation has created a memory. */
+async function worldWithMemory(operation: object = TEA): Promise<UpkeepWorld> {
   const world = new UpkeepWorld();
   await learn(world, 1, operation);
   return world;
@@ -26,7 +26,7 @@ async function erase(world: UpkeepWorld, index = 1): Promise<void> {
   await world.pass(HOUR);
 }
 
-describe("MEMSRC-2 a text stays that an extraction has said first, where", () => {
+describe("MEMSRC-2 a text stays although an extraction has created it first, if", () => {
   const ways: [string, (world: UpkeepWorld) => Promise<unknown>][] = [
     ["an author writes it under its key", (world) => world.write({ ...TEA, subject: SUBJECT })],
     [
@@ -66,15 +66,15 @@ describe("MEMSRC-2 a text stays that an extraction has said first, where", () =>
   ];
 
   test.each(ways)("%s", async (_, confirm) => {
-    const world = await said();
+    const world = await worldWithMemory();
     await confirm(world);
     await erase(world);
     expect(await world.texts(...STATES)).toEqual([TEA.content]);
     expect(await world.found("tea")).toEqual([TEA.content]);
   });
 
-  test("and a new text that only a conversation has said still goes", async () => {
-    const world = await said();
+  test("and a new text of conversations only is still removed", async () => {
+    const world = await worldWithMemory();
     await world.write({ ...TEA, subject: SUBJECT });
     world.now += HOUR;
     await learn(world, 2, { content: "Ann likes coffee." });
@@ -83,8 +83,8 @@ describe("MEMSRC-2 a text stays that an extraction has said first, where", () =>
   });
 });
 
-test("MEMSRC-1 a text that is archived and said again goes with the last of those who said it", async () => {
-  const world = await said();
+test("MEMSRC-1 a text that was archived and repeated is removed with its last source", async () => {
+  const world = await worldWithMemory();
   await world.corpus.archive(ANN, (await world.byText("tea")).id);
   await learn(world, 2);
   await erase(world, 2);
@@ -93,8 +93,8 @@ test("MEMSRC-1 a text that is archived and said again goes with the last of thos
   expect(await world.texts(...STATES)).toEqual([]);
 });
 
-test("MEMSRC-2 MEMORY-3 to write the same again and again leaves the log and the version as they are", async () => {
-  const world = await said();
+test("MEMSRC-2 MEMORY-3 repeating the same write leaves the log and the version unchanged", async () => {
+  const world = await worldWithMemory();
   for (let round = 0; round < 3; round++)
     expect(await world.write({ ...TEA, subject: SUBJECT })).toMatchObject([{ version: 1 }]);
   const { log } = await world.corpus.why(ALL, (await world.byText("tea")).id);
@@ -105,7 +105,7 @@ describe("MEMSRC-2 MEMSTORE-2 a repeated write with its key of idempotency finds
   const input = { ...TEA, subject: SUBJECT, idempotencyKey: "once" };
 
   test("after the erasure, and while it waits to be derived again", async () => {
-    const world = await said();
+    const world = await worldWithMemory();
     await learn(world, 2);
     const written = await world.write(input);
     world.eraseSources({ conversationId: "conv_1" });
@@ -129,8 +129,8 @@ describe("MEMSRC-2 MEMSTORE-2 a repeated write with its key of idempotency finds
     expect(await world.write(input)).toEqual(written);
   });
 
-  test("and what a conversation has said since is not read by it", async () => {
-    const world = await said();
+  test("and it does not read later texts of conversations", async () => {
+    const world = await worldWithMemory();
     await world.write(input);
     world.now += HOUR;
     await learn(world, 2, { content: "Ann likes coffee." });
@@ -140,8 +140,8 @@ describe("MEMSRC-2 MEMSTORE-2 a repeated write with its key of idempotency finds
   });
 });
 
-test("MEMSRC-2 BACKUP-5 a copy keeps what somebody has confirmed, and what another source has said, as the first does", async () => {
-  const source = await said();
+test("MEMSRC-2 BACKUP-5 a copy keeps confirmed texts and texts of other sources, like the original", async () => {
+  const source = await worldWithMemory();
   await learn(source, 2);
   await source.write({ ...TEA, subject: SUBJECT });
   for (const index of [1, 2]) await learn(source, index, { key: "dog", content: "Ann has a dog." });

@@ -1,4 +1,4 @@
-/** What readers may change: to see a memory is not to change it. */
+/** The changes that readers may make: permission to see a memory does not permit a change. */
 import { describe, expect, test } from "vitest";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import type {
@@ -76,14 +76,14 @@ describe("MEMCHANGE-1 changes", () => {
       { none: "FORBIDDEN", adas: "NOT_FOUND", bobs: "NOT_FOUND" },
     ],
     [
-      "in the scope of the agent it changes all but what is nobody's",
+      "in the scope of the agent it changes all but memories without a subject",
       conversation("agent", "ada"),
       { none: "FORBIDDEN" },
     ],
     ["so does a run without a user", conversation("agent"), { none: "FORBIDDEN" }],
     ["an author changes all", EDITOR, {}],
     [
-      "a member changes those about that member",
+      "a member changes memories about that member",
       { principal: { subject: "ada", tenant: "acme", roles: ["member"] } },
       { none: "NOT_FOUND", bobs: "NOT_FOUND" },
     ],
@@ -107,7 +107,7 @@ describe("MEMCHANGE-1 changes", () => {
     }
   });
 
-  test("what the agent itself wrote without a subject is changed in the scope of the agent alone, until an author has changed it", async () => {
+  test("a memory that the agent itself wrote without a subject is changed in the scope of the agent alone, until an author has changed it", async () => {
     const { corpus } = new MemoryWorld();
     const agent = writerOf(conversation("agent"));
     const [memory] = await corpus.write(agent, [{ content: "The agent's own." }]);
@@ -122,7 +122,7 @@ describe("MEMCHANGE-1 changes", () => {
 
 describe("EXTRACTED-2 MEMCHANGE-1 extractions", () => {
   test.each<MemoryScope>(["user", "conversation", "agent"])(
-    "in the scope %s what belongs to all is offered to be read, and each change of it is refused by name",
+    "in the scope %s shared memories are offered for reading, and each change of them is refused by name",
     async (scope) => {
       const world = new MemoryWorld();
       const [shared] = await world.corpus.write(WRITER, [{ content: "The office closes at six." }]);
@@ -173,7 +173,7 @@ describe("EXTRACTED-2 MEMCHANGE-1 extractions", () => {
     },
   );
 
-  test("what all know already is unchanged, and goes on without the turn as a source", async () => {
+  test("leave a shared memory unchanged, without the turn as a source", async () => {
     const world = new MemoryWorld();
     const [shared] = await world.corpus.write(WRITER, [{ content: "The office closes at six." }]);
     const operations: MemoryOperation[] = [{ op: "write", content: "the office closes at six" }];

@@ -4,7 +4,7 @@ import { simulateMemory } from "../simulation/memory.ts";
 
 const SEEDS = Number(process.env.MEMORY_SEEDS ?? 150);
 
-test("A54 H1 G8 MEMCOPY-1 MEMCOPY-3 MEMCOPY-4 MEMINDEX-1 MEMVECTORS-2 MEMVECTORS-7 random lives lose nothing acknowledged, and keep nothing erased in any store", async () => {
+test("A54 H1 G8 MEMCOPY-1 MEMCOPY-3 MEMCOPY-4 MEMINDEX-1 MEMVECTORS-2 MEMVECTORS-7 random lives keep all acknowledged memories, and no erased text in any store", async () => {
   const failing: object[] = [];
   const seen = { lives: 0, erased: 0, kept: 0 };
   for (let seed = 1; seed <= SEEDS; seed++) {

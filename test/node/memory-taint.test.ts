@@ -19,14 +19,14 @@ describe("MEMTAINT-1 taint", () => {
     expect(await corpus.update(TAINTED, id, change)).toMatchObject({ tainted: true, version: 2 });
   });
 
-  test("a tainted change that changes nothing does not", async () => {
+  test("a tainted change without effect adds no taint", async () => {
     const { corpus } = new MemoryWorld();
     const [memory] = await corpus.write(WRITER, [{ content: "Ada likes tea.", type: "note" }]);
     await corpus.update(TAINTED, memory?.id ?? "", { type: "note" });
     expect(await corpus.read(EDITOR, memory?.id ?? "")).toEqual(memory);
   });
 
-  test("a trusted text ends the taint only where nothing tainted stays", async () => {
+  test("a trusted text ends the taint only if no tainted field stays", async () => {
     const { corpus } = new MemoryWorld();
     const [memory] = await corpus.write(TAINTED, [{ content: "One.", type: "odd", key: "k" }]);
     const id = memory?.id ?? "";
@@ -56,7 +56,7 @@ describe("MEMKEY-1 MEMKEY-2 keys of idempotency", () => {
     expect(ids.size).toBe(3);
   });
 
-  test("leave neither the key nor an unsalted hash, and nothing of the contents once the memory is erased", async () => {
+  test("store neither the key nor an unsalted hash, and no content once the memory is erased", async () => {
     const world = new MemoryWorld();
     const input = { content: "Ada's secret.", idempotencyKey: "key-of-ada" };
     const [memory] = await world.corpus.write(WRITER, [input]);

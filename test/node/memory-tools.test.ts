@@ -26,7 +26,7 @@ describe("MEMSET-1 the scope of a persona's memory", () => {
     ["ranking", { recency: 1 }],
     ["retention", { note: { days: 1, then: "delete" } }],
     ["consolidation", { minimum: 3 }],
-  ])("is asked for in code where `%s` uses memory, and is `agent` in JSON", (setting, value) => {
+  ])("is required in code if `%s` uses memory, and is `agent` in JSON", (setting, value) => {
     const memory = { [setting]: value };
     expect(() => definePersona("p", { identity, memory })).toThrow(/\/memory\/scope: .*add `scope`/);
     expect(
@@ -35,7 +35,7 @@ describe("MEMSET-1 the scope of a persona's memory", () => {
     expect(completePersona({ identity, memory }).memory?.scope).toBe("agent");
   });
 
-  test("MEMSET-2 is not asked for without memory, and what was pinned without it has none", () => {
+  test("MEMSET-2 is not required without memory, and a persona that was pinned without it has no scope", () => {
     expect(completePersona({ identity, memory: { recentTurnsLimit: 3 } }).memory).toEqual({
       recentTurnsLimit: 3,
     });
@@ -123,11 +123,11 @@ describe("the tools of memory", () => {
     expect(calls[0]?.[2]).toMatchObject({ query: "tea?", minRelevance: 0.4 });
   });
 
-  test("MEMTOOL-2 `forget` of what is gone changes nothing and does not fail", async () => {
+  test("MEMTOOL-2 `forget` of a missing memory is a no-op and does not fail", async () => {
     expect(await noted().run("forget", { id: "mem_9" })).toMatchObject({ forgotten: false });
   });
 
-  test("MEMTOOL-5 a call of an agent without memory, and one that no agent makes, reach none", async () => {
+  test("MEMTOOL-5 a call of an agent without memory, and a call without an agent, reach no memory", async () => {
     const ports = {
       agent: () => Promise.reject(new Error("Reached.")),
       pastTurns: () => Promise.reject(new Error()),
@@ -178,7 +178,7 @@ describe("MEMTOOL-6 a call that writes", () => {
           readMemory: async () => ({ ok: true, value: found }),
           listMemories: async () => ({ ok: true, value: { items: [found] } }),
         } as unknown as MemoryApi;
-        const turns = [isTainted ? { ...page, mark: ["tool" as const] } : page];
+        const turns = [isTainted ? { ...page, taint: ["tool" as const] } : page];
         const pastTurns = async () => ({ ok: true as const, value: { turns } });
         const call = { context: CONTEXT, memory: { scope: "agent" as const } };
         const memory = memoryFor({ agent: async () => agent, pastTurns }, call);
@@ -192,7 +192,7 @@ describe("MEMTOOL-6 a call that writes", () => {
 });
 
 describe("the rights of a turn", () => {
-  test("RECALL-1 are those of its user; where several could be meant, of nobody", () => {
+  test("RECALL-1 are the rights of its user; if the user is ambiguous, it has no rights", () => {
     const called = { type: "agent", agentId: "bob", turnId: "t" } as const;
     const of = (...readers: string[]) =>
       memoryUser(

@@ -17,7 +17,7 @@ const episodes = (count: number, more: Partial<MemoryInput> = {}) =>
   Array.from({ length: count }, (_, index) => episode(`Ann walked route ${index}.`, more));
 
 describe("retention", () => {
-  test("A59 RETAIN-1 nothing is removed without a setting: 1 000 writes are 1 000 rows for ever", async () => {
+  test("A59 RETAIN-1 without a setting no memory is removed: 1 000 writes stay 1 000 rows", async () => {
     const world = new UpkeepWorld();
     for (let batch = 0; batch < 10; batch++) {
       const contents = Array.from({ length: 100 }, (_, index) => ({ content: `Fact ${batch} ${index}` }));
@@ -80,7 +80,7 @@ describe("retention", () => {
     expect(largest.rows).toBe(100);
   });
 
-  test("RETAIN-4 what retention deleted may be learned again", async () => {
+  test("RETAIN-4 a memory that retention deleted may be learned again", async () => {
     const world = new UpkeepWorld({ retention: { fact: { days: 1, then: "delete" } } });
     const write = { op: "write", content: "The user likes tea." } as const;
     await world.learn("turn_1", [write]);
@@ -156,7 +156,7 @@ describe("consolidation", () => {
     expect(await world.found("Ann walked", bob)).toEqual([]);
   });
 
-  test("CONSOLIDATE-3 in the scope of conversations each conversation has its own", async () => {
+  test("CONSOLIDATE-3 in the scope of conversations each conversation has its own summaries", async () => {
     const world = new UpkeepWorld({ ...settings, scope: "conversation" });
     for (const conversationId of ["conv_1", "conv_2"])
       await world.write(...episodes(3, { subject: { userId: "ann", conversationId } }));
@@ -167,7 +167,7 @@ describe("consolidation", () => {
     ]);
   });
 
-  test("a summary of several conversations belongs to none of them, and taint is kept", async () => {
+  test("a summary of several conversations belongs to no conversation, and taint is kept", async () => {
     const world = new UpkeepWorld(settings);
     for (const [index, conversationId] of ["conv_1", "conv_2", "conv_3"].entries())
       await world.learn(`turn_${index}`, [{ op: "write", content: `Event ${index}.`, type: "episode" }], {
@@ -178,7 +178,7 @@ describe("consolidation", () => {
     expect(await world.byText("Extract")).toMatchObject({ subject: { userId: "ann" }, tainted: true });
   });
 
-  test("UPKEEP-4 fewer than the minimum, and recent ones, wait; missed times run once", async () => {
+  test("UPKEEP-4 fewer than the minimum, and recent memories, wait; missed times run once", async () => {
     const world = new UpkeepWorld(settings);
     await world.write(...episodes(2));
     await world.pass(2 * HOUR);
@@ -249,7 +249,7 @@ describe("consolidation", () => {
     expect(calls).toHaveLength(3);
     expect(new Set(calls).size).toBe(1);
     expect(await world.texts("current")).toHaveLength(3);
-    // What was given up is tried again the next time.
+    // The next run retries failed work.
     await world.pass(DAY);
     expect(calls).toHaveLength(4);
   });
@@ -264,7 +264,7 @@ describe("consolidation", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("UPKEEP-2 UPKEEP-5 a crash while the task runs repeats it, its memories are joined once, and no copy of a text is kept", async () => {
+  test("UPKEEP-2 UPKEEP-5 a crash while the task runs repeats it, its memories are consolidated once, and no copy of a text is stored", async () => {
     const crash = Promise.withResolvers<unknown>();
     const { world, calls } = joining(({ memories }, attempt) =>
       attempt === 1
@@ -326,7 +326,7 @@ describe("a source that is erased", () => {
     return world;
   }
 
-  test("REDERIVE-2 a shared summary leaves searches, and is made again of what is left", async () => {
+  test("REDERIVE-2 a shared summary leaves searches, and is rewritten from the remaining memories", async () => {
     const world = await joined();
     const { id } = await world.byText("Extract of 3");
     world.eraseSources({ conversationId: "conv_1", turns: [{ turnId: "turn_1" }] });
@@ -341,7 +341,7 @@ describe("a source that is erased", () => {
     expect(JSON.stringify([why, await world.texts("current", "archived", "ended")])).not.toContain("Oslo");
   });
 
-  test("REDERIVE-2 a memory of it that is deleted goes likewise; with the last one the summary goes", async () => {
+  test("REDERIVE-2 deleting one of its memories does the same; with the last memory the summary is removed", async () => {
     const world = await joined();
     const writer = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
     for (const place of ["Oslo", "Rome"]) {
@@ -371,7 +371,7 @@ describe("a source that is erased", () => {
     expect(why.log.flatMap(({ sources }) => sources)).toEqual([]);
   });
 
-  test("MEMSRC-2 a text that an author wrote stays, where the only source has said the same again", async () => {
+  test("MEMSRC-2 an author's text stays, even if the only source has repeated it", async () => {
     const world = new UpkeepWorld();
     const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
     const subject = { userId: "ann", conversationId: "conv_1" };
@@ -411,7 +411,7 @@ describe("a source that is erased", () => {
     };
     const again = (world: UpkeepWorld) => world.found("loves tea");
 
-    test.each(["rejects", "is silent"])("where the persona %s", async (way) => {
+    test.each(["rejects", "is silent"])("if the persona %s", async (way) => {
       const world = new UpkeepWorld();
       await twice(world);
       world.eraseSources({ conversationId: "conv_1" });
@@ -453,7 +453,7 @@ describe("a source that is erased", () => {
       expect(calls).toHaveLength(1);
     });
 
-    test("a summary is made again before another consolidation, which goes on after it", async () => {
+    test("a summary is rewritten before another consolidation, which continues after it", async () => {
       const world = await joined();
       await world.write(...episodes(3));
       world.keyValue.put("memory:upkeep", {
@@ -465,7 +465,7 @@ describe("a source that is erased", () => {
       expect(world.keyValue.get("memory:upkeep")).toMatchObject({ run: { operationId: "op_1", attempt: 2 } });
     });
 
-    test("a summary whose persona does not resolve is given up, and what is left of it comes back", async () => {
+    test("a summary is given up if its persona does not resolve, and the remaining memories become visible again", async () => {
       const world = await joined();
       world.eraseSources({ conversationId: "conv_1", turns: [{ turnId: "turn_1" }] });
       world.persona = () => Promise.reject(new Error("Gone."));
@@ -477,7 +477,7 @@ describe("a source that is erased", () => {
     });
   });
 
-  test("MEMSRC-2 H6 an author who only says until when a text is true does not make it the author's own", async () => {
+  test("MEMSRC-2 H6 an author who only sets the end of a text does not own the text", async () => {
     const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
     const write = { op: "write", content: "The user loves tea." } as const;
     const alone = new UpkeepWorld();
@@ -499,7 +499,7 @@ describe("a source that is erased", () => {
     expect(await shared.texts("current", "archived", "ended")).toEqual([]);
   });
 
-  test("MEMSRC-1 a text goes with the last of those who said it, in whatever order they are erased", async () => {
+  test("MEMSRC-1 a text is removed with its last source, in any order of erasures", async () => {
     for (const order of [
       [1, 2, 3],
       [3, 2, 1],

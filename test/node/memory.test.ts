@@ -1,4 +1,4 @@
-/** Sessions, events and contexts on Node, and what holds for any of them. */
+/** Sessions, events and contexts on Node, and properties of all of them. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";
@@ -6,7 +6,7 @@ import { EventStore } from "../../src/memory/session/event-store.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
 import { isPaired, pairedOrder } from "../../src/memory/session/pairs.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
@@ -39,7 +39,7 @@ describe("stores on node:sqlite", () => {
 });
 
 const text = fc.string({ unit: "binary", maxLength: 60 });
-/** JSON as it comes back from its text: what `-0` and a member called `__proto__` turn into is JSON's matter. */
+/** JSON after a round trip: the values of `-0` and of a member called `__proto__` are JSON's matter. */
 const json = jsonValues({ maxDepth: 3 }).map((value): unknown => JSON.parse(JSON.stringify(value)));
 // SAFETY: the members are JSON values by construction.
 const facts = fc.dictionary(memberNames({ maxLength: 10 }), json, {
@@ -51,7 +51,6 @@ const plainFacts = facts.filter(
 );
 const optional = { requiredKeys: ["id", "sessionId", "seq", "content", "timestamp", "action"] as const };
 
-/** Any event that a session can hold. */
 function anyEvent(metadata: fc.Arbitrary<Facts>): fc.Arbitrary<SessionEvent> {
   const base = {
     id: fc.string({ minLength: 1, maxLength: 20 }),
@@ -95,8 +94,8 @@ function anyEvent(metadata: fc.Arbitrary<Facts>): fc.Arbitrary<SessionEvent> {
   );
 }
 
-describe("what holds for any event", () => {
-  it("EVENT-1 the way into a row and back changes nothing", () => {
+describe("properties of any event", () => {
+  it("EVENT-1 a row restores the event unchanged", () => {
     fc.assert(
       fc.property(anyEvent(facts), (event) => {
         expect(hydrateEvent(dehydrateEvent(event))).toEqual(event);
@@ -104,7 +103,7 @@ describe("what holds for any event", () => {
     );
   });
 
-  it("EVENT-3 the way into a message and back changes nothing but the number", () => {
+  it("EVENT-3 a message restores the event, except its number", () => {
     fc.assert(
       fc.property(anyEvent(plainFacts), (event) => {
         const message = eventToMessage(event);
@@ -115,7 +114,7 @@ describe("what holds for any event", () => {
     );
   });
 
-  it("EVENT-3 what a user sent, and what a reply was made of, come back from a row whatever they are", () => {
+  it("EVENT-3 a row restores a user's content and the parts of a reply, whatever they are", () => {
     const origin = { id: "e", timestamp: 1 };
     const word = fc
       .string({ minLength: 1, maxLength: 12, unit: "grapheme" })
@@ -162,7 +161,7 @@ describe("what holds for any event", () => {
     );
   });
 
-  it("EVENT-3 a reply's native form goes with it, and what only looks like one stays metadata", () => {
+  it("EVENT-3 a reply keeps its native form, and metadata that only looks like a native form stays metadata", () => {
     const origin = { id: "e", timestamp: 1 };
     const native = {
       provider: "anthropic",
@@ -187,7 +186,7 @@ describe("what holds for any event", () => {
     }
   });
 
-  it("EVENTS-1 EVENTS-2 what is appended in any batches is loaded in order, exactly", () => {
+  it("EVENTS-1 EVENTS-2 events that are appended in any batches are loaded in order, exactly", () => {
     const batches = fc.array(fc.array(anyEvent(facts), { maxLength: 8 }), { maxLength: 5 });
     fc.assert(
       fc.property(batches, (given) => {
@@ -206,7 +205,7 @@ describe("what holds for any event", () => {
   });
 });
 
-describe("what holds for any context", () => {
+describe("properties of any context", () => {
   const id = fc.constantFrom("a", "b", "c");
   const message: fc.Arbitrary<ContextMessage> = fc.oneof(
     fc.record({
@@ -223,7 +222,7 @@ describe("what holds for any context", () => {
     }),
   );
 
-  it("CTX-1 each request is followed by exactly its results, and no result stands elsewhere", () => {
+  it("CTX-1 each request is followed by exactly its results, and every result follows its request", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 30 }), (messages) => {
         const paired = pairedMessages(messages);
@@ -242,7 +241,7 @@ describe("what holds for any context", () => {
     );
   });
 
-  it("CTX-1 what has both halves in the right order is left as it is, and pairing twice changes nothing", () => {
+  it("CTX-1 complete pairs in the right order are unchanged, and pairing is idempotent", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 30 }), (messages) => {
         const paired = pairedMessages(messages);
@@ -268,7 +267,7 @@ describe("what holds for any context", () => {
     expect(pairedMessages([older, result, newer, result])).toEqual([older, result, newer, result]);
   });
 
-  it("CTX-1 a request that names one id twice is not in order by itself: its results decide", () => {
+  it("CTX-1 for a request with a duplicate id, its results decide whether it is in order", () => {
     const call = { id: "a", name: "n", arguments: {} };
     const twice: ContextMessage[] = [
       { role: "assistant", content: "", toolCalls: [call, call] },

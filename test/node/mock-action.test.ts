@@ -60,7 +60,7 @@ describe("MOCK-1 F13 values depend on the schema, the seed and the mode only", (
   });
 });
 
-describe("MOCK-3 F13 what the schema names wins", () => {
+describe("MOCK-3 F13 values in the schema win", () => {
   test.each<[string, JsonObject, Json]>([
     ["const", { const: { a: 1 } }, { a: 1 }],
     ["enum", { type: "string", enum: ["only"] }, "only"],
@@ -68,12 +68,12 @@ describe("MOCK-3 F13 what the schema names wins", () => {
     ["a default that does not fit is left out", { type: "integer", default: "7", minimum: 3, maximum: 3 }, 3],
     ["the first alternative", { anyOf: [{ const: 1 }, { const: 2 }] }, 1],
     [
-      "a later alternative, where the first has no value",
+      "a later alternative, if the first has no value",
       { oneOf: [{ type: "string", pattern: "^\\d{40}$" }, { const: 2 }] },
       2,
     ],
     [
-      "a later alternative, where the first fits twice",
+      "a later alternative, if the first fits twice",
       { oneOf: [{ const: 1 }, { type: "integer", minimum: 1, maximum: 1 }, { type: "null" }] },
       null,
     ],
@@ -170,7 +170,7 @@ describe("MOCK-4 F13 values are bounded", () => {
   });
 });
 
-test("MOCK-2 F13 a property: values of schemas that are made of known keywords fit", () => {
+test("MOCK-2 F13 a property: values for schemas of known keywords are valid", () => {
   const name = fc.constantFrom("a", "b", "c", "d");
   const range = fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 0, max: 60 }));
   const count = fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 }));

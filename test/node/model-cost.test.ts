@@ -1,4 +1,4 @@
-/** What calls of models cost. */
+/** The costs of model calls. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { costOf, type Prices } from "../../src/model/cost.ts";
@@ -43,7 +43,7 @@ describe("cost", () => {
     expect(costOf(tokens, { costPer1kInput: 0.01, costPer1kOutput: 0.1 })).toBeCloseTo(0.1 + 0.05, 12);
   });
 
-  test("COST-3 what cannot be known is undefined", () => {
+  test("COST-3 an unknown cost is undefined", () => {
     const both = { costPer1kInput: 1, costPer1kOutput: 1 };
     expect(costOf({}, both)).toBeUndefined();
     expect(costOf({ totalTokens: 5 }, both)).toBeUndefined();
@@ -52,7 +52,7 @@ describe("cost", () => {
     expect(costOf({ inputTokens: 1_000 }, { costPer1kInput: 1 })).toBe(1);
   });
 
-  test("COST-1 never negative, and nothing for no tokens", () => {
+  test("COST-1 never negative, and zero for zero tokens", () => {
     expect(costOf({ inputTokens: 0, outputTokens: 0 }, { costPer1kInput: 1 })).toBe(0);
     const odd = fc.record({ inputTokens: count, cachedInputTokens: count, outputTokens: count });
     fc.assert(

@@ -30,14 +30,14 @@ function embedder(dimensions: number, modelId = "embed-test"): ModelEmbedder {
 const answer = (...vectors: number[][]) =>
   jsonReply({ data: vectors.map((embedding, index) => ({ index, embedding })), model: "embed-test" });
 
-test("MODELVEC-1 vectors have length 1, and one of zeros is none", async () => {
+test("MODELVEC-1 vectors have length 1, and a zero vector is null", async () => {
   server.reply(answer([3, 4], [0, 0]));
   const [first, second] = await embedder(2).embed(["a", "b"]);
   expect([...(first ?? [])].map((value) => Math.round(value * 100))).toEqual([60, 80]);
   expect(second).toBeNull();
 });
 
-test("MODELVEC-1 another number of numbers fails, and says how many came", async () => {
+test("MODELVEC-1 a wrong number of dimensions fails, with the received number", async () => {
   server.reply(answer([1, 2, 3]));
   await expect(embedder(2).embed(["a"])).rejects.toThrow(
     "returned vectors with 3 dimensions, but 2 were declared",
@@ -45,7 +45,7 @@ test("MODELVEC-1 another number of numbers fails, and says how many came", async
   expect(() => embedder(3_072)).toThrow("Give 1 to 1536");
 });
 
-test("MODELVEC-2 long texts are cut, and each model has a name of its own", async () => {
+test("MODELVEC-2 long texts are cut, and each model has a separate name", async () => {
   server.reply(answer([1, 0]));
   const before = server.requests.length;
   await embedder(2).embedQuery("x".repeat(MAX_TEXT_LENGTH + 5), {});

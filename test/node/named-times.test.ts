@@ -57,7 +57,7 @@ const hostile = fc
   .map((parts) => parts.join(""))
   .map((piece) => (length: number) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length));
 
-/** Milliseconds of a benign piece of 60 characters, to which hostile texts are compared. */
+/** Milliseconds of a benign piece of 60 characters, as a reference for hostile texts. */
 function usual(): number {
   const started = performance.now();
   for (let i = 0; i < 20; i++) dayIn("on Tuesday, 3 May 2022 we went to Rome for two weeks", NOW, "UTC");

@@ -67,7 +67,7 @@ function answered(messages: ContextMessage[], reply: ModelReply, ...results: unk
   ];
 }
 
-/** What a colleague answers to the only call of a reply. */
+/** A colleague's answer to the only call of a reply. */
 async function answerOf(persona: Persona, message: string): Promise<string> {
   return (await replyTo([user(message)], { persona, tools: CALLED })).text;
 }
@@ -110,7 +110,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     expect(callsOf(await replyTo([user(text)]))).toEqual(calls);
   });
 
-  test("AGENTTOOL-2 a colleague who may not join is asked without a mode", async () => {
+  test("AGENTTOOL-2 a colleague that may not join is called without a mode", async () => {
     const target = { agent: "reviewer", modes: ["delegate" as const] };
     const bound = specOf(defineTool({ name: "ask_reviewer", description: "Asks.", target }));
     const reply = await replyTo([user("Bring the reviewer into this conversation")], { tools: [bound] });
@@ -118,7 +118,7 @@ describe("rule 16: a manager asks its colleagues", () => {
   });
 
   test.each(["Hello", "What does the reviewer do?", "I built a house.", "My planner is broken"])(
-    "asks nobody: %s",
+    "calls no colleague: %s",
     async (text) => {
       const reply = await replyTo([user(text)]);
       expect(reply.toolCalls).toEqual([]);
@@ -161,7 +161,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     },
   );
 
-  test("one after another where the message says so, and it means what came before", async () => {
+  test("in sequence if the message says it, each with the previous results", async () => {
     const messages = [
       user(
         "Ask the architect to plan a blog, then ask the developer to build it and the reviewer to review it.",
@@ -176,7 +176,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     ]);
   });
 
-  test("says who failed, who is at work, and who has joined", async () => {
+  test("lists the failed, the working and the joined colleagues", async () => {
     const messages = [user("Ask the architect, the developer and the reviewer about boats")];
     const reply = await replyTo(messages);
     const declined = { failed: true, code: "AGENT_DECLINED", message: "No boats.", retriable: false };
@@ -193,7 +193,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     );
   });
 
-  test("says in a sentence who takes part now", async () => {
+  test("lists the present participants in a sentence", async () => {
     const messages = [user("Bring the developer and the reviewer into this conversation")];
     const reply = await replyTo(messages);
     expect(
@@ -201,7 +201,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     ).toBe("Offline model: the developer and the reviewer take part in this conversation now.");
   });
 
-  test("puts together what comes later, too", async () => {
+  test("includes late answers, too", async () => {
     const messages = [user("Ask the developer about boats")];
     const pending = answered(messages, await replyTo(messages), { status: "pending" });
     const later = (name: string, isSuccess: boolean, result: unknown): ContextMessage => ({
@@ -219,7 +219,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     );
   });
 
-  test("OFFLINE-2 asks nobody where tools may not be called, and puts together what is there", async () => {
+  test("OFFLINE-2 calls no colleague if tools may not be called, and combines the present results", async () => {
     const messages = [user("Build me a login page")];
     const reply = await replyTo(messages);
     expect((await replyTo(messages, { toolChoice: "none" })).toolCalls).toEqual([]);
@@ -249,7 +249,7 @@ describe("rule 16: a manager asks its colleagues", () => {
     expect((await replyTo([user("Ask the oracle about boats")], { tools: [tool] })).toolCalls).toEqual([]);
   });
 
-  test("OFFLINE-5 whatever is said, who was called calls nobody, and each colleague is asked once at most", async () => {
+  test("OFFLINE-5 for any text, a called agent makes no calls, and each colleague is called at most once", async () => {
     const words = [
       "ask",
       "the",
@@ -308,7 +308,7 @@ describe("rule 17: colleagues answer in their roles", () => {
     );
   });
 
-  test("a looped-in agent answers without the name of who asked, and gives nobody the word", async () => {
+  test("a looped-in agent answers without the name of the caller, and mentions no agent", async () => {
     const text = 'agent "manager": Review what @developer wrote';
     expect(await answerOf(team.reviewer.definition, text)).toContain('in "what developer wrote":');
   });
@@ -334,7 +334,7 @@ describe("rule 17: colleagues answer in their roles", () => {
     );
   });
 
-  test("any other agent that was called says what it was asked", async () => {
+  test("any other called agent repeats its task", async () => {
     const persona = { identity: { systemPrompt: "You carry." } };
     expect(await answerOf(persona, "Carry the piano.")).toBe(
       'Offline model: I was asked "Carry the piano". I have no better answer: no language model is connected.',

@@ -81,13 +81,13 @@ function answered(messages: ContextMessage[], reply: ModelReply, results: unknow
 }
 
 describe("rule 1: !tool", () => {
-  test("calls the named tool with the arguments, also one that is not offered", async () => {
+  test("calls the named tool with the arguments, even an unknown tool", async () => {
     expect(await callsFor('!tool nothing.like.it {"a": [1, "zwei"]}')).toEqual([
       { name: "nothing.like.it", arguments: { a: [1, "zwei"] } },
     ]);
   });
 
-  test("several lines are several calls in one reply, with ids of their own", async () => {
+  test("several lines are several calls in one reply, with separate ids", async () => {
     const reply = await ask(
       'Please:\n!tool calculator {"expression": "6*7"}\nand\n  !tool dates\r\n!tool dates {}',
     );
@@ -98,12 +98,12 @@ describe("rule 1: !tool", () => {
     expect(reply.text).toBe("");
   });
 
-  test("arguments that are not a JSON object are passed on as they are", async () => {
+  test("arguments that are not a JSON object are passed on unchanged", async () => {
     const { toolCalls } = await ask("!tool calculator {expression: 1}");
     expect(toolCalls).toMatchObject([{ arguments: {}, invalidArguments: "{expression: 1}" }]);
   });
 
-  test("where tools may not be called, says so and calls none", async () => {
+  test("if tools may not be called, reports it and calls none", async () => {
     const reply = await ask("!tool calculator {}\n!tool dates {}", { toolChoice: "none" });
     expect(reply.toolCalls).toEqual([]);
     expect(reply.text).toBe(
@@ -113,7 +113,7 @@ describe("rule 1: !tool", () => {
 });
 
 describe("rule 2: !then and !loop", () => {
-  test("!then makes the calls of the next reply after the results of the one before", async () => {
+  test("!then makes the calls of the next reply after the results of the previous reply", async () => {
     const start = [user("!tool notes {}\n!then\n!tool dates {}\n!tool calculator {}")];
     const first = await replyTo(start);
     expect(first.toolCalls.map(({ name }) => name)).toEqual(["notes"]);
@@ -161,7 +161,7 @@ test("rule 3: !say answers exactly the text, in chunks that join to it", async (
 });
 
 describe("rule 4: !slow", () => {
-  test("streams so many words, one a chunk, and asks for a pause after each", async () => {
+  test("streams the requested number of words, one per chunk, with a pause after each", async () => {
     const pauses: number[] = [];
     const deltas = await deltasOf([user("!slow 3")], {}, async (ms) => void pauses.push(ms));
     const texts = deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
@@ -177,7 +177,7 @@ describe("rule 4: !slow", () => {
   });
 });
 
-test("rule 5: repeats a notice of the platform that came last", async () => {
+test("rule 5: repeats a notice of the platform that is the last message", async () => {
   const { text } = await replyTo([
     user("start the report"),
     assistant("It is running."),
@@ -187,7 +187,7 @@ test("rule 5: repeats a notice of the platform that came last", async () => {
 });
 
 describe("rule 6: results", () => {
-  const told = async (result: unknown, metadata?: ContextMessage["metadata"]) => {
+  const replyToResult = async (result: unknown, metadata?: ContextMessage["metadata"]) => {
     const start = [user("!tool lookup {}")];
     const messages = answered(start, await replyTo(start), [result]);
     const last = messages.at(-1);
@@ -195,35 +195,41 @@ describe("rule 6: results", () => {
     return (await replyTo(messages)).text;
   };
 
-  test("quotes what the tool answered", async () => {
-    expect(await told({ result: 84 })).toBe("Offline model: lookup answered 84.");
-    expect(await told("plain text")).toBe("Offline model: lookup answered plain text.");
-    expect(await told({ date: "2026-05-01", weekday: "Friday" })).toBe(
+  test("quotes the tool's answer", async () => {
+    expect(await replyToResult({ result: 84 })).toBe("Offline model: lookup answered 84.");
+    expect(await replyToResult("plain text")).toBe("Offline model: lookup answered plain text.");
+    expect(await replyToResult({ date: "2026-05-01", weekday: "Friday" })).toBe(
       "Offline model: lookup answered date 2026-05-01, weekday Friday.",
     );
-    expect(await told({ notes: [{ id: "1", text: "buy milk" }] })).toBe(
+    expect(await replyToResult({ notes: [{ id: "1", text: "buy milk" }] })).toBe(
       'Offline model: lookup answered "buy milk".',
     );
     expect(
-      await told({ results: [{ path: "docs/a.md", title: "A", heading: "Use", excerpt: "Do this." }] }),
+      await replyToResult({
+        results: [{ path: "docs/a.md", title: "A", heading: "Use", excerpt: "Do this." }],
+      }),
     ).toBe('Offline model: lookup answered Use (docs/a.md): "Do this.".');
-    expect(await told({ note: "Quotes.", memories: [{ id: "mem_1", content: "Likes tea." }] })).toBe(
+    expect(await replyToResult({ note: "Quotes.", memories: [{ id: "mem_1", content: "Likes tea." }] })).toBe(
       'Offline model: lookup answered "Likes tea.".',
     );
-    expect(await told({ success: true, result: [1, 2] })).toBe("Offline model: lookup answered 1, 2.");
+    expect(await replyToResult({ success: true, result: [1, 2] })).toBe(
+      "Offline model: lookup answered 1, 2.",
+    );
   });
 
   test("states a failure with its code", async () => {
     const failed = "Offline model: lookup failed with TIMEOUT: It took too long.";
     const error = { code: "TIMEOUT", message: "It took too long.", retriable: true };
-    expect(await told({ error })).toBe(failed);
-    expect(await told({ success: false, error })).toBe(failed);
-    expect(await told(error, { isSuccess: false })).toBe(failed);
-    expect(await told("It broke.", { isSuccess: false })).toBe("Offline model: lookup failed: It broke.");
+    expect(await replyToResult({ error })).toBe(failed);
+    expect(await replyToResult({ success: false, error })).toBe(failed);
+    expect(await replyToResult(error, { isSuccess: false })).toBe(failed);
+    expect(await replyToResult("It broke.", { isSuccess: false })).toBe(
+      "Offline model: lookup failed: It broke.",
+    );
   });
 
-  test("tells that a background operation still runs", async () => {
-    expect(await told({ status: "pending", operation_id: "op_1" })).toBe(
+  test("reports that a background operation still runs", async () => {
+    expect(await replyToResult({ status: "pending", operation_id: "op_1" })).toBe(
       "Offline model: lookup was started and is still running.",
     );
   });
@@ -288,7 +294,7 @@ describe("rules 10 and 11: the conversation is remembered", () => {
     user("It rains."),
   ];
 
-  test("rule 10: greets by name, and tells the name later", async () => {
+  test("rule 10: greets by name, and repeats the name later", async () => {
     expect((await ask("my name is Grace")).text).toBe(
       'Offline model: hello Grace. Ask me later: "What is my name?"',
     );
@@ -299,11 +305,11 @@ describe("rules 10 and 11: the conversation is remembered", () => {
     expect((await replyTo(renamed)).text).toContain("your name is O’Neil.");
   });
 
-  test("rule 10: admits what it does not know", async () => {
+  test("rule 10: admits unknown names", async () => {
     expect((await ask("What is my name?")).text).toContain("I do not know your name");
   });
 
-  test("rule 11: quotes what was said", async () => {
+  test("rule 11: quotes the user's messages", async () => {
     expect((await replyTo([...history, user("What did I say?")])).text).toBe(
       'Offline model: you said "My name is Ada King Lovelace, and I like numbers.", then "It rains.".',
     );
@@ -314,7 +320,7 @@ describe("rules 10 and 11: the conversation is remembered", () => {
 });
 
 describe("rule 18: everything else", () => {
-  test("repeats the message and says what can be tried", async () => {
+  test("repeats the message and suggests other messages", async () => {
     const { text } = await ask("Tell me a story.");
     expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);
     for (const tip of ["12*(3+4)", "What day is today?", "Make a note", "How do I", "OPENAI_API_KEY"]) {
@@ -335,7 +341,7 @@ describe("rule 18: everything else", () => {
   });
 });
 
-describe("whatever is asked", () => {
+describe("any message", () => {
   const anyText = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.string({ unit: fc.constantFrom("!", "(", ")", "1", "+", "-", " ", "\n", "{", "tool", "say", "slow") }),
@@ -367,7 +373,7 @@ describe("whatever is asked", () => {
 
   test("a message of a mebibyte is answered at once", async () => {
     for (const unit of ["(", "1+", " ", "!tool x {}\n", "my name is ", "how do I "]) {
-      // What takes more than linear time runs into the time limit of the test.
+      // Superlinear work exceeds the time limit of the test.
       expect(await ask(unit.repeat(1_048_576 / unit.length))).toBeDefined();
     }
   });
@@ -513,7 +519,7 @@ describe("answers as data", () => {
     expect((await replyTo(messages, { output })).text).toBe("{}");
   });
 
-  test("a tool that must be called is called: the first, or the one that is named", async () => {
+  test("a required tool is called: the first tool, or the named tool", async () => {
     expect((await ask("Hello", { toolChoice: "required" })).toolCalls).toMatchObject([
       { name: "calculator" },
     ]);

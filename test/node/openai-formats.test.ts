@@ -69,7 +69,7 @@ const FULL = context({
 /** The user's turn of a request without messages (BLANK-1). */
 const OPENING = { role: "user", content: "(no message)" };
 
-describe("a whole request", () => {
+describe("a complete request", () => {
   test("to Chat Completions", () => {
     const expected: ChatCompletionCreateParamsStreaming = {
       model: "gpt-test",
@@ -200,7 +200,7 @@ describe("a whole request", () => {
     });
   });
 
-  test("WORKERSAI-1 a structured reply is not streamed, and goes with no tools", () => {
+  test("WORKERSAI-1 a structured reply is not streamed, and has no tools", () => {
     const output = { name: "answer", schema: CLOSED };
     const parameters = { stream: true, response_format: { type: "text" } };
     const asked = context({ output, tools: TOOLS, toolChoice: "none" });
@@ -241,7 +241,7 @@ describe("options", () => {
       { include: ["file_search_call.results"] },
       { store: false, include: ["file_search_call.results", "reasoning.encrypted_content"] },
     ],
-  ])("RESPONSES-1 nothing is stored unless the profile asks for it: %j", (parameters, expected) => {
+  ])("RESPONSES-1 the request disables storage unless the profile enables it: %j", (parameters, expected) => {
     const request = responses.buildRequest({ ...RESPONSES, parameters }, context());
     expect(request).toStrictEqual({ model: "gpt-test", input: [OPENING], stream: true, ...expected });
   });
@@ -252,7 +252,7 @@ describe("options", () => {
     }
   });
 
-  test("built-in tools of the profile come after our own, and may be required alone", () => {
+  test("built-in tools of the profile follow our own, and may be required alone", () => {
     const profile = {
       ...RESPONSES,
       parameters: { tools: [{ type: "web_search" }], model: "other", input: [] },
@@ -270,7 +270,7 @@ describe("options", () => {
     expect(both.tools).toMatchObject([{ name: "locate" }, { type: "web_search" }]);
   });
 
-  test("the profile's verbosity goes with a structured reply", () => {
+  test("the profile's verbosity is sent with a structured reply", () => {
     const profile = { ...RESPONSES, parameters: { text: { verbosity: "low" } } };
     expect(responses.buildRequest(profile, context()).text).toEqual({ verbosity: "low" });
     const output = { name: "answer", schema: LOOSE };
@@ -314,7 +314,7 @@ describe("options", () => {
       { ...CLOSED, properties: { city: { $ref: "#/$defs/c", description: "Its." } }, $defs: { c: CLOSED } },
       false,
     ],
-  ])("a schema is strict only where all of it can be enforced: %j", (schema, expected) => {
+  ])("a schema is strict only if all of it can be enforced: %j", (schema, expected) => {
     expect(fitsStrict(schema)).toBe(expected);
   });
 });
@@ -355,7 +355,7 @@ describe("media", () => {
   const user = (part: ContextPart) => context({ messages: [{ role: "user", content: "", parts: [part] }] });
   const file = (mediaType: string): ContextPart => ({ type: "file", source: { base64: "AA" }, mediaType });
 
-  test("a file by value has a name, whose ending is its type", () => {
+  test("a file by value has a name that ends with its type", () => {
     const pdf = user(file("application/pdf"));
     expect(openai.buildRequest(CHAT, pdf).messages).toMatchObject([
       { content: [{ file: { filename: "file.pdf" } }] },
@@ -365,14 +365,14 @@ describe("media", () => {
     ]);
   });
 
-  test("sound is sent as sound where it can be", () => {
+  test("sound is sent as sound if possible", () => {
     const content = [{ type: "input_audio", input_audio: { data: "AA", format: "mp3" } }];
     expect(openai.buildRequest(CHAT, user(file("audio/mpeg"))).messages).toEqual([{ role: "user", content }]);
     expectUnsupported(() => openai.buildRequest(CHAT, user(file("audio/ogg"))), "audio/ogg");
     expectUnsupported(() => responses.buildRequest(RESPONSES, user(file("audio/wav"))), "audio/wav");
   });
 
-  test("the Responses API takes media that a tool gave back, Chat Completions refuse them", () => {
+  test("the Responses API takes media in tool results, Chat Completions refuse them", () => {
     const messages: ContextMessage[] = [
       { role: "assistant", content: "", toolCalls: [{ id: "c", name: "lookup", arguments: {} }] },
       {
@@ -415,8 +415,8 @@ describe("media", () => {
   });
 });
 
-describe("replies on their way back", () => {
-  test("OPENAI-3 to the model that gave them, under their own keys", () => {
+describe("replies sent back", () => {
+  test("OPENAI-3 to the model that created them, under their own keys", () => {
     const reply = (provider: string): ContextMessage => ({
       role: "assistant",
       content: "",

@@ -1,4 +1,4 @@
-/** The API's description and its page: complete, valid, and true where that can be told without a server. */
+/** The API's description and its page are complete, valid, and true as far as a test without a server can check. */
 import { Validator as SchemaValidator } from "@cfworker/json-schema";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -29,7 +29,7 @@ describe("the OpenAPI document", () => {
     expect(served.openapi).toBe("3.1.1");
   });
 
-  it("API-2 describes every route, and nothing else", () => {
+  it("API-2 describes exactly the routes", () => {
     const unused = () => {
       throw new Error("No request is made.");
     };
@@ -103,7 +103,7 @@ describe("the docs page", () => {
     ({ html: text, styleSource } = await docsPage(document));
   });
 
-  it("DOCS-1 has no script, loads nothing, and its policy allows its style and nothing else", async () => {
+  it("DOCS-1 has no script, loads no file, and its policy allows only its style", async () => {
     expect(text).not.toMatch(
       /<script|<link|<img|<iframe|<form| on[a-z]+=| style=|url\(|@import|javascript:/i,
     );
@@ -119,7 +119,7 @@ describe("the docs page", () => {
     ]);
   });
 
-  it("says what each parameter means", () => {
+  it("explains each parameter", () => {
     expect(text).toContain("In the query. Page size, from 1 to 200. Default: 50.");
     expect(text).not.toMatch(/In the query\.\s*</);
   });

@@ -1,4 +1,6 @@
-/** The opening of a call's conversation, who may read it, and how calls go on, with real mailboxes on a virtual clock. */
+/**
+ * The opening of a call's conversation, its readers, and the course of calls, with real mailboxes on a virtual clock.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CALL_GRACE_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { AGENT_ASK, AGENT_CALL, AGENT_READERS } from "../../src/protocol/agent-call.ts";
@@ -7,7 +9,7 @@ import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { Attempt } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
-import { isDeath } from "../simulation/mortal-actor.ts";
+import { isDeath } from "../../src/testing/world/mortal-actor.ts";
 import type { Life } from "../simulation/trees/actor.ts";
 import type { CallPlan, TreePlan, WorkPlan } from "../simulation/trees/plan.ts";
 import { TENANT, TreeWorld } from "../simulation/trees/world.ts";
@@ -29,7 +31,7 @@ const callOf = (called: WorkPlan, more: Partial<CallPlan> = {}): CallPlan => {
 /** A tree of one call of the root. */
 const planOfCall = (call: CallPlan, timeoutMs = 20_000) => planOf(work(0, "boss", [call]), timeoutMs);
 
-/** A root that calls one agent, whose actor answers as `agent` says. */
+/** A root that calls one agent. `agent` defines the behaviour of its actor. */
 async function called(
   agent: (world: TreeWorld, find: TreeWorld["agent"]) => TreeWorld["agent"],
   timeoutMs = 20_000,
@@ -44,13 +46,13 @@ async function called(
   return { world, operation, letters: mailbox.deadLetters().items, child: world.actor(id), id };
 }
 
-const away = () => new DramatisError("UNAVAILABLE", "The agent is away.", { retriable: true });
+const unavailable = () => new DramatisError("UNAVAILABLE", "The agent is away.", { retriable: true });
 
-test("OPENING-1 an agent that is away for some seconds is asked again, and the call succeeds at its first attempt", async () => {
+test("OPENING-1 an agent that is away for some seconds is called again, and the call succeeds at its first attempt", async () => {
   let asked = 0;
   const { operation, letters } = await called((world, find) => async (tenant, id) => {
     asked += 1;
-    if (world.clock.now() < 1_767_225_600_000 + 8_000) throw away();
+    if (world.clock.now() < 1_767_225_600_000 + 8_000) throw unavailable();
     return find(tenant, id);
   });
   expect(operation?.result).toMatchObject({ success: true, result: expect.stringContaining("Done 1") });
@@ -58,12 +60,12 @@ test("OPENING-1 an agent that is away for some seconds is asked again, and the c
   expect(asked).toBeGreaterThan(2);
 });
 
-test("OPENING-1 an agent that stays away is asked until the call's time is over, and no longer", async () => {
+test("OPENING-1 an agent that stays away is called until the call's time is over", async () => {
   const times: number[] = [];
   const { world, operation, letters, child } = await called(
     (one) => async () => {
       times.push(one.clock.now());
-      throw away();
+      throw unavailable();
     },
     30_000,
   );
@@ -75,12 +77,12 @@ test("OPENING-1 an agent that stays away is asked until the call's time is over,
   expect(world.log).toEqual([]);
 });
 
-test("OPENING-1 DELEGATE-9 a call that was refused is over: what is told of its readers later waits for nothing", async () => {
-  const { operation, child, id } = await called(() => async () => {
+test("OPENING-1 DELEGATE-9 a refused call is over: later lists of its readers do not wait", async () => {
+  const { world, operation, child, id } = await called(() => async () => {
     throw new DramatisError("NOT_FOUND", "There is no such agent.");
   });
   expect(operation?.result?.error?.code).toBe("NOT_FOUND");
-  const { root, ids, clock } = child.world;
+  const { root, ids, clock } = world;
   const operationId = id.replace(/^conv_/, "op_");
   expect(calledConversationId(operationId, 1)).toBe(id);
   const address = (conversation: string) => ({ kind: "conversation", tenant: TENANT, id: conversation });
@@ -139,7 +141,7 @@ function losing(world: TreeWorld, lost: Partial<Record<string, number>>): TreeWo
   return world;
 }
 
-/** A root whose agent calls one that works for 20 s, and the first attempts to deliver that are lost, by type. */
+/** A root that calls an agent that works for 20 s. `lost`: number of first deliveries that are lost, by type. */
 async function withReaders(
   lost: Partial<Record<string, number>>,
   changes: readonly { at: number; type: "add" | "remove"; id: string }[],
@@ -160,7 +162,7 @@ async function withReaders(
   return { above: users, below: child?.call?.readers };
 }
 
-test("DELEGATE-9 who has left does not read below again: an older list that arrives after a newer one changes nothing", async () => {
+test("DELEGATE-9 a user who left cannot read below again: an older list that arrives after a newer list is ignored", async () => {
   const { above, below } = await withReaders({ [AGENT_READERS]: 1 }, [
     { at: 2_000, type: "add", id: "bob" },
     { at: 2_500, type: "remove", id: "bob" },
@@ -168,7 +170,7 @@ test("DELEGATE-9 who has left does not read below again: an older list that arri
   expect([above, below]).toEqual([["ada"], ["ada"]]);
 });
 
-test("DELEGATE-9 who has joined reads below: an older list that arrives after a newer one takes nothing away", async () => {
+test("DELEGATE-9 a user who joined reads below: an older list that arrives after a newer list removes no reader", async () => {
   const { above, below } = await withReaders({ [AGENT_READERS]: 1 }, [
     { at: 2_000, type: "add", id: "bob" },
     { at: 2_500, type: "remove", id: "bob" },
@@ -188,7 +190,7 @@ test("DELEGATE-9 a list that arrives before its call is not lost", async () => {
   ]);
 });
 
-test("ASK-6 a request whose answer overtakes it is not shown, and holds up nobody", async () => {
+test("ASK-6 a request is not shown if its answer overtakes it, and blocks no turn", async () => {
   const approval = { answer: "approve", ms: 300 } as const;
   const calls = [{ background: false, repeats: false, approval, work: work(2, "leaf", [], 20_000) }];
   const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "mid", calls) }]);
@@ -207,7 +209,7 @@ test("ASK-6 a request whose answer overtakes it is not shown, and holds up nobod
   expect(world.log).toEqual([]);
 });
 
-test("DELEGATE-3 a call that arrived but was never acknowledged goes on, and its late answer counts", async () => {
+test("DELEGATE-3 a call that arrived without an acknowledgement continues, and its late answer counts", async () => {
   const approval = { answer: "approve", ms: 70 * 60_000 } as const;
   const calls = [{ background: false, repeats: false, approval, work: work(2, "leaf") }];
   const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "mid", calls) }]);
@@ -232,7 +234,7 @@ test("DELEGATE-3 a call that arrived but was never acknowledged goes on, and its
   expect(world.log).toEqual([]);
 });
 
-test("OPENING-1 a call whose message is refused leaves nothing of a conversation, and its caller gets the reason", async () => {
+test("OPENING-1 a call with a refused message leaves no conversation, and its caller gets the reason", async () => {
   const { operation, child } = await called((world, find) => {
     const carry = world.carry.bind(world);
     Object.defineProperty(world, "carry", {
@@ -248,7 +250,7 @@ test("OPENING-1 a call whose message is refused leaves nothing of a conversation
   expect([runtime.exists, child.keyValue.get("conversation")]).toEqual([false, undefined]);
 });
 
-describe("a call that nobody asks about goes on by the alarms of its actors", () => {
+describe("a call without requests continues by the alarms of its actors", () => {
   const reported: unknown[] = [];
   beforeEach(() => {
     reported.length = 0;
@@ -283,7 +285,7 @@ describe("a call that nobody asks about goes on by the alarms of its actors", ()
   );
 
   test.each([false, true])(
-    "DELEGATE-6 an agent that waits for another one ends when its time is over; crash: %s",
+    "DELEGATE-6 an agent that waits for another agent ends at its time limit; crash: %s",
     async (crash) => {
       const slow = { ...work(2, "deputy"), ms: 200_000 };
       const world = new TreeWorld(planOfCall(callOf(work(1, "helper", [callOf(slow)]))));

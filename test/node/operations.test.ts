@@ -1,4 +1,7 @@
-/** Operations as effects of their own: keys, one call for what starts together, abort, and what a crash leaves of them. */
+/**
+ * Operations as separate effects: keys, one call for operations that start together, abort, and their state after a
+ * crash.
+ */
 
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -17,7 +20,7 @@ import {
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { EffectSignal, Signal } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
@@ -52,7 +55,6 @@ function operation(item: number, members: Partial<Operation> = {}): Operation {
   };
 }
 
-/** A turn whose replies called these operations. */
 function turnWith(operations: Operation[], members: Partial<Turn> = {}): Turn {
   const replies = Math.max(...operations.map(({ reply }) => reply)) + 1;
   return {
@@ -106,7 +108,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     },
     record: () => RECORD,
     history: () => [],
-    said: () => [],
+    shownTurns: () => [],
     finished: unused,
     ...{ agent: unused, run: unused, invite: unused, waitUntil: unused },
     compaction: { turnOf: unused, history: unused, report: unused },
@@ -143,7 +145,7 @@ describe("effects of operations", () => {
     expect(started()).toEqual([[idOf(1)], [idOf(3)]]);
   });
 
-  test("EFFECT-3 a reply that calls pure tools waits 50 ms for their results, then goes without them", async () => {
+  test("EFFECT-3 a reply that calls pure tools waits 50 ms for their results, then is committed without them", async () => {
     const called = turnWith([operation(1, { effect: "pure" })]);
     const { effects, started, reported, answer, clock } = stage(undefined, called);
     const types = () => reported.map((outcomes) => outcomes.map(({ type }) => type));
@@ -167,7 +169,7 @@ describe("effects of operations", () => {
     expect(batches.map(({ calls }) => calls[0]?.attempt)).toEqual([1, 2]);
   });
 
-  test("STOREDTIME-1 time stands still while the clock is behind what was stored", async () => {
+  test("STOREDTIME-1 time pauses while the clock is behind the stored time", async () => {
     const clock = new SteeredClock();
     let newest = 0;
     const stored = new StoredClock(clock, () => newest);
@@ -184,7 +186,7 @@ describe("effects of operations", () => {
   test("ISOLATE-1 RECOVER-1 a crash in the pause before an operation does not count against its turn, unless the clock was set back", () => {
     const state = (notBefore: number): ConversationState => {
       const turn = turnWith([operation(1, { effect: "idempotent", notBefore })]);
-      return { ...NEW_STANDING, record: RECORD, seq: 5, active: new Map([[1, turn]]), stored: new Map() };
+      return { ...NEW_STATE, record: RECORD, seq: 5, active: new Map([[1, turn]]), stored: new Map() };
     };
     const recover = (notBefore: number, wasSetBack = false) =>
       plan(
@@ -197,7 +199,7 @@ describe("effects of operations", () => {
     expect(recover(NOW)).toMatchObject([{ type: "RESUME_TURN" }]);
   });
 
-  test("BATCH-7 operations whose executor cannot be reached did not run, and may be tried again", async () => {
+  test("BATCH-7 if the executor cannot be reached, its operations did not run, and may be retried", async () => {
     const { effects, reported, clock, store } = stage();
     vi.spyOn(console, "error").mockReturnValue();
     onTestFinished(() => void vi.restoreAllMocks());
@@ -239,7 +241,7 @@ describe("effects of operations", () => {
     expect(effectsOfTurn(turn).map(({ key }) => key)).toEqual(["tool:1:3:1"]);
   });
 
-  test("an attempt does not start before its time; what waits for the same time goes in one call", async () => {
+  test("an attempt does not start before its time; attempts with the same time start in one call", async () => {
     const { effects, started, clock } = stage();
     const later = { notBefore: NOW + 500 };
     effects.start(effectsOfTurn(turnWith([operation(1), operation(2, later), operation(3, later)])));
@@ -249,7 +251,7 @@ describe("effects of operations", () => {
     expect(started()).toEqual([[idOf(1)], [idOf(2), idOf(3)]]);
   });
 
-  test("EFFECT-5 BATCH-5 an aborted operation is cancelled in the executor; its late success is handed on, and the others of its batch go on", async () => {
+  test("EFFECT-5 BATCH-5 an aborted operation is cancelled in the executor; its late success is passed on, and the rest of its batch continues", async () => {
     const { effects, batches, reported, answer, clock } = stage();
     const before = turnWith([operation(1), operation(2)]);
     effects.start(effectsOfTurn(before));
@@ -261,7 +263,7 @@ describe("effects of operations", () => {
     expect(await cancelled).toEqual([idOf(1)]);
     const next = batches[0]?.caller.cancelled();
     await answer(0, 1, 2);
-    expect(reported, "the state decides what a late success is worth").toMatchObject([
+    expect(reported, "the state decides the effect of a late success").toMatchObject([
       [{ item: 1 }, { item: 2 }],
     ]);
     expect(await next, "the batch is over").toEqual([]);
@@ -303,7 +305,7 @@ describe("effects of operations", () => {
     expect(reported).toHaveLength(4);
   });
 
-  test("OP-3 OP-4 a result by name settles what one run only can have given", () => {
+  test("OP-3 OP-4 a result by name settles an operation unless another run may give a different result", () => {
     const [success, failed] = [{ success: true }, { success: false }];
     const taken = (members: Partial<Operation>, recoveries: number) =>
       [success, failed].map((result) => takesByName(operation(1, members), result, recoveries));
@@ -331,7 +333,7 @@ describe("effects of operations", () => {
     expect(quiet.mock.calls[0]?.[0]).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  test("BATCH-6 a silent executor is given up for each operation by itself: a short one does not wait for a long one", async () => {
+  test("BATCH-6 a silent executor is given up for each operation separately: a short operation does not wait for a long operation", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     onTestFinished(() => quiet.mockRestore());
     const { effects, reported, answer, batches, clock } = stage();
@@ -352,7 +354,7 @@ describe("effects of operations", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("a result whose batch of reports fails at a later progress counts: it would not be taken a second time", async () => {
+  test("a result counts even if its batch of reports fails at a later progress report: it would not be accepted again", async () => {
     const { effects, reported, batches, clock } = stage(() => {
       throw new Error("The socket is gone.");
     });
@@ -390,7 +392,7 @@ class Planner {
 
   constructor(operations: Operation[], members: Partial<Turn> = {}) {
     const active = new Map([[1, turnWith(operations, members)]]);
-    this.state = { ...NEW_STANDING, record: RECORD, seq: 1, turns: 1, active, stored: new Map() };
+    this.state = { ...NEW_STATE, record: RECORD, seq: 1, turns: 1, active, stored: new Map() };
   }
 
   get turn(): Turn {
@@ -425,7 +427,7 @@ describe("after a crash", () => {
     expect(planner.turn.operations[0]?.deadline).toBeUndefined();
   });
 
-  test("RECOVER-2 without a result the outcome is unknown, and a later result changes nothing", () => {
+  test("RECOVER-2 without a result the outcome is unknown, and a later result is ignored", () => {
     const planner = new Planner([operation(1)]);
     planner.send(RECOVER);
     planner.now += LATE_RESULT_MS;
@@ -436,7 +438,7 @@ describe("after a crash", () => {
     expect(planner.result(1)).toEqual([]);
   });
 
-  test("OP-1 a result of another attempt changes nothing", () => {
+  test("OP-1 a result of another attempt is ignored", () => {
     const planner = new Planner([operation(1, { attempt: 2 })]);
     planner.send(RECOVER);
     expect(planner.result(1, 1)).toEqual([]);
@@ -455,7 +457,7 @@ describe("after a crash", () => {
     expect(dueIn(planner.state, planner.now, 0)).toBe(LATE_RESULT_MS - 20_000);
   });
 
-  test("RECOVER-1 RECOVER-2 whatever runs: `once` is interrupted, the rest runs on under its key, and every turn goes on by itself", () => {
+  test("RECOVER-1 RECOVER-2 for any operations: `once` is interrupted, the rest continues under its key, and every turn resumes", () => {
     const effects = fc.constantFrom<ToolEffect>("pure", "idempotent", "once");
     const step = fc.constantFrom("crash", "result", "time");
     fc.assert(
@@ -499,7 +501,7 @@ describe("after a crash", () => {
 describe("stored operations", () => {
   const result = { tool_call_id: "call_1", success: true, result: 1 };
 
-  test("OP-2 an operation comes back whole, and one with the usual values stores no more than before", () => {
+  test("OP-2 an operation is restored completely, and an operation with default values stores no more than before", () => {
     const status = fc.constantFrom<Partial<Operation>>(
       {},
       { status: "interrupted", deadline: NOW + 5 },

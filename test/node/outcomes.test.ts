@@ -1,4 +1,4 @@
-/** Results from outside: the messages that malformed ones get. */
+/** External results: the messages for malformed results. */
 import { expect, test } from "vitest";
 import { outcomeSchema } from "../../src/protocol/requests.ts";
 import { validate } from "../../src/shared/validation.ts";

@@ -34,7 +34,7 @@ async function layered() {
 }
 
 describe("a pinned workflow", () => {
-  test("FLOWPIN-1 has what its nodes run, by their refs, and is data", async () => {
+  test("FLOWPIN-1 has the definitions of its nodes, by their refs, and is data", async () => {
     const own = await layered();
     const pinned = await pin(own.registry(), "own/top");
     expect(structuredClone(pinned)).toEqual(pinned);
@@ -52,7 +52,7 @@ describe("a pinned workflow", () => {
     expect(pinned.workflows.n1?.tasks.n0).toBe(pinned.tasks.n0);
   });
 
-  test("FLOWPIN-1 FLOWPIN-2 keeps its versions, and the next one has the newest", async () => {
+  test("FLOWPIN-1 FLOWPIN-2 keeps its versions, and the next pin has the newest versions", async () => {
     const own = await layered();
     const before = await pin(own.registry(), "own/top");
     const copy = structuredClone(before);
@@ -185,7 +185,7 @@ describe("a workflow is not pinned", () => {
       "INVALID_INPUT",
       /^Workflow "own\/part", \/nodes\/0\/task: .*\/steps\/0\/action: .*no action "gone"/,
     ],
-  ])("FLOWPIN-3 where something is missing: %s", async (reference, code, message) => {
+  ])("FLOWPIN-3 if a definition is missing: %s", async (reference, code, message) => {
     const own = await layered();
     await own.add("task", "broken", taskOf("gone"));
     await own.add("workflow", "task", workflow([{}, { task: "missing" }]));
@@ -198,7 +198,7 @@ describe("a workflow is not pinned", () => {
     });
   });
 
-  test("FLOWPIN-4 where a task needs an approval of each call", async () => {
+  test("FLOWPIN-4 if a task needs an approval of each call", async () => {
     const work = defineTask({ id: "work", input: z.object({}), execute: () => 1 });
     const common = { description: "Works.", approval: "always" } as const;
     const over = defineTool({ ...common, name: "over", target: { task: work } });
@@ -216,7 +216,7 @@ describe("a workflow is not pinned", () => {
     await expect(pin(own.registry(), "own/other")).rejects.toThrow('"lib/alone" needs a person\'s approval');
   });
 
-  test("FLOWPIN-5 where it is too large, each part counted for each node, without writing it as JSON", async () => {
+  test("FLOWPIN-5 if it is too large, each part counted for each node, without writing it as JSON", async () => {
     const own = library();
     const template = "x".repeat(10_000);
     await own.add("task", "long", taskOf({ kind: "llm", template }));
@@ -236,7 +236,7 @@ describe("a workflow is not pinned", () => {
     await expect(pin(own.registry(), `own/w${MAX_LEVELS - 1}`)).rejects.toThrow('Workflow "own/w2": Has ');
   });
 
-  test("FLOWPIN-5 where its tasks are too large together, of which no more are read", async () => {
+  test("FLOWPIN-5 if its tasks are too large together, and the rest is not read", async () => {
     const own = library();
     const template = "x".repeat(MAX_PINNED_WORKFLOW_BYTES / 8);
     for (let n = 0; n < 100; n++)
@@ -249,7 +249,7 @@ describe("a workflow is not pinned", () => {
 });
 
 describe("the size of a pinned workflow", () => {
-  test("FLOWPIN-5 is that of its JSON", async () => {
+  test("FLOWPIN-5 is the size of its JSON", async () => {
     const own = library();
     const sized = async (length: number) => {
       await own.add("task", "work", taskOf({ kind: "llm", template: "é".repeat(5_000) }));

@@ -85,7 +85,7 @@ describe("VirtualClock", () => {
     expect(clock.now()).toBe(1005);
   });
 
-  it("CLOCK-2 wakes sleepers in order of their due time, each at its own time, and those of equal time in order", async () => {
+  it("CLOCK-2 wakes sleepers in order of their due time, each at its own time, and sleepers with equal time in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(50), { maxLength: 20 }), async (delays) => {
         const clock = new VirtualClock(0);
@@ -102,7 +102,7 @@ describe("VirtualClock", () => {
     );
   });
 
-  it("CLOCK-2 wakes sleepers that were added on the way", async () => {
+  it("CLOCK-2 wakes sleepers that were added during the advance", async () => {
     const clock = new VirtualClock(0);
     const times: number[] = [];
     const ticking = (async () => {
@@ -119,7 +119,7 @@ describe("VirtualClock", () => {
     expect(clock.now()).toBe(50);
   });
 
-  it("rejects and forgets a sleeper whose signal aborts, before or during its sleep", async () => {
+  it("rejects and forgets a sleeper with an aborted signal, before or during its sleep", async () => {
     const clock = new VirtualClock(0);
     await expect(clock.sleep(1, AbortSignal.abort("before"))).rejects.toBe("before");
     const abort = new AbortController();
@@ -170,7 +170,7 @@ describe("systemIds", () => {
     for (const id of ids) expect(id).toMatch(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
   });
 
-  it("IDS-2 no random digits come twice, and at each place any digit comes", () => {
+  it("IDS-2 random digits never repeat, and every digit occurs at each place", () => {
     const later = start + 1_000_000;
     const digits = atTimes(Array.from({ length: 2_000 }, (_, n) => later + n)).map((id) => id.slice(10));
     for (const [from, to] of [

@@ -38,11 +38,11 @@ const TURN = "turn_01JD0000000000000000000000";
 const TIME = "2026-03-01T10:00:00.000Z";
 const ULID = "01JD00000000000000000000";
 
-/** One reply of a model: texts of attempts that were taken back, the text that stands, and its calls. */
+/** A reply of a model: texts of withdrawn attempts, the final text, and its calls. */
 interface ReplyPlan {
   attempts: string[];
   text: string;
-  /** Where the deltas are cut; the rest comes with the whole. */
+  /** The points where deltas are cut. The complete message contains the rest. */
   cuts: number[];
   calls: { name: string; isClient: boolean; isFailed: boolean; input: JsonObject }[];
 }
@@ -101,7 +101,7 @@ const STOPPED = { code: "CANCELLED", message: "The turn was stopped.", retriable
 const opId = (reply: number, call: number) => `op_${ULID}${reply}${call}`;
 const msgId = (reply: number) => `msg_${ULID}0${reply}`;
 
-/** The turn's log as frames: `isLive` has the deltas and the texts that were taken back, a replay has neither. */
+/** The turn's log as frames: `isLive` has the deltas and the retracted texts; a replay has only the final texts. */
 function framesOf({ replies, isFailed, isStopped }: TurnPlan, isLive = true): Frame[] {
   const base = { v: 1, turnId: TURN, time: TIME } as const;
   const frames: Frame[] = [
@@ -237,7 +237,7 @@ function sentTexts(events: readonly AnswerEvent[]): string[] {
   return [...sent.values()];
 }
 
-/** Each answer of a random turn, where nothing was sent that had to be taken back. */
+/** Each answer of a random turn without retracted texts. */
 function answers(check: (plan: TurnPlan, part: number, events: AnswerEvent[]) => void | Promise<void>) {
   return fc.assert(
     fc.asyncProperty(turns, async (plan) => {
@@ -264,7 +264,7 @@ const lines = (values: readonly object[]) =>
   });
 
 describe("SentText", () => {
-  test("PREFIX-1, PREFIX-2, PREFIX-3 what was sent begins the text, whatever was taken back, or it is said that it does not", () => {
+  test("PREFIX-1, PREFIX-2, PREFIX-3 the sent pieces begin the text, whatever was withdrawn, or the reader is informed that they do not", () => {
     fc.assert(
       fc.property(reply, fc.array(fc.nat(12)), ({ attempts, text }, cuts) => {
         const sentText = new SentText();
@@ -278,7 +278,7 @@ describe("SentText", () => {
           sentText.reset();
           for (const { data } of deltas(base, attempt, cuts)) {
             const { offset, text: piece } = data as { offset: number; text: string };
-            // A delta that comes twice changes nothing.
+            // A repeated delta is ignored.
             expect(sentText.add(offset + piece.length + 1, "a gap")).toBe("");
             if (!take(sentText.add(offset, piece)) || sentText.add(offset, piece) !== "") {
               expect(attempt.startsWith(sent)).toBe(false);
@@ -297,7 +297,7 @@ describe("SentText", () => {
 });
 
 describe("AnswerReader", () => {
-  test("PREFIX-1 whatever is sent of an answer is its text in the end, or the stream ends in an error", () => {
+  test("PREFIX-1 all sent pieces of an answer equal its final text, or the stream ends in an error", () => {
     fc.assert(
       fc.property(turns, (plan) => {
         const { replies, isFailed } = plan;
@@ -330,7 +330,7 @@ describe("AnswerReader", () => {
     });
   });
 
-  test("ANSWER-3 the answer of a turn that was stopped is cancelled, with the text that was shown", () => {
+  test("ANSWER-3 the answer of a stopped turn is cancelled, with the shown text", () => {
     fc.assert(
       fc.property(turns, (plan) => {
         fc.pre(plan.isStopped);
@@ -368,7 +368,7 @@ describe("AnswerReader", () => {
     expect(answerOf(waiting, addressOf(1))).toMatchObject({ status: "cancelled", calls: [] });
   });
 
-  test("ANSWER-2 of an answer that must be one value only the last message is said, and it is never taken back", () => {
+  test("ANSWER-2 of an answer that must be a single value, only the last message is sent, and it is never withdrawn", () => {
     fc.assert(
       fc.property(turns, (plan) => {
         const view = viewOf(plan);
@@ -386,7 +386,7 @@ describe("AnswerReader", () => {
 });
 
 describe("chat completions", () => {
-  test("OAI-3, OAI-4 the chunks are the completion, for the official client and for our own decoder", async () => {
+  test("OAI-3, OAI-4 the chunks equal the completion, for the official client and for our own decoder", async () => {
     await answers(async (plan, part, events) => {
       const address = addressOf(part);
       const found = answerOf(viewOf(plan), address);
@@ -425,7 +425,7 @@ describe("chat completions", () => {
   });
 });
 
-describe("what a history says of calls", () => {
+describe("calls in a history", () => {
   test("a number beyond the range of numbers is refused with its place, as it would be stored as null", () => {
     expect(callArguments('{"a": [1e308]}', "/x")).toEqual({ a: [1e308] });
     expect(() => callArguments('{"a": [1e400]}', "/x")).toThrow(
@@ -451,8 +451,8 @@ describe("what a history says of calls", () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
 
   test.each([
-    ["what is too deep", nested(65)],
-    ["what no stack holds", nested(100_000)],
+    ["a value that is too deep", nested(65)],
+    ["a value beyond the stack", nested(100_000)],
     ["half a character", '{"a":"\\ud800"}'],
     ["no object", "[]"],
     ["no JSON", "{"],
@@ -507,7 +507,7 @@ describe("responses", () => {
     });
   });
 
-  test("OAI-1 ids lead back to where they came from, and a key to one conversation", async () => {
+  test("OAI-1 ids resolve to their addresses, and a key to one conversation", async () => {
     const digits = fc.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/);
     fc.assert(
       fc.property(digits, digits, fc.nat(9999), fc.boolean(), (one, two, index, finalOnly) => {
@@ -559,7 +559,7 @@ describe("UI message streams", () => {
     return last;
   }
 
-  test("UISTREAM-1, UISTREAM-2 every chunk fits the SDK's schema, and they come in their order", async () => {
+  test("UISTREAM-1, UISTREAM-2 every chunk fits the SDK's schema, and the chunks are in order", async () => {
     await fc.assert(
       fc.asyncProperty(turns, async (plan) => {
         const schema = uiMessageChunkSchema();
@@ -588,7 +588,7 @@ describe("UI message streams", () => {
     );
   });
 
-  test("UISTREAM-6 requests for approval and their ends fit the SDK's schema, also those of agents below", async () => {
+  test("UISTREAM-6 requests for approval and their ends fit the SDK's schema, also for agents below", async () => {
     const encoder = new UiMessageEncoder();
     const frame = (type: string, operationId: string, data: object) =>
       encoder.push({ v: 1, type, time: "", turnId: TURN, operationId, data } as unknown as Frame);
@@ -609,7 +609,7 @@ describe("UI message streams", () => {
       ...frame("tool.requested", "op_ask", { name: "ask_dev", input: { message: "Pay." } }),
       ...frame("approval.requested", "op_ask", { ...requested, of }),
       ...frame("approval.resolved", "op_ask", { outcome: "denied", of: ask }),
-      // Nobody approves an input that is not shown.
+      // A person can only approve visible input.
       ...frame("approval.requested", "op_ask", { ...requested, of: large }),
       ...frame("approval.resolved", "op_ask", { outcome: "approved", of: large }),
     ];
@@ -626,7 +626,7 @@ describe("UI message streams", () => {
     ]);
   });
 
-  test("UISTREAM-3 what is shown in the end is the turn, live as replayed", async () => {
+  test("UISTREAM-3 the final view is the turn, live and replayed", async () => {
     await fc.assert(
       fc.asyncProperty(turns, async (plan) => {
         fc.pre(!plan.isFailed);
@@ -654,6 +654,6 @@ test.each([
   [500, false, false],
   [409, false, false],
   [404, false, null],
-])("OAI-10 after %i, begun: %s, a client is told %s", (status, hasBegun, told) => {
+])("OAI-10 after %i, begun: %s, a client may retry: %s", (status, hasBegun, told) => {
   expect(mayRetry(status, hasBegun)).toBe(told);
 });

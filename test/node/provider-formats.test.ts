@@ -98,11 +98,11 @@ const CHECKS: FormatChecks[] = [
 ];
 
 describe.each(CHECKS)("any history for $profile.provider", (checks) => {
-  test("OPENAI-1 AISDK-3 AISDK-4 ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 GEMINI-1 GEMINI-2 GEMINI-3 nothing is lost, and what is sent is legal", () => {
+  test("OPENAI-1 AISDK-3 AISDK-4 ANTHROPIC-1 ANTHROPIC-2 ANTHROPIC-3 GEMINI-1 GEMINI-2 GEMINI-3 the request is complete and legal", () => {
     checkRequests(checks);
   });
 
-  test("ANTHROPIC-1 GEMINI-1 extending it keeps what was sent byte for byte", () => {
+  test("ANTHROPIC-1 GEMINI-1 extending it keeps the sent part byte for byte", () => {
     checkExtension(checks);
   });
 
@@ -161,7 +161,7 @@ describe.each(PROVIDED)("blank texts in a request to $profile.provider", ({ form
     expect(extended[key]).toEqual(format.extend(profile, build(shown.slice(0, 1)), shown.slice(1))[key]);
   });
 
-  test("BLANK-1 where nothing remains, the user said nothing", () => {
+  test("BLANK-1 without any text, the request has a placeholder", () => {
     const { [key]: sent } = build([{ role: "user", content: " " }]);
     expect(sent).toHaveLength(1);
     expect(JSON.stringify(sent)).toContain("(no message)");
@@ -186,7 +186,7 @@ describe.each(PROVIDED)("blank texts in a request to $profile.provider", ({ form
 
 describe.each(
   CHECKS.filter(({ profile }) => !["openai", "workers-ai", "offline"].includes(profile.provider)),
-)("results that come later, to $profile.provider", ({ format, profile, key }) => {
+)("late results, to $profile.provider", ({ format, profile, key }) => {
   const ask: ContextMessage = { role: "user", content: "Hi." };
   const reply = (...ids: string[]): ContextMessage => ({
     role: "assistant",
@@ -204,18 +204,20 @@ describe.each(
       ids: ["a_2", "a", "a_2_2"],
     },
     { replies: [reply("a b", "a_b")], ids: ["a_b", "a b"] },
-  ])("OPENAI-1 AISDK-3 find their calls by the ids with which these came: $ids", ({ replies, ids }) => {
-    const context = { systemInstructions: [], tools: [], toolChoice: "auto" } as const;
-    const first = format.buildRequest(profile, { ...context, messages: [ask, ...replies] });
-    const whole = format.buildRequest(profile, {
-      ...context,
-      messages: [ask, ...replies, ...results(...ids)],
-    });
-    expect(format.extend(profile, first, results(...ids))[key]).toEqual(whole[key]);
-  });
+  ])(
+    "OPENAI-1 AISDK-3 if they arrive later, find their calls by the original ids: $ids",
+    ({ replies, ids }) => {
+      const context = { systemInstructions: [], tools: [], toolChoice: "auto" } as const;
+      const first = format.buildRequest(profile, { ...context, messages: [ask, ...replies] });
+      const whole = format.buildRequest(profile, {
+        ...context,
+        messages: [ask, ...replies, ...results(...ids)],
+      });
+      expect(format.extend(profile, first, results(...ids))[key]).toEqual(whole[key]);
+    },
+  );
 });
 
-/** The adapters of the messages alone. */
 const MESSAGES: Record<ProviderId, ModelFormatAdapter> = {
   openai: adapters.openaiAdapter,
   "openai-responses": adapters.openaiResponsesAdapter,
@@ -266,13 +268,13 @@ describe("M25 messages alone", () => {
         ],
       },
     ],
-  ])("M25 of %s have instructions and text where the provider expects them", (provider, expected) => {
+  ])("M25 of %s have instructions and text in the provider's places", (provider, expected) => {
     expect(MESSAGES[provider].name).toBe(provider);
     expect(MESSAGES[provider].toModelMessages(["Be brief."], hello)).toEqual(expected);
   });
 
   test.each(CHECKS)(
-    "M25 MESSAGES-1 are those of the request, for any history: $profile.provider",
+    "M25 MESSAGES-1 equal the messages of the request, for any history: $profile.provider",
     (checks) => {
       const { format, profile, kind, key } = checks;
       const { toModelMessages } = MESSAGES[profile.provider];
@@ -291,7 +293,7 @@ describe("M25 messages alone", () => {
             });
             const alone = Object(toModelMessages(instructions, messages, profile.modelId));
             expect(Object.keys(alone)).toContain(key);
-            // The rest of the request has none of the words.
+            // The rest of the request does not contain the words.
             const { model: _, stream, stream_options, store, include, max_tokens, ...said } = request;
             expect(alone).toEqual(profile.provider === "offline" ? { messages: request.messages } : said);
             const forAnyModel = JSON.stringify(toModelMessages(instructions, messages));
@@ -307,7 +309,7 @@ describe("M25 messages alone", () => {
     expect(Object.keys(MESSAGES).toSorted()).toEqual([...PROVIDERS].toSorted());
   });
 
-  test("M25 signatures go to the model that gave them, and to no other", () => {
+  test("M25 signatures are sent only to the model that created them", () => {
     const signed: ContextMessage = {
       role: "assistant",
       content: "Hi.",

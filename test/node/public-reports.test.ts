@@ -15,7 +15,7 @@ import { ignoredFields } from "../../src/compat/openai/request-fields.ts";
 import { responseOptions, responseSchema } from "../../src/compat/openai/response-request.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
-import { EventAction } from "../../src/memory/session/types.ts";
+import { EventAction } from "../../src/memory/session/session-event.ts";
 import { MAX_CONTINUATIONS } from "../../src/model/joined-reply.ts";
 import type { ContextMessage, NativeReply } from "../../src/model/messages.ts";
 import { withOutputLimit } from "../../src/model/output-limit.ts";
@@ -53,19 +53,22 @@ const HERE = [
 /** Tests in other files, with the beginnings of their titles. */
 const ELSEWHERE: Readonly<Record<string, readonly [file: string, title: string][]>> = {
   "continuation-reconnect": [
-    ["workers/conversation-wire", "WIRE-2 Who joins in the middle of a text gets it with the snapshot"],
+    [
+      "workers/conversation-wire",
+      "WIRE-2 A client that joins in the middle of a text gets it with the snapshot, and the deltas continue from there",
+    ],
     ["node/client-store", "CLIENT-2: lost, doubled and reordered deltas leave a beginning of the text"],
-    ["node/client-store", "a snapshot anywhere and what follows it equal the whole"],
+    ["node/client-store", "a snapshot anywhere, with the frames after it, equals the whole"],
   ],
   "connect-before-first-token": [
-    ["workers/stops", "STOP-1 goes on when the connection that follows it closes"],
+    ["workers/stops", "STOP-1 continues when the connection that follows it closes"],
     ["node/client-store", "G18 STOP-2 shows whether the conversation runs, is stopped or idle"],
     ["node/client-connection", "G18 SEND-5 CLIENT-7: a stop is sent once the connection is back"],
   ],
   "offline-message-kept": [
     [
       "node/client-connection",
-      "SEND-1: sends what was said before it opened, and again after a loss, under one id",
+      "SEND-1: sends messages from before it opened, and repeats them after a loss, under one id",
     ],
     ["node/client-connection", "SEND-1: a rejected message can be sent again"],
     ["node/client-store", "CLIENT-4: a snapshot that holds it records it"],
@@ -75,21 +78,33 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, title: string][
     ["node/large-results", "LARGE-1 a view is well-formed Unicode, wherever its cuts are"],
   ],
   "delegate-memory-identity": [
-    ["workers/memory-actions", "A58 MEMACT-1 an agent that the input names is ignored"],
-    ["workers/memory-recall", "RECALL-1 in the scope `user` the secret of one user is in no recall"],
+    [
+      "workers/memory-actions",
+      "A58 MEMACT-1 an agent in the input is ignored, and ids of its memories are not found",
+    ],
+    [
+      "workers/memory-recall",
+      "RECALL-1 in the scope `user`, the secret of a user is in no recall, note or `why` of another user",
+    ],
   ],
   "approval-denied-order": [
     ["node/approvals", "APPROVE-2 two calls of one tool, answered in reverse, one denied: two right results"],
-    ["node/approvals", "APPROVE-3 APPROVE-4 the model is told of a denial with its reason"],
+    [
+      "node/approvals",
+      "APPROVE-3 APPROVE-4 the model gets a denial with its reason, and the call never runs",
+    ],
   ],
   "gate-in-loop": [
     ["node/run-decisions", "F3 a fan-out in a branch, and one in a loop, fire each time"],
     ["node/run-faults", "RUNGATE-1 RUNGATE-2"],
-    ["workers/run-nodes", "waits, refuses what does not fit, takes the first answer, and shows the question"],
+    [
+      "workers/run-nodes",
+      "waits, refuses invalid answers, takes the first valid answer, and shows the question",
+    ],
   ],
   "nested-child-wakes-parent": [
     ["node/run-faults", "SUBRUN-2"],
-    ["workers/run-nodes", "a stop goes down to what works, also after a crash"],
+    ["workers/run-nodes", "fails with it, and a stop reaches the working nodes below, also after a crash"],
     ["workers/workflow-scenarios", "scenario 13: F9 a sub-workflow"],
   ],
   "computed-delay": [["node/run-faults", "RUNTIME-1 SUBRUN-2 STOREDTIME-1"]],
@@ -98,7 +113,7 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, title: string][
     ["node/cron", "02:30 in Berlin fires once at both changes"],
   ],
   "chatty-extraction": [
-    ["node/answers", "its text is the JSON alone, and a bare answer stays as it is"],
+    ["node/answers", "its text is the JSON alone, and a bare answer is unchanged"],
     ["node/learn-model", "LEARN-5 changes an offered memory, once, and refuses an invented id"],
   ],
   "fts-syntax-as-text": [["node/full-text", "FTS-1 no query breaks the search"]],
@@ -108,11 +123,14 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, title: string][
   ],
   "many-hooks-one-conversation": [
     ["e2e/use-agent", "CLAIM-1 G10 a tool of the page runs in one of two tabs, and both show the answer"],
-    ["node/client-connection", "SEND-1: sends what was said before it opened"],
+    [
+      "node/client-connection",
+      "SEND-1: sends messages from before it opened, and repeats them after a loss, under one id",
+    ],
   ],
   "expired-token-reconnect": [
-    ["node/client-connection", "ADMIT-1, ADMIT-2: after 4401 it comes back with a new token, where it was"],
-    ["workers/doors", "CONN-3 with a new token a client goes on where it was"],
+    ["node/client-connection", "ADMIT-1, ADMIT-2: after 4401 it resumes at its position with a new token"],
+    ["workers/doors", "CONN-3 with a new token a client continues at its position"],
   ],
 };
 
@@ -619,7 +637,7 @@ describe("providers", () => {
     expect(whole).toMatch(/rs_1.*fc_1.*rs_2.*fc_2/);
     // Stopped between the reasoning and its call: the reply has no call, and the reasoning stays out.
     expect(built([first, { role: "assistant", content: "Stopped." }])).not.toContain("rs_");
-    // If the history begins at the call, the request has the call with its reasoning, or neither of them.
+    // If the history begins at the call, the request has both the call and its reasoning, or lacks both.
     expect(built([reply, result])).toMatch(/rs_2.*fc_2/);
     expect(built([first, reply, result], "gpt-4.1")).not.toMatch(/rs_|fc_/);
     expect(built([{ role: "user", content: "edited" }, reply, result])).toMatch(/rs_2.*fc_2/);
@@ -702,7 +720,7 @@ describe("providers", () => {
     expect(turn).toMatchObject({ status: "completed", answer: " ", issues: { emptyReply: true } });
   });
 
-  test("EMPTY-1 a notice after the last move is marked, and no model takes it for its own words", async () => {
+  test("EMPTY-1 a notice after the last move is marked, so that a model does not take it for its own text", async () => {
     const { desk: at } = await desk((_round, body) =>
       body.tool_choice === "none" ? says("") : calls(["now", "{}"]),
     );
@@ -839,6 +857,6 @@ describe("the OpenAI protocols", () => {
   });
 });
 
-test("the strict double refuses what the formats must not send", () => {
+test("the strict double refuses requests that the formats must not send", () => {
   expect(() => checkByRules("/v1/chat/completions", { messages: [] })).toThrow("no messages");
 });

@@ -21,6 +21,7 @@ class World {
 
   begin(): Projection {
     return new Projection({
+      directory: () => true,
       put: async () => {
         const { value } = this.stored;
         const again = await this.put();
@@ -53,7 +54,7 @@ class World {
   }
 }
 
-test("PUB-1 the wake-up publishes a change whose actor died before publishing it", async () => {
+test("PUB-1 the wake-up publishes a change if its actor died before publishing it", async () => {
   const world = new World();
   await world.change(world.begin(), "first");
   expect(world.armed).toBe(world.now + 15 * SECOND);
@@ -139,4 +140,20 @@ test("PUB-4 a put that can do more later is repeated then, and by a change at on
   world.ring(projection);
   await settled();
   expect([puts, world.armed, projection.wake()]).toEqual([3, null, null]);
+});
+
+test("PUB-5 without a directory a change arms no wake-up and is not put", async () => {
+  const world = new World();
+  const put = vi.fn(async () => undefined);
+  const arm = vi.fn(async () => undefined);
+  const projection = new Projection({
+    put,
+    directory: () => null,
+    clock: { now: () => world.now },
+    wakeup: { arm, disarm: () => undefined },
+  });
+  await projection.note();
+  await projection.publish();
+  expect(projection.wake()).toBeNull();
+  expect([put.mock.calls, arm.mock.calls]).toEqual([[], []]);
 });

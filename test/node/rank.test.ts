@@ -44,7 +44,7 @@ test("RANK-2 long texts get little from their neighbours", () => {
   expect(lift(long)).toBeLessThan(0.1);
 });
 
-test("RANK-2 the speaker whom the query names comes first", () => {
+test("RANK-2 the speaker that the query names comes first", () => {
   const memories = rankedMemories([
     { text: "I like tea", speaker: "Ada" },
     { text: "I like tea", speaker: "Grace" },
@@ -54,7 +54,7 @@ test("RANK-2 the speaker whom the query names comes first", () => {
   expect(speakers("What does Grace like?")).toEqual([1, 0]);
 });
 
-test("RANK-2 memories of the time that the query names come first, and none is left out", () => {
+test("RANK-2 memories of the time that the query names are first, and no memory is left out", () => {
   const memories = rankedMemories([
     { text: "We went to the sea", time: Date.UTC(2023, 4, 20) },
     { text: "We went to the sea", time: Date.UTC(2022, 4, 20) },
@@ -80,7 +80,7 @@ test("RANK-2 a question for a time lifts memories that mention one", () => {
   expect(memories.texts("When was the wedding?")[0]).toBe("The wedding was in June");
 });
 
-test("RANK-3 an invisible memory influences nothing; a filtered one lifts its neighbours", () => {
+test("RANK-3 an invisible memory has no influence; a filtered memory raises its neighbours", () => {
   const texts = ["Where is the passport?", "Top drawer.", "A passport photo"];
   const memories = rankedMemories(session(texts));
   const alone = rankedMemories([{ text: "A passport photo" }]).search("passport photo");
@@ -105,7 +105,7 @@ const query = fc
   .array(fc.constantFrom(...WORDS, "Ada", "2001", "when"), { maxLength: 5 })
   .map((words) => words.join(" "));
 
-test("RANK-5 a memory that is hardly similar and stands alone is no result, one beside a match is", () => {
+test("RANK-5 a hardly similar memory is a result only beside a match", () => {
   const found = (memories: readonly TestMemory[]) =>
     rankedMemories(memories)
       .search("passport", { semantic: Float32Array.of(0.1, 0.2, 0.3) })
@@ -165,7 +165,7 @@ test.each([
   "thanks!",
   "",
   "🙂",
-])("the query %j about nothing stored recalls nothing", (text) => {
+])("the query %j without a stored answer recalls no memory", (text) => {
   const memories = rankedMemories(FACTS);
   expect(memories.search(text, { minRelevance: MIN_RELEVANCE })).toEqual([]);
 });

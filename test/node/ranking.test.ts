@@ -29,7 +29,7 @@ test.each([
   expect(rankedMemories([other, expected]).texts(query)[0]).toBe(expected);
 });
 
-test("WORDS-3 a query loses function words unless nothing else remains, and repetitions of a stem", () => {
+test("WORDS-3 a query loses function words unless all its words are function words, and repetitions of a stem", () => {
   expect(termsOf("What did they do with the dogs and the dog?")).toEqual(["dogs"]);
   expect(termsOf("私はしりとり")).toEqual(["私は", "はし", "しり", "りと", "とり"]);
   expect(termsOf("who are you")).toEqual(["who", "are", "you"]);
@@ -108,7 +108,7 @@ test("COLUMNS-1 the places of a session stay in order, whatever is put, replaced
   );
 });
 
-test("a query names the speakers whose words it contains", () => {
+test("a query names the speakers with names in its words", () => {
   const speakers = new SpokenNames();
   for (const name of ["Ada Lovelace", "Ada Yonath", "Grace", "of"]) speakers.add(name);
   const named = (query: string) =>

@@ -1,4 +1,4 @@
-/** Readers that do not read: what they hold, when they are cut off, and that nothing is lost to them. */
+/** Readers that do not read: the memory that they hold, their cut-off, and that no frame is lost. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test, vi } from "vitest";
@@ -24,9 +24,9 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const ADA: Principal = { tenant: "test", subject: "ada", roles: ["member"] };
@@ -35,7 +35,7 @@ const LONG_ANSWER = JSON.stringify("x".repeat(20 * KIB - 2));
 setFlagsFromString("--expose-gc");
 const collectGarbage: () => void = runInNewContext("gc");
 
-/** A WebSocket that takes everything and delivers nothing by itself. */
+/** A WebSocket that accepts all frames and delivers only on command. */
 class Socket {
   state: ConnectionMemory | null = null;
   readonly frames: Frame[] = [];
@@ -70,7 +70,7 @@ class Socket {
   }
 }
 
-/** A conversation whose model says some texts, one every 100 ms, and ends its answer if there are any. */
+/** A conversation with a model that says some texts, one every 100 ms, and ends its answer if there are any. */
 function conversation(texts: readonly string[] = [], counter = new CostCounter()) {
   const outflows = createOutflows();
   const clock = new VirtualClock();
@@ -128,7 +128,7 @@ function conversation(texts: readonly string[] = [], counter = new CostCounter()
     get readers() {
       return readers;
     },
-    /** Forgets what the actor has in memory about its sockets. */
+    /** Clears the actor's memory about its sockets. */
     hibernate() {
       readers = live();
       readers.sockets.restore(runtime.state.seq);
@@ -165,8 +165,8 @@ function conversation(texts: readonly string[] = [], counter = new CostCounter()
   };
 }
 
-describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () => {
-  test("holds at most the window while it sends none, and is closed with 1013", async () => {
+describe("G25 READER-1 a WebSocket with a client that promised acknowledgements", () => {
+  test("holds at most the window without acknowledgements, and is closed with 1013", async () => {
     const world = conversation();
     for (let n = 0; n < 16; n++) await world.say(100 * KIB);
     const opened = world.connect(true, 0);
@@ -231,7 +231,7 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     expect(socket.seqs).toEqual(world.seqs());
   });
 
-  test("gets long frames with short ones between them as it acknowledges", async () => {
+  test("gets long frames with short frames between them as it acknowledges", async () => {
     const world = conversation();
     for (let n = 0; n < 6; n++) await world.say(n % 2 === 0 ? 600 * KIB : KIB);
     const socket = world.connect(true, 0);
@@ -239,7 +239,7 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     expect(socket.seqs).toEqual(world.seqs());
   });
 
-  test("cannot guess a mark, nor return one twice: nothing else is acknowledged", async () => {
+  test("cannot guess a mark or return it twice: only valid marks acknowledge frames", async () => {
     const world = conversation();
     for (let n = 0; n < 16; n++) await world.say(100 * KIB);
     const [socket, other] = [world.connect(true, 0), world.connect(true, 0)];
@@ -272,7 +272,7 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
   });
 });
 
-describe("G25 READER-4 what a WebSocket is answered", () => {
+describe("G25 READER-4 the answer to a WebSocket", () => {
   test("to a repeated message names it without its content", async () => {
     const world = conversation();
     const socket = world.connect(true);
@@ -310,7 +310,7 @@ describe("G25 READER-4 what a WebSocket is answered", () => {
     }
   });
 
-  test("is returned with the mark behind it: a client that reads gets any number", async () => {
+  test("is returned with the mark after it: a client that reads gets any number", async () => {
     const world = conversation();
     const socket = world.connect(true, 0);
     for (let n = 0; n < 10_000; n++) {
@@ -350,7 +350,7 @@ test("G25 READER-2 a WebSocket without acknowledgements is closed with 1013 afte
   expect(seen).toEqual(world.seqs());
 });
 
-test("G25 READER-2 a WebSocket without acknowledgements waits while other readers hold what the isolate has", async () => {
+test("G25 READER-2 a WebSocket without acknowledgements waits while other readers use up the isolate's memory", async () => {
   const world = conversation();
   await world.say(100 * KIB);
   const { unconfirmed } = world.outflows;
@@ -365,7 +365,7 @@ test("G25 READER-2 a WebSocket without acknowledgements waits while other reader
   expect(socket.seqs).toEqual(world.seqs());
 });
 
-describe("G25 READER-2 WebSockets without acknowledgements whose clients read everything", () => {
+describe("G25 READER-2 WebSockets without acknowledgements with clients that read everything", () => {
   test("are not closed below their window, however many there are", async () => {
     const world = conversation(["ok"]);
     const sockets = Array.from({ length: 24 }, () => world.connect(false));
@@ -379,7 +379,7 @@ describe("G25 READER-2 WebSockets without acknowledgements whose clients read ev
     }
   });
 
-  test("get later messages although all their snapshots together fill what the isolate may have", async () => {
+  test("get later messages although all their snapshots together fill the isolate's memory", async () => {
     const world = conversation(["ok"]);
     for (let n = 0; n < 15; n++) {
       await world.say(20 * KIB);
@@ -395,7 +395,7 @@ describe("G25 READER-2 WebSockets without acknowledgements whose clients read ev
   });
 });
 
-test("G25 OUTFLOW-2 READER-2 many WebSockets that do not read get no more than the total at once, and each its first frame soon", async () => {
+test("G25 OUTFLOW-2 READER-2 many WebSockets that do not read get at most the total at once, and each its first frame soon", async () => {
   const world = conversation();
   for (let n = 0; n < 16; n++) await world.say(240 * KIB);
   const sockets = Array.from({ length: 40 }, (_, n) => world.connect(false, n % 2 === 0 ? 0 : undefined));
@@ -405,7 +405,7 @@ test("G25 OUTFLOW-2 READER-2 many WebSockets that do not read get no more than t
   for (const { length } of sockets) expect(length).toBeGreaterThan(200 * KIB);
   await world.clock.advance(60_000);
   const waiting = sockets.filter(({ seqs, closed }) => seqs.length < 16 && closed === undefined);
-  // Only those that have their snapshot, and for which no frame waits, are open.
+  // Only readers that have their snapshot, without waiting frames, are open.
   expect(waiting.every(({ frames }) => frames[0]?.type === "snapshot")).toBe(true);
 });
 
@@ -461,7 +461,7 @@ test("TEXT-2 readers that begin while a text is in progress share one snapshot, 
 describe("event streams", () => {
   const options = { principal: ADA, encoding: "sse" } as const;
 
-  test(`are at most ${MAX_READERS}, beside any number of WebSockets; turns whose streams begin count`, async () => {
+  test(`are at most ${MAX_READERS}, beside any number of WebSockets; starting turn streams count`, async () => {
     const world = conversation(["ok"]);
     for (let n = 0; n < 3; n++) world.connect(true);
     for (let n = 1; n < MAX_READERS; n++) world.readers.stream({}, options);
@@ -484,7 +484,7 @@ describe("event streams", () => {
     expect(() => readers.stream({}, options)).toThrow("256 readers");
   });
 
-  test("that have expired make room for a new one", async () => {
+  test("that have expired make room for a new stream", async () => {
     const world = conversation();
     const principal = { ...ADA, expiresAt: world.clock.now() + 1_000 };
     for (let n = 0; n < MAX_READERS; n++) world.readers.stream({}, { ...options, principal });
@@ -496,7 +496,7 @@ describe("event streams", () => {
 });
 
 describe("G25 SUB-2 a stream", () => {
-  test("waits without reading anything while other readers hold what the isolate has, then continues", async () => {
+  test("waits without a read while other readers use up the isolate's memory, then continues", async () => {
     const counter = new CostCounter();
     const world = conversation(["ok"], counter);
     for (let n = 0; n < 10; n++) {
@@ -517,7 +517,7 @@ describe("G25 SUB-2 a stream", () => {
     await reader.cancel();
   });
 
-  test("holds a little of what its reader does not take, and is cut off; the reader continues after its last frame", async () => {
+  test("buffers a little of its unread data, and is cut off; the reader continues after its last frame", async () => {
     const world = conversation();
     for (let n = 0; n < 8; n++) await world.say(100 * KIB);
     const options = { principal: ADA, encoding: "ndjson" } as const;
@@ -567,7 +567,7 @@ class Follower {
   ) {
     this.cursor = world.readers.cursor(start);
     world.listeners.push((frames) => {
-      // What is published is in the journal and in the texts by then.
+      // Published frames are already in the journal and in the texts.
       if (isEager) this.cursor.catchUp(this.take);
       this.cursor.offer(frames, this.take);
     });
@@ -609,7 +609,7 @@ describe("a reader", () => {
   test.each<[string, (seq: number) => CursorStart]>([
     ["with a snapshot", () => ({})],
     ["with the frames after a number", () => ({ from: 0 })],
-    ["with the text in progress, where it has the entries", (seq) => ({ from: seq, has: "entries" })],
+    ["with the text in progress, if it has the entries", (seq) => ({ from: seq, has: "entries" })],
   ])(
     "CURSOR-1 begins %s, then has every durable frame once and the text in progress without a gap",
     async (_, startAt) => {
@@ -650,7 +650,7 @@ describe("a reader", () => {
     },
   );
 
-  test("CURSOR-2 that refuses a frame is offered nothing until it catches up, and progress is dropped meanwhile", async () => {
+  test("CURSOR-2 that refuses a frame gets no more frames until it catches up, and progress is dropped during that time", async () => {
     const world = conversation(WORDS);
     let isReady = false;
     const follower = new Follower(world, { from: 0 }, () => isReady);
@@ -731,7 +731,7 @@ test("READ-2 readers that page through a long turn read it from the store once",
 });
 
 describe("SUB-4 a stream of server-sent events that is silent", () => {
-  /** Reads what a stream holds now. */
+  /** Reads the buffered part of a stream. */
   const reader = (stream: ReadableStream<Uint8Array>) => {
     const chunks: string[] = [];
     const ended = stream.pipeTo(
@@ -756,7 +756,7 @@ describe("SUB-4 a stream of server-sent events that is silent", () => {
     expect(chunks.slice(told)).toEqual(Array(3).fill(": keep-alive\n\n"));
   });
 
-  test("gets none once its reader has left, and no other stream gets one", async () => {
+  test("gets none once its reader has left, and no other stream gets a comment", async () => {
     const world = conversation();
     const { pending } = world.clock;
     const lines = reader(world.readers.stream({}, { principal: ADA, encoding: "ndjson" }));
@@ -768,7 +768,7 @@ describe("SUB-4 a stream of server-sent events that is silent", () => {
   });
 });
 
-test("SUB-2 the look after a reader ends when nothing waits for it any more, and when it has left", async () => {
+test("SUB-2 the stall timer ends when no frame waits, and when the reader has left", async () => {
   const clock = new VirtualClock();
   const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
   const [advance, cut] = [vi.fn(), vi.fn()];
@@ -797,10 +797,10 @@ test("OUTFLOW-1 a reader holds at most its window, or a single longer frame", ()
   expect([admits(0, 900 * KIB), admits(1, 900 * KIB), admits(900 * KIB, 1)]).toEqual([true, false, false]);
 });
 
-describe("G25 OUTFLOW-3 readers that have gone", () => {
+describe("G25 OUTFLOW-3 readers that have left", () => {
   const options = { principal: ADA, encoding: "sse" } as const;
 
-  test("hold nothing after their connections have closed", async () => {
+  test("hold no memory after their connections have closed", async () => {
     const world = conversation();
     const { confirmed, unconfirmed } = world.outflows;
     await world.say(200 * KIB);
@@ -818,7 +818,7 @@ describe("G25 OUTFLOW-3 readers that have gone", () => {
     }
   });
 
-  test("hold nothing after their connections have closed in a later life of the actor", async () => {
+  test("hold no memory after their connections have closed in a later life of the actor", async () => {
     const world = conversation();
     await world.say(200 * KIB);
     const sockets = Array.from({ length: 20 }, (_, n) => world.connect(n % 2 === 0, 0));
@@ -834,7 +834,7 @@ describe("G25 OUTFLOW-3 readers that have gone", () => {
     expect([confirmed.total, unconfirmed.total]).toEqual([0, 0]);
   });
 
-  test("without a word are held by nothing, although their lengths still count", async () => {
+  test("without a close are garbage-collected, although their lengths still count", async () => {
     const clock = new VirtualClock();
     const { unconfirmed } = createOutflows();
     const cursor = {
@@ -852,16 +852,19 @@ describe("G25 OUTFLOW-3 readers that have gone", () => {
     });
     const { total } = unconfirmed;
     expect(total).toBe(250 * 4 * KIB);
-    await vi.waitFor(() => {
-      collectGarbage();
-      expect(left.filter((reader) => reader.deref() !== undefined)).toHaveLength(0);
-    });
+    await vi.waitFor(
+      () => {
+        collectGarbage();
+        expect(left.filter((reader) => reader.deref() !== undefined)).toHaveLength(0);
+      },
+      { timeout: 20_000 },
+    );
     expect(unconfirmed.total).toBe(total);
   });
 });
 
 describe("G25 OUTFLOW-2 all readers of an isolate", () => {
-  test("hold at most the total, but small traffic flows; those that are gone count for a minute", () => {
+  test("hold at most the total, but small traffic flows; readers that left count for a minute", () => {
     const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
     const [one, two, three, late] = [{}, {}, {}, {}];
     for (const reader of [one, two, three]) {
@@ -875,7 +878,7 @@ describe("G25 OUTFLOW-2 all readers of an isolate", () => {
     expect(outflow.total).toBe(0);
   });
 
-  test("count for a minute after their last change, whichever came first", () => {
+  test("count for a minute after their last change, in any order", () => {
     const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
     const [one, two] = [{}, {}];
     outflow.note(one, 200 * KIB, 0);
@@ -886,7 +889,7 @@ describe("G25 OUTFLOW-2 all readers of an isolate", () => {
     expect(outflow.total).toBe(134 * KIB);
   });
 
-  test("let a frame pass that is longer than all may hold, once there is half the room", () => {
+  test("accept a frame that is longer than the total, once half the room is free", () => {
     const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
     expect(outflow.admits({}, 0, 900 * KIB, 0)).toBe(true);
     outflow.note({}, 100 * KIB, 0);
@@ -894,7 +897,7 @@ describe("G25 OUTFLOW-2 all readers of an isolate", () => {
     expect(outflow.admits({}, 0, 900 * KIB, 0)).toBe(false);
   });
 
-  test("leave half of it to those that hold little", () => {
+  test("leave half of it to readers that hold little", () => {
     const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
     for (let n = 0; n < 2; n++) outflow.note({}, 75 * KIB, 0);
     const admits = (held: number) => outflow.admits({}, held, 40 * KIB, 0);

@@ -27,7 +27,7 @@ beforeAll(async () => {
   await memories.put(...FACTS.map((text, at) => someMemory(at + 1, { text })));
 });
 
-async function told(question: string): Promise<string[]> {
+async function recalledFor(question: string): Promise<string[]> {
   const found = await memories.found(question, { minRelevance: MIN_RELEVANCE });
   return found.flatMap((n) => FACTS[n - 1] ?? []);
 }
@@ -41,17 +41,17 @@ test.each([
   ["Where does my sister live?", "The user's sister lives in Bergen."],
   ["When is my birthday?", "The user's birthday is on 3 May."],
 ])("FTS-4 a question that shares its word with a memory recalls it: %s", async (question, fact) => {
-  expect(await told(question)).toContain(fact);
+  expect(await recalledFor(question)).toContain(fact);
 });
 
 test.each(["What is the capital of France?", "Write a poem on the sea.", "Hello!", "2 + 2"])(
-  "FTS-4 a question about nothing stored recalls nothing: %s",
+  "FTS-4 a question without a stored answer recalls no memory: %s",
   async (question) => {
-    expect(await told(question)).toEqual([]);
+    expect(await recalledFor(question)).toEqual([]);
   },
 );
 
-test("FTS-4 a word of a memory weighs nearly as much as one that no memory has", async () => {
+test("FTS-4 a word of a memory weighs nearly as much as an unknown word", async () => {
   const { matches } = await memories.search("What should I give my sister?");
   expect(matches[0]?.score.relevance).toBeGreaterThan(0.5);
 });

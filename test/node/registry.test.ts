@@ -54,7 +54,7 @@ function reversed(value: unknown): unknown {
 }
 
 describe("content hashes", () => {
-  test("HASH-1 are equal exactly where the content is, whatever the order of its keys", async () => {
+  test("HASH-1 are equal exactly if the contents are, in any order of keys", async () => {
     await fc.assert(
       fc.asyncProperty(personas, personas, async (one, other) => {
         // SAFETY: the same members in another order.
@@ -67,7 +67,7 @@ describe("content hashes", () => {
     );
   });
 
-  test("HASH-1 the canonical text is that of RFC 8785, of keys beyond ASCII and of any number, too", () => {
+  test("HASH-1 the canonical text follows RFC 8785, also for keys beyond ASCII and any number", () => {
     const keys = { "\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5, "\u0080": 6, "\u00f6": 7 };
     expect(Object.values(JSON.parse(canonicalJson(keys)))).toHaveLength(7);
     expect(canonicalJson(keys)).toBe(
@@ -105,7 +105,7 @@ describe("content hashes", () => {
 });
 
 describe("versions", () => {
-  test("DEFS-1 DEFS-2 DEFS-3 are numbered in the order in which contents first came, tenant by tenant", async () => {
+  test("DEFS-1 DEFS-2 DEFS-3 are numbered in the order of their first contents, tenant by tenant", async () => {
     const write = fc.record({
       tenant: fc.constantFrom("one", "two"),
       id: fc.constantFrom("a", "b"),
@@ -140,7 +140,7 @@ describe("versions", () => {
     );
   });
 
-  test("DEFS-4 a database that hangs is UNAVAILABLE; what is deployed goes on, and asks again the next time", async () => {
+  test("DEFS-4 a hanging database is UNAVAILABLE; deployed definitions continue, and the next request asks again", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const clock = new SteeredClock();
     const database = nodeD1(new NodeSqlDatabase());
@@ -178,7 +178,7 @@ describe("versions", () => {
 describe("effects", () => {
   const order: ToolEffect[] = ["pure", "idempotent", "once"];
 
-  test("AUTHOR-2 REG-6 each allows what the next does, and not the other way round", () => {
+  test("AUTHOR-2 REG-6 each effect allows the next effect's behaviour, but not the reverse", () => {
     for (const [i, one] of order.entries()) {
       for (const [j, other] of order.entries()) {
         expect(strictest(one, other) !== one).toBe(i < j);
@@ -189,7 +189,7 @@ describe("effects", () => {
 });
 
 describe("posted input schemas", () => {
-  test("what zod writes is taken", () => {
+  test("schemas from zod are accepted", () => {
     const nested: z.ZodType = z.lazy(() => z.object({ next: nested.optional() }));
     for (const input of [
       z.object({}),
@@ -286,7 +286,7 @@ describe("posted input schemas", () => {
   });
 });
 
-describe("model profiles that stand in", () => {
+describe("fallback model profiles", () => {
   const profile = (fallbacks: string[]) => ({ provider: "offline" as const, modelId: "m", fallbacks });
   const registryOf = (graph: readonly string[][]) =>
     new Registry(
@@ -302,14 +302,14 @@ describe("model profiles that stand in", () => {
     return (chain.fallbacks ?? []).map(({ id }) => id);
   };
 
-  test("CHAIN-3 each is followed by those that stand in for it", async () => {
+  test("CHAIN-3 each is followed by its own fallbacks", async () => {
     const registry = registryOf([["p1", "p2"], ["p3", "p0"], ["p1"], []]);
     expect(await fallbacksOf(registry, "models/p0")).toEqual(["p1", "p3", "p2"]);
     expect(await fallbacksOf(registry, "models/p2")).toEqual(["p1", "p3", "p0"]);
     expect(await fallbacksOf(registry, "models/p3")).toEqual([]);
   });
 
-  test("CHAIN-1 what the deployment adds to a profile is pinned, also with those that stand in", async () => {
+  test("CHAIN-1 a profile is pinned with the deployment's additions, and so are its fallbacks", async () => {
     const registry = registryOf([["p1"], []]);
     const { modelProfile, fallbacks } = await resolveChain(
       registry,
@@ -323,7 +323,7 @@ describe("model profiles that stand in", () => {
     expect(modelProfile.hash).toBe(hash);
   });
 
-  test("CHAIN-3 none is there twice, nor the profile itself; more than five are refused", async () => {
+  test("CHAIN-3 each profile appears once, without the first profile; more than five are refused", async () => {
     const graphs = fc.array(
       fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 3 }).map((ids) => ids.map((n) => `p${n}`)),
       { minLength: 8, maxLength: 8 },
@@ -341,7 +341,7 @@ describe("model profiles that stand in", () => {
     );
   });
 
-  test("one that there is not is NOT_FOUND, by name, or stops the deployment where it is of the same library", async () => {
+  test("an unknown profile is NOT_FOUND, by name, or stops the deployment if it is of the same library", async () => {
     const elsewhere = registryOf([["other/absent"]]);
     await expect(fallbacksOf(elsewhere, "models/p0")).rejects.toMatchObject({
       code: "NOT_FOUND",
@@ -351,7 +351,7 @@ describe("model profiles that stand in", () => {
   });
 });
 
-describe("what is deployed", () => {
+describe("deployed definitions", () => {
   test("a definition that is too large for the registry stops the deployment", () => {
     const instructions = Array.from({ length: 11 }, () => "é".repeat(25_000));
     const identity = { systemPrompt: "Hi.", instructions };

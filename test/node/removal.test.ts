@@ -1,4 +1,4 @@
-/** The job that removes what a deleted actor has stored, with stores that fail and crashes at every step. */
+/** The job that removes a deleted actor's storage, with stores that fail and crashes at every step. */
 import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { Removal, type RemovalStep } from "../../src/agents/base/removal/removal.ts";
@@ -83,7 +83,7 @@ describe("the removal of a deleted actor", () => {
     expect(removal.wake()).toBeNull();
   });
 
-  test("G8 REMOVE-1 REMOVE-3 a store that is down delays its own step and the last one, and is tried again", async () => {
+  test("G8 REMOVE-1 REMOVE-3 a failing store delays its own step and the last step, and is retried", async () => {
     vi.spyOn(console, "error").mockReturnValue(undefined);
     const durable = deleted();
     const fails = new Set(["rows"]);
@@ -100,7 +100,7 @@ describe("the removal of a deleted actor", () => {
     expect(durable).toEqual({ left: [], stores: {} });
   });
 
-  test("REMOVE-1 a step that is silent for ever delays its own step and the last one, and the others go on", async () => {
+  test("REMOVE-1 a silent step delays itself and the last step, and the others continue", async () => {
     vi.spyOn(console, "error").mockReturnValue(undefined);
     const durable = deleted();
     const clock = new VirtualClock();

@@ -28,7 +28,7 @@ describe("assembling a reply", () => {
     );
   });
 
-  test("REPLY-2 two calls that came with the same id are told apart", () => {
+  test("REPLY-2 two calls with the same id are distinguished", () => {
     const call = (index: number, id?: string): ModelDelta => {
       return { type: "tool-call", index, name: "a", ...(id === undefined ? {} : { id }) };
     };

@@ -137,7 +137,7 @@ describe("a request with media", () => {
     }
   });
 
-  it("SENDBODY-2 nothing is read after it was stopped, and an abort stops it", async () => {
+  it("SENDBODY-2 reading ends with a stop, and an abort stops it", async () => {
     const read = vi.fn(async (_offset: number, length: number) => new Uint8Array(length));
     const media = new Map([[PLACEHOLDER, { size, read }]]);
     const { init, stop } = requestBody({ body: { data: PLACEHOLDER }, media });
@@ -213,11 +213,11 @@ describe("a request with media", () => {
     };
     expect([await ends(), isSent]).toEqual([3 * 12 + 10, true]);
     stalls = true;
-    expect(await ends(), "a server that takes nothing").toBe(10);
+    expect(await ends(), "a server that reads no data").toBe(10);
     expect(clock.pending).toBe(0);
   });
 
-  it("is refused for a provider whose transport takes media only within the body", async () => {
+  it("is refused for a provider with a transport that takes media only inline", async () => {
     const profile: ModelProfile = { provider: aiSdkFormat.provider, modelId: "m" };
     expect(gateway.streamsMedia?.(profile)).toBe(false);
     const media = new Map([[PLACEHOLDER, { size: 1, read: () => expect.unreachable() }]]);
@@ -225,7 +225,7 @@ describe("a request with media", () => {
     expect(await collectReply("ai-sdk", gateway.stream(request, new AbortController().signal))).toMatchObject(
       {
         ok: false,
-        error: { category: "validation", message: expect.stringContaining("within the body") },
+        error: { category: "validation", message: expect.stringContaining("inline in the body") },
       },
     );
   });

@@ -58,7 +58,7 @@ describe("pauses", () => {
       random,
     }));
 
-  test("RESIL-1 RESIL-2 RESIL-3 a pause is the right one, in its bounds, and ends before the deadline", () => {
+  test("RESIL-1 RESIL-2 RESIL-3 a pause has the right length, within its bounds, and ends before the deadline", () => {
     fc.assert(
       fc.property(failedAttempt, (attempt) => {
         const { profile, error, failed, now, deadline, random } = attempt;
@@ -84,7 +84,7 @@ describe("pauses", () => {
     );
   });
 
-  test("the spec's numbers hold where nothing is said, and the earliest bound is the deadline", () => {
+  test("the spec's numbers are the defaults, and the earliest bound is the deadline", () => {
     const profile = completeResilience();
     expect(profile).toEqual({
       maxAttempts: 1,
@@ -107,7 +107,7 @@ describe("a breaker", () => {
     { weight: 5, arbitrary: fc.constant<Verdict>("failed") },
     { weight: 2, arbitrary: fc.constantFrom<Verdict>("alive", "unknown") },
   );
-  /** An attempt begins, an attempt ends (one of those under way), time passes or jumps. */
+  /** An attempt begins, an open attempt ends, time passes or jumps. */
   const step = fc.oneof(
     { weight: 5, arbitrary: fc.constant({ type: "begin" } as const) },
     { weight: 5, arbitrary: fc.record({ type: fc.constant("end" as const), which: fc.nat(5), verdict }) },
@@ -206,7 +206,7 @@ describe("a breaker", () => {
     expect(afterEnds([0, "failed"], [1, "failed"], [2, "unknown"], [3, "failed"]).phase).toBe("open");
   });
 
-  test("BREAKER-2 a clock that jumps back prolongs nothing", () => {
+  test("BREAKER-2 a clock that jumps back prolongs no pause", () => {
     const open: BreakerState = { phase: "open", until: 1_000_000 };
     expect(admitCall(open, settings, 0)).toMatchObject({ admitted: false, retryAfterMs: 500 });
   });
@@ -231,7 +231,7 @@ describe("a breaker", () => {
     expect(admitCall(probe.state, settings, 600)).toMatchObject({ admitted: true, isProbe: true });
   });
 
-  test("BREAKER-5 hosts, models and accounts have breakers of their own, and a bounded number of them is kept", async () => {
+  test("BREAKER-5 hosts, models and accounts have separate breakers, and a bounded number of breakers is kept", async () => {
     const profile = (host: string) =>
       ({ provider: "openai", modelId: "m", baseUrl: `https://${host}/v1` }) as const;
     expect(hostKey(profile("one"))).not.toBe(hostKey(profile("two")));
@@ -306,7 +306,7 @@ describe("a line of calls", () => {
             default:
               action satisfies never;
           }
-          // Everybody who waits asks; in whatever order, the slots go to those who came first.
+          // All waiting callers ask. The slots go to the first callers, whatever the order of asking.
           const free = limit.concurrent - holders.length;
           const taken = asksBackwards
             ? new Set(waiting.toReversed().filter((slot) => slot.take()))
@@ -326,7 +326,7 @@ describe("a line of calls", () => {
   const byPlace = (line: readonly Slot[]) => (one: Slot, other: Slot) =>
     line.indexOf(one) - line.indexOf(other);
 
-  test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", async () => {
+  test("LIMITER-3 a slot with a lost holder is free again when its lease is over, and the line continues", async () => {
     const clock = new VirtualClock();
     const limiter = new Limiter({ total: 1, queued: 5 }, clock);
     const lost = limiter.claim({ ...one, leaseMs: LOST_AFTER_MS * 2 });
@@ -362,7 +362,7 @@ describe("a line of calls", () => {
     return order;
   }
 
-  test("LIMITER-2 tenants take turns, whatever they have waiting, and one that leaves loses no turn", () => {
+  test("LIMITER-2 tenants take turns, whatever the length of their queues, and a leaving call loses no turn", () => {
     const limiter = new Limiter({ total: 1 }, clock);
     const claim = (tenant: string) => limiter.claim({ ...one, tenant });
     const holder = claim("a");
@@ -398,7 +398,7 @@ describe("a line of calls", () => {
     expect(first.take()).toBe(true);
   });
 
-  test("LIMITER-1 LIMITER-5 a tenant holds its share at most, or one larger claim, and delays nobody else then", () => {
+  test("LIMITER-1 LIMITER-5 a tenant holds at most its share, or one larger claim, and then delays no other tenant", () => {
     const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
     const claim = (tenant: string, units: number) => limiter.claim({ ...one, tenant, units });
     const large = claim("a", 8);
@@ -415,7 +415,7 @@ describe("a line of calls", () => {
     );
   });
 
-  test("LIMITER-5 a tenant at its share delays others not even in later turns, and its small calls pass its large one not for ever", () => {
+  test("LIMITER-5 a tenant at its share never delays others, even in later turns, and its small calls do not pass its large call forever", () => {
     const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
     const claim = (tenant: string, units: number) => limiter.claim({ ...one, tenant, units });
     claim("a", 4);
@@ -432,7 +432,7 @@ describe("a line of calls", () => {
     expect(large.take()).toBe(false);
   });
 
-  test("LIMITER-5 small calls pass a large one that waits for room, but not for ever", () => {
+  test("LIMITER-5 small calls pass a large call that waits for room, but not forever", () => {
     const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
     const claim = (tenant: string, units: number) => limiter.claim({ ...one, tenant, units });
     const first = claim("a", 2);
@@ -450,7 +450,7 @@ describe("a line of calls", () => {
     expect(limiter.held).toBe(16);
   });
 
-  test("LIMITER-1 LIMITER-5 weights and tenants: never above the limits, and every call is granted in the end", () => {
+  test("LIMITER-1 LIMITER-5 weights and tenants: never above the limits, and every call is eventually granted", () => {
     const claims = fc.array(
       fc.record({ tenant: fc.constantFrom("a", "b", "c"), units: fc.integer({ min: 1, max: 15 }) }),
       { minLength: 1, maxLength: 40 },
@@ -470,7 +470,7 @@ describe("a line of calls", () => {
           if (holding.length > 1) expect(sum(holding)).toBeLessThanOrEqual(12);
           for (const own of Map.groupBy(holding, ({ tenant }) => tenant).values())
             if (own.length > 1) expect(sum(own)).toBeLessThanOrEqual(6);
-          expect(holding.length, "with nothing held, somebody is granted").toBeGreaterThan(0);
+          expect(holding.length, "if no slot is held, a caller gets a slot").toBeGreaterThan(0);
           const [ends] = holding.splice((numbers.next().value ?? 0) % holding.length, 1);
           ends?.slot.release();
           holding = [...holding];

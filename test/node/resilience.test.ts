@@ -72,7 +72,7 @@ interface Asked {
   signal?: AbortSignal;
 }
 
-/** One request of `server`, without jitter unless a test says otherwise. */
+/** A request of `server`, by default without jitter. */
 function stream({ options, request, signal = new AbortController().signal }: Asked = {}) {
   const gateway = createResilientGateway(rawGateway(), {
     clock,
@@ -91,7 +91,7 @@ function stream({ options, request, signal = new AbortController().signal }: Ask
 
 const ask = (asked?: Asked) => allOf(stream(asked));
 
-/** The one outcome of a request, which is its last delta. */
+/** The only outcome of a request. It is the last delta. */
 function outcomeOf(deltas: readonly ResilientDelta[]) {
   const outcomes = deltas.filter((delta) => delta.type === "outcome");
   const last = deltas.at(-1);
@@ -150,13 +150,13 @@ describe("one outcome per request", () => {
     [401, "auth"],
     [402, "quota"],
     [404, "not_found"],
-  ])("C20 a refusal with status %i is asked for once", async (status, errorCategory) => {
+  ])("C20 a refusal with status %i is requested once", async (status, errorCategory) => {
     server.reply(failing(status));
     expect(outcomeOf(await ask())).toMatchObject({ ok: false, status, errorCategory, attempts: 1 });
     expect(clock.slept).toEqual([]);
   });
 
-  test("C20 RESIL-7 whoever leaves in the middle is reported as canceled", async () => {
+  test("C20 RESIL-7 a caller who leaves in the middle is reported as canceled", async () => {
     const metrics: RequestMetrics[] = [];
     const ends: string[] = [];
     server.reply({ kind: "stream", steps: [{ text: "a" }, { gate: never }] });
@@ -169,7 +169,7 @@ describe("one outcome per request", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("RESIL-6 a sink that fails changes nothing", async () => {
+  test("RESIL-6 a failing sink has no effect", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     for (const metrics of [
       () => {
@@ -184,7 +184,7 @@ describe("one outcome per request", () => {
     log.mockRestore();
   });
 
-  test("a model call that opts in to nothing more is made once", async () => {
+  test("a model call without an opt-in to retries is made once", async () => {
     server.reply(failing(500));
     expect(outcomeOf(await ask({ options: { resilience: { maxAttempts: 1 } } }))).toMatchObject({
       attempts: 1,
@@ -228,19 +228,19 @@ describe("pauses", () => {
     expect(clock.slept).toEqual([]);
   });
 
-  test("a deadline that has passed sends nothing", async () => {
+  test("a passed deadline sends no request", async () => {
     const deltas = await ask({ request: { deadline: NOW } });
     expect(outcomeOf(deltas)).toMatchObject({ ok: false, errorCategory: "timeout", attempts: 0 });
     expect(sent()).toBe(0);
   });
 
-  test("without a word of the provider they double, with jitter", async () => {
+  test("without the provider's advice they double, with jitter", async () => {
     server.reply(...many(4, failing(500)));
     await ask({ options: { resilience: { maxAttempts: 4 }, random: () => 0 } });
     expect(clock.slept).toEqual([200, 400, 800]);
   });
 
-  test("a classifier of one's own wins", async () => {
+  test("a custom classifier wins", async () => {
     server.reply(failing(418, { "retry-after": "9" }), failing(500));
     const deltas = await ask({
       options: {
@@ -265,7 +265,7 @@ describe("time and silence", () => {
     expect(outcomeOf(await asking)).toMatchObject({ ok: true, attempts: 2 });
   });
 
-  test("a model's own time takes the place of the attempt's", async () => {
+  test("a model's own time replaces the attempt's", async () => {
     server.reply({ kind: "hang" });
     const profiles = [profileOf(server, { executionConfig: { timeoutMs: 80_000 } })] as const;
     const asking = ask({ request: { profiles, resilience: { maxAttempts: 1 } } });
@@ -275,7 +275,7 @@ describe("time and silence", () => {
     expect(outcomeOf(await asking)).toMatchObject({ errorCategory: "timeout", attempts: 1 });
   });
 
-  test("RESIL-8 a stream that falls silent is taken back and made again", async () => {
+  test("RESIL-8 a silent stream is withdrawn and retried", async () => {
     server.reply({ kind: "stream", steps: [{ text: "Half" }, { gate: never }] }, textReply("Whole"));
     const profiles = [profileOf(server, { executionConfig: { idleTimeoutMs: 777 } })] as const;
     const seen: ResilientDelta[] = [];
@@ -341,7 +341,7 @@ describe("aborting", () => {
     expect(sent()).toBe(1);
   });
 
-  test("RESIL-9 a caller's own timeout is not tried again", async () => {
+  test("RESIL-9 a caller's own timeout is not retried", async () => {
     const controller = new AbortController();
     server.reply({ kind: "hang" });
     const asking = ask({ signal: controller.signal });
@@ -375,7 +375,7 @@ describe("interceptors", () => {
     ]);
   });
 
-  test("C23 RESIL-4 a throw stops the request: nothing is sent, nothing is tried again", async () => {
+  test("C23 RESIL-4 a throw stops the request: it is neither sent nor retried", async () => {
     const log: string[] = [];
     const refusing: Interceptor = {
       beforeSend() {
@@ -392,7 +392,7 @@ describe("interceptors", () => {
     expect(sent()).toBe(0);
   });
 
-  test("C23 RESIL-4 one that hangs ends with the attempt's time, or with the caller", async () => {
+  test("C23 RESIL-4 a hanging interceptor ends with the attempt's time, or with the caller", async () => {
     const log: string[] = [];
     let hangs = true;
     const asked = newGate();
@@ -420,7 +420,7 @@ describe("interceptors", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("C23 the request may be changed, on the way of a single attempt too", async () => {
+  test("C23 the request may be changed, also for a single attempt", async () => {
     const stamp: Interceptor = {
       beforeSend: async (request) => ({ ...request, body: { ...request.body, user: "stamped" } }),
     };
@@ -432,7 +432,7 @@ describe("interceptors", () => {
     expect((await server.request(before)).body).toEqual({ stream: true, user: "stamped" });
   });
 
-  test("RESIL-5 what an observer throws is logged and changes nothing", async () => {
+  test("RESIL-5 an observer's exception is logged and ignored", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const clumsy: Interceptor = {
       afterResponse() {
@@ -445,7 +445,7 @@ describe("interceptors", () => {
     log.mockRestore();
   });
 
-  test("C15 C16 C17 they are told who asks, for what, and how", async () => {
+  test("C15 C16 C17 they get the caller, the purpose and the settings of the request", async () => {
     const seen: unknown[] = [];
     const watching: Interceptor = { beforeSend: (_request, info) => void seen.push(info) };
     server.reply(textReply("ok"));
@@ -483,7 +483,7 @@ describe("a chain of models", () => {
       profileOf(other, { modelId: "second" }),
     ] as const satisfies ResilientRequest["profiles"];
 
-  test("the next is asked when one has failed for good, with a body of its own", async () => {
+  test("the next model is called when a model has failed permanently, with its own body", async () => {
     const number = other.requests.length;
     server.reply(...many(3, { kind: "stream", steps: [{ text: "Half" }, { cut: true }] }));
     other.reply(textReply("Whole"));
@@ -494,14 +494,14 @@ describe("a chain of models", () => {
     expect((await other.request(number)).body.model).toBe("second");
   });
 
-  test("RESIL-3 a long wait that is asked for is spent with the next model", async () => {
+  test("RESIL-3 a requested long wait is spent with the next model", async () => {
     server.reply(failing(429, { "retry-after": "30" }));
     other.reply(textReply("ok"));
     expect(outcomeOf(await ask({ request: { profiles: chain() } }))).toMatchObject({ ok: true, attempts: 2 });
     expect(clock.slept).toEqual([]);
   });
 
-  test("RESIL-3 if the next model fails too, the request comes back when the wait is over", async () => {
+  test("RESIL-3 if the next model fails too, the first model is called again after the wait", async () => {
     server.reply(failing(429, { "retry-after": "30" }), textReply("ok"));
     other.reply(failing(401));
     const deltas = await ask({ request: { profiles: chain() } });
@@ -520,7 +520,7 @@ describe("a chain of models", () => {
     expect(outcomeOf(await ask({ request: { profiles: chain() } }))).toMatchObject({ attempts });
   });
 
-  test("what one provider cannot express, another may", async () => {
+  test("a request that one provider cannot express may be sent to another", async () => {
     other.reply(textReply("ok"));
     const body = ({ modelId }: ModelProfile) => {
       if (modelId === "m") throw new DramatisError("UNSUPPORTED", "No pictures.");
@@ -536,7 +536,7 @@ describe("a chain of models", () => {
 });
 
 describe("breakers and limits of hosts", () => {
-  test("a host that keeps failing is left alone for a while, and then probed", async () => {
+  test("a failing host is skipped for a while, and then probed", async () => {
     const guards = new HostGuards(clock, {
       breaker: { failures: 3, coolDownMs: 5_000 },
       concurrency: { concurrent: 1, queued: 0 },
@@ -562,7 +562,7 @@ describe("breakers and limits of hosts", () => {
     expect(outcomeOf(await ask({ options }))).toMatchObject({ ok: true });
   });
 
-  test("BREAKER-7 a model that fails closes neither other models of its host nor other keys", async () => {
+  test("BREAKER-7 a failing model does not affect other models of its host or other keys", async () => {
     const guards = new HostGuards(clock, { breaker: { failures: 2 } });
     const resilience = { maxAttempts: 1 };
     const askModel = (modelId: string, key = KEY) => {
@@ -592,7 +592,7 @@ describe("breakers and limits of hosts", () => {
     expect(KEY).not.toContain(account);
   });
 
-  test("refusals and cancellations open nothing", async () => {
+  test("refusals and cancellations open no breaker", async () => {
     const guards = new HostGuards(clock, { breaker: { failures: 2 } });
     const options = { guards, resilience: { maxAttempts: 1 } };
     server.reply(failing(429), failing(401), failing(409), failing(409), textReply("ok"));
@@ -603,7 +603,7 @@ describe("breakers and limits of hosts", () => {
     expect(outcomeOf(await ask({ options }))).toMatchObject({ ok: true });
   });
 
-  test("BREAKER-6 a host is silent only to those who gave it time", async () => {
+  test("BREAKER-6 a silent host only counts for callers that gave it time", async () => {
     const guards = new HostGuards(clock, { breaker: { failures: 2 } });
     const asked = async (timeoutMs: number) => {
       const profiles = [profileOf(server, { executionConfig: { timeoutMs } })] as const;

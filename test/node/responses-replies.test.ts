@@ -54,7 +54,7 @@ const USAGE = {
   total_tokens: 17,
 };
 
-const said = (text: string, given: object = {}) => ({
+const messageItem = (text: string, given: object = {}) => ({
   id: "msg_1",
   type: "message",
   role: "assistant",
@@ -95,16 +95,16 @@ const STREAM: unknown[] = [
   { type: "response.reasoning_summary_text.delta", output_index: 0, summary_index: 0, delta: "Th" },
   { type: "response.reasoning_summary_text.delta", output_index: 0, summary_index: 0, delta: "ink." },
   done(0, REASONING),
-  added(1, said("", { status: "in_progress", content: [] })),
+  added(1, messageItem("", { status: "in_progress", content: [] })),
   textPiece(1, "Grüße "),
   textPiece(1, "👋🏽"),
-  done(1, said("Grüße 👋🏽")),
+  done(1, messageItem("Grüße 👋🏽")),
   added(2, { ...CALL, arguments: "", status: "in_progress" }),
   { type: "response.function_call_arguments.delta", output_index: 2, delta: '{"city":' },
   { type: "response.function_call_arguments.delta", output_index: 2, delta: '"Zürich"}' },
   { type: "response.function_call_arguments.done", output_index: 2, arguments: CALL.arguments },
   done(2, CALL),
-  completed([REASONING, said("Grüße 👋🏽"), CALL]),
+  completed([REASONING, messageItem("Grüße 👋🏽"), CALL]),
 ];
 
 const WHOLE: ModelReply = {
@@ -154,22 +154,22 @@ test("a call needs no native part because of a member that is `null`", () => {
 });
 
 describe("a stream of the Responses API", () => {
-  test("is read whole, and arrives in pieces", () => {
+  test("is read completely, and arrives in pieces", () => {
     expect(replyOf(...STREAM)).toEqual(WHOLE);
     const texts = decode(...STREAM).flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
     expect(texts).toEqual(["Grüße ", "👋🏽"]);
   });
 
-  test("a whole response gives the same reply, and so does a stream of finished items only", () => {
-    const whole = { ...completed([REASONING, said("Grüße 👋🏽"), CALL]).response };
+  test("a complete response gives the same reply, and so does a stream of finished items only", () => {
+    const whole = { ...completed([REASONING, messageItem("Grüße 👋🏽"), CALL]).response };
     expect(replyOf(whole)).toEqual(WHOLE);
-    expect(replyOf(done(0, REASONING), done(1, said("Grüße 👋🏽")), done(2, CALL), completed())).toEqual(
-      WHOLE,
-    );
-    expect(replyOf(completed([REASONING, said("Grüße 👋🏽"), CALL]))).toEqual(WHOLE);
+    expect(
+      replyOf(done(0, REASONING), done(1, messageItem("Grüße 👋🏽")), done(2, CALL), completed()),
+    ).toEqual(WHOLE);
+    expect(replyOf(completed([REASONING, messageItem("Grüße 👋🏽"), CALL]))).toEqual(WHOLE);
   });
 
-  test("STREAM-2 a payload of another shape is a typed error, and nothing follows it", () => {
+  test("STREAM-2 a malformed payload is a typed error, and ends the reply", () => {
     for (const payload of [{}, { choices: [] }]) {
       const deltas = decode(textPiece(0, "a"), payload, textPiece(0, "b"), completed());
       expect(deltas.map(({ type }) => type)).toEqual(["text", "error"]);
@@ -177,7 +177,13 @@ describe("a stream of the Responses API", () => {
   });
 
   test("any items at any places give deltas that end in one finish or one error", () => {
-    const item = fc.constantFrom<object>(REASONING, CALL, said("x"), { type: "new_call", call_id: "n" }, {});
+    const item = fc.constantFrom<object>(
+      REASONING,
+      CALL,
+      messageItem("x"),
+      { type: "new_call", call_id: "n" },
+      {},
+    );
     const place = fc.nat(3);
     const event = fc.oneof(
       fc.constantFrom<unknown>(...STREAM, completed([CALL])),
@@ -203,7 +209,8 @@ describe("a stream of the Responses API", () => {
         (kinds, texts) => {
           const output = kinds.map((kind, n): object => {
             if (kind === "reasoning") return { ...REASONING, id: `rs_${n}` };
-            if (kind === "message") return said(texts[n] ?? "", { id: `msg_${n}`, phase: "commentary" });
+            if (kind === "message")
+              return messageItem(texts[n] ?? "", { id: `msg_${n}`, phase: "commentary" });
             if (kind === "call") return { ...CALL, id: `fc_${n}`, call_id: `call_${n}` };
             return { id: `ws_${n}`, type: "web_search_call", status: "completed" };
           });
@@ -222,21 +229,21 @@ describe("a stream of the Responses API", () => {
 
   test("places with gaps, ids that change from event to event, and a response without its items", () => {
     const reply = replyOf(
-      added(0, said("", { id: "a" })),
+      added(0, messageItem("", { id: "a" })),
       textPiece(0, "One."),
-      done(0, said("One.", { id: "b", phase: "commentary" })),
+      done(0, messageItem("One.", { id: "b", phase: "commentary" })),
       textPiece(2, "Two."),
-      done(2, said("Two.", { id: "c", phase: "final_answer" })),
-      completed([said("One.", { id: "x" }), said("Two.", { id: "y" })]),
+      done(2, messageItem("Two.", { id: "c", phase: "final_answer" })),
+      completed([messageItem("One.", { id: "x" }), messageItem("Two.", { id: "y" })]),
     );
     expect(reply.text).toBe("One.Two.");
     expect(returned(reply)).toEqual([
-      said("One.", { id: "b", phase: "commentary" }),
-      said("Two.", { id: "c", phase: "final_answer" }),
+      messageItem("One.", { id: "b", phase: "commentary" }),
+      messageItem("Two.", { id: "c", phase: "final_answer" }),
     ]);
   });
 
-  test("refusals are text, and texts of reasoning are set apart", () => {
+  test("refusals are text, and texts of reasoning are separated", () => {
     const refusal = { type: "refusal", refusal: "No." };
     expect(
       replyOf(
@@ -244,7 +251,7 @@ describe("a stream of the Responses API", () => {
         { type: "response.reasoning_summary_text.delta", output_index: 0, summary_index: 0, delta: "b" },
         { type: "response.reasoning_summary_text.delta", output_index: 0, summary_index: 1, delta: "c" },
         { type: "response.refusal.delta", output_index: 1, content_index: 0, delta: "N" },
-        done(1, said("", { content: [refusal] })),
+        done(1, messageItem("", { content: [refusal] })),
         completed(),
       ),
     ).toMatchObject({ text: "No.", reasoning: "a\n\nb\n\nc", finishReason: "stop" });
@@ -255,7 +262,7 @@ describe("a stream of the Responses API", () => {
     [{ reason: "content_filter" }, "content_filter"],
     [null, "other"],
   ])("an incomplete response, because of %j", (incomplete_details, finishReason) => {
-    const response = { status: "incomplete", incomplete_details, output: [REASONING, said("Hal")] };
+    const response = { status: "incomplete", incomplete_details, output: [REASONING, messageItem("Hal")] };
     expect(replyOf({ type: "response.incomplete", response })).toEqual({
       text: "Hal",
       reasoning: "Think.",
@@ -291,8 +298,8 @@ describe("a stream of the Responses API", () => {
   });
 });
 
-describe("RESPONSES-2 a reply on its way back", () => {
-  test("goes back item by item, in the official types", () => {
+describe("RESPONSES-2 a reply sent back", () => {
+  test("is sent back item by item, in the official types", () => {
     const expected: ResponseInputItem[] = [
       { ...REASONING, summary: [...REASONING.summary] },
       {
@@ -307,23 +314,23 @@ describe("RESPONSES-2 a reply on its way back", () => {
     expect(returned(replyOf(...STREAM))).toEqual(expected);
   });
 
-  test("needs no native parts if it is plain text with calls behind it", () => {
-    expect(replyOf(done(0, said("a")), done(1, CALL), completed())).not.toHaveProperty("native");
+  test("needs no native parts if it is plain text with calls after it", () => {
+    expect(replyOf(done(0, messageItem("a")), done(1, CALL), completed())).not.toHaveProperty("native");
   });
 
-  test("a text behind a call goes back behind it", () => {
-    const items = [CALL, said("Wait.")];
+  test("a text after a call is sent back after it", () => {
+    const items = [CALL, messageItem("Wait.")];
     expect(returned(replyOf(...items.map((item, place) => done(place, item)), completed()))).toEqual(items);
   });
 
-  test("reasoning that is not encrypted goes back only to a provider that stores it", () => {
+  test("reasoning that is not encrypted is sent back only to a provider that stores it", () => {
     const { encrypted_content: _secret, ...open } = REASONING;
-    const reply = replyOf(done(0, open), done(1, said("a", { phase: "final_answer" })), completed());
+    const reply = replyOf(done(0, open), done(1, messageItem("a", { phase: "final_answer" })), completed());
     expect(returned(reply)).toEqual([{ role: "assistant", content: "a", phase: "final_answer" }]);
     expect(returned(reply, { store: true })).toMatchObject([open, { id: "msg_1" }]);
   });
 
-  test("reasoning without an item behind it is left out, because the API would refuse it", () => {
+  test("reasoning without an item after it is left out, because the API would refuse it", () => {
     expect(returned(replyOf(done(0, REASONING), completed()))).toEqual([
       { role: "user", content: "(no message)" },
     ]);
@@ -353,7 +360,7 @@ describe("RESPONSES-2 a reply on its way back", () => {
       added(0, search),
       { type: "response.web_search_call.searching", output_index: 0 },
       done(0, search),
-      done(1, said("Found.")),
+      done(1, messageItem("Found.")),
       completed(),
     );
     expect(reply).toMatchObject({ toolCalls: [], finishReason: "stop" });
@@ -365,8 +372,8 @@ describe("RESPONSES-2 a reply on its way back", () => {
     [{ type: "local_shell_call", call_id: "c", action: {} }],
     [{ type: "apply_patch_call", call_id: "c", operation: {} }],
     [{ type: "mcp_approval_request", id: "m", name: "n", arguments: "{}" }],
-  ])("a call that nobody answers ends the reply as `other`, and is not sent back: %j", (item) => {
-    const reply = replyOf(done(0, REASONING), done(1, said("a")), done(2, item), completed());
+  ])("an unanswerable call ends the reply as `other`, and is not sent back: %j", (item) => {
+    const reply = replyOf(done(0, REASONING), done(1, messageItem("a")), done(2, item), completed());
     expect(reply).toMatchObject({ toolCalls: [], finishReason: "other" });
     expect(reply.native).toContainEqual({ type: "block", value: item });
     expect(returned(reply)).toEqual([{ role: "assistant", content: "a" }]);

@@ -1,4 +1,4 @@
-/** Searches of readers who do not see all memories: the others change nothing of the answers. */
+/** Searches of readers who do not see all memories: invisible memories do not affect the answers. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FullText } from "../../src/memory/corpus/full-text.ts";
@@ -66,7 +66,7 @@ function entryOf(n: number, { text, ...drawn }: Drawn, subject: Partial<IndexEnt
 
 describe("MEMSEE-3 VISTEXT-1 memories that a reader does not see", () => {
   test.each(Object.keys(READERS))(
-    "change nothing of what %s finds: no result, order, score or term",
+    "never affect the result, order, scores or terms for %s",
     async (reader) => {
       const { visible, own } = READERS[reader] ?? { visible: "all" as const, own: {} };
       await fc.assert(
@@ -83,7 +83,7 @@ describe("MEMSEE-3 VISTEXT-1 memories that a reader does not see", () => {
             await alone.put(...seen);
             const among = new IndexedMemories(new RarityEmbedder(16, true));
             await among.put(...entries.filter((entry) => !isLate || seen.includes(entry)));
-            // Those that come late have no vectors yet.
+            // Late memories have no vectors yet.
             among.embedder = null;
             if (isLate) await among.put(...entries.filter((entry) => !seen.includes(entry)));
             among.embedder = new RarityEmbedder(16, true);
@@ -99,7 +99,7 @@ describe("MEMSEE-3 VISTEXT-1 memories that a reader does not see", () => {
     },
   );
 
-  test("MEMINDEX-5 neither does an index that they make too large for the pool", async () => {
+  test("MEMINDEX-5 the same holds for an index that they make too large for the pool", async () => {
     const entries = Array.from({ length: 60 }, (_, at) =>
       entryOf(
         at + 1,

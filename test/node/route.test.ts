@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import type { HttpEnv } from "../../src/http/base/context.ts";
 import { problemOf } from "../../src/http/base/problem.ts";
-import { addRoutes, rawRoute, route } from "../../src/http/openapi/route.ts";
+import { addRoutes, type Route, route } from "../../src/http/openapi/route.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 
 const OPERATION = {
@@ -15,11 +15,18 @@ const OPERATION = {
   summary: "Test",
   params: z.object({ id: z.string().regex(/^[a-z]+$/) }),
   query: z.object({ size: z.coerce.number() }),
+  headers: z.object({
+    "If-Seq": z
+      .string()
+      .regex(/^[0-9]+$/)
+      .transform(Number)
+      .optional(),
+  }),
   body: z.strictObject({ name: z.string() }),
   answers: [],
 } as const;
 
-function appWith(...routes: ReturnType<typeof rawRoute>[]) {
+function appWith(...routes: Route[]) {
   const app = new Hono<HttpEnv>();
   app.onError((error) => problemOf(error, "test"));
   app.use(async ({ set }, next) => {
@@ -30,14 +37,14 @@ function appWith(...routes: ReturnType<typeof rawRoute>[]) {
   return app;
 }
 
-test("INPUTCHECK-1 the path is checked first, then the permission, then the query, then the body", async () => {
+test("INPUTCHECK-1 the path is checked first, then the permission, the query, the headers, and the body", async () => {
   let isAllowed = false;
   const permit = () => {
     if (!isAllowed) throw new DramatisError("FORBIDDEN", "Not allowed.");
   };
   const app = appWith(route({ ...OPERATION, permit }, (input) => Response.json(input)));
-  const send = async (path: string, body: string) => {
-    const answer = await app.request(path, { method: "POST", body });
+  const send = async (path: string, body: string, headers = {}) => {
+    const answer = await app.request(path, { method: "POST", body, headers });
     return [answer.status, await answer.json()];
   };
   expect(await send("/things/A?size=x", "{")).toMatchObject([404, { code: "NOT_FOUND" }]);
@@ -45,11 +52,12 @@ test("INPUTCHECK-1 the path is checked first, then the permission, then the quer
   isAllowed = true;
   expect(await send("/things/a?size=x", "{")).toMatchObject([422, { code: "INVALID_INPUT" }]);
   expect(await send("/things/a?size=2", "{")).toMatchObject([400, { code: "INVALID_JSON" }]);
-  const input = { params: { id: "a" }, query: { size: 2 }, body: { name: "x" } };
+  expect(await send("/things/a?size=2", "{", { "if-seq": "x" })).toMatchObject([
+    422,
+    { code: "INVALID_INPUT", errors: [{ path: "/if-seq" }] },
+  ]);
+  const input = { params: { id: "a" }, query: { size: 2 }, headers: {}, body: { name: "x" } };
   expect(await send("/things/a?size=2", '{"name":"x"}')).toEqual([200, input]);
-});
-
-test("a raw route checks nothing", async () => {
-  const app = appWith(rawRoute(OPERATION, ({ req }) => Response.json(req.param("id"))));
-  expect(await (await app.request("/things/A", { method: "POST" })).json()).toBe("A");
+  const withHeader = { ...input, headers: { "If-Seq": 7 } };
+  expect(await send("/things/a?size=2", '{"name":"x"}', { "If-Seq": "7" })).toEqual([200, withHeader]);
 });

@@ -1,9 +1,8 @@
 /** The decisions of runs, beside the reference interpreter. */
 import { describe, expect, test } from "vitest";
-import { newRun } from "../../src/agents/coordinator/core/begin.ts";
 import { timeOutAt } from "../../src/agents/coordinator/core/fan-in.ts";
 import { graphOf } from "../../src/agents/coordinator/core/graph.ts";
-import { plan } from "../../src/agents/coordinator/core/plan.ts";
+import { newRun, plan } from "../../src/agents/coordinator/core/plan.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
@@ -11,7 +10,7 @@ import type { WorkflowDefinition } from "../../src/protocol/workflow-definition.
 import type { RunEntry } from "../../src/protocol/workflow-run.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { fingerprint } from "../../src/shared/text.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../../src/testing/random.ts";
 import { differences } from "../support/workflows/agreement.ts";
 import { generate } from "../support/workflows/generate.ts";
 import type { TaskOutcome } from "../support/workflows/run.ts";
@@ -24,7 +23,7 @@ interface Ran {
   entries: RunEntry[];
 }
 
-function begun(definition: WorkflowDefinition): RunState {
+function startedRun(definition: WorkflowDefinition): RunState {
   return newRun({
     id: "run_1",
     tenant: "local",
@@ -40,7 +39,7 @@ function begun(definition: WorkflowDefinition): RunState {
 
 /** Runs the core to its end, in a random order. */
 function ran(definition: WorkflowDefinition, random: Random, outcomeOf: OutcomeOf): Ran {
-  let state = begun(definition);
+  let state = startedRun(definition);
   const entries: RunEntry[] = [];
   const graph = graphOf(definition);
   const attempts = new Map<string, number>();

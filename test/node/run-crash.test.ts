@@ -103,7 +103,7 @@ function world(effect: ToolEffect) {
 
 describe("H1 A72 F3 F8 a crash at any boundary of a run", () => {
   test.each<ToolEffect>(["pure", "idempotent"])(
-    "of %s tasks: it completes as if nothing had happened",
+    "of %s tasks: it completes as without a crash",
     async (effect) => {
       const { library, record } = world(effect);
       const golden = new Crossings();
@@ -122,7 +122,7 @@ describe("H1 A72 F3 F8 a crash at any boundary of a run", () => {
     60_000,
   );
 
-  test("of `once` tasks: none runs twice, and what is lost has an unknown outcome", async () => {
+  test("of `once` tasks: each runs at most once, and lost work has an unknown outcome", async () => {
     const { library, record } = world("once");
     const golden = new Crossings();
     await runWorkflow(library, record, golden);

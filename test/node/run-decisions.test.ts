@@ -44,7 +44,7 @@ const fan = (synchronization: object = {}, work: object = {}) => ({
 
 const three = (synchronization: object = {}) => new PlayedRun(fan(synchronization), { items: [1, 2, 3] });
 
-describe("F1 the ways behind a node", () => {
+describe("F1 the transitions after a node", () => {
   const routed = (output: Json) => {
     const run = new PlayedRun({
       ...STATE,
@@ -76,7 +76,7 @@ describe("F1 the ways behind a node", () => {
     expect([...routed(score).state.tokens.values()].map(({ node }) => node)).toEqual(nodes);
   });
 
-  test("ROUTE-1 a condition that is neither true nor false fails the token, with the transition's name", () => {
+  test("ROUTE-1 a condition without a boolean value fails the token, with the transition's name", () => {
     const run = new PlayedRun({
       initialNode: "a",
       nodes: [{ ref: "a" }, { ref: "b" }],
@@ -88,7 +88,7 @@ describe("F1 the ways behind a node", () => {
     });
   });
 
-  test.each([1, 3])("ROUTE-2 a loop of %i iterations fires as often, and then gives way", (maxIterations) => {
+  test.each([1, 3])("ROUTE-2 a loop of %i iterations fires as often, and then ends", (maxIterations) => {
     const run = new PlayedRun({
       ...STATE,
       initialNode: "again",
@@ -124,7 +124,7 @@ describe("F1 the ways behind a node", () => {
   };
   const order = fc.array(fc.nat(50), { minLength: 1, maxLength: 20 });
 
-  test("ROUTE-2 two loops that fire together both count on the way behind their fan-in, in any order", () => {
+  test("ROUTE-2 two loops that fire together both count on the path after their fan-in, in any order", () => {
     fc.assert(
       fc.property(bounds, order, ([one, two], picks) => {
         const joins = { synchronization: { siblingGroup: "g", strategy: "all", onTimeout: "fail" } };
@@ -154,7 +154,7 @@ describe("F1 the ways behind a node", () => {
     );
   });
 
-  test("ROUTE-2 without a fan-in each token counts the transitions of its own way, in any order", () => {
+  test("ROUTE-2 without a fan-in each token counts the transitions of its own path, in any order", () => {
     fc.assert(
       fc.property(bounds, order, ([one, two], picks) => {
         const run = new PlayedRun({
@@ -194,7 +194,7 @@ describe("F1 the ways behind a node", () => {
     expect(run.of("fan_out.started")[0]?.data).toMatchObject({ total: count });
   });
 
-  test("ROUTE-3 what is no list is an error of the token", () => {
+  test("ROUTE-3 a value that is not a list is an error of the token", () => {
     const run = new PlayedRun(fan(), { items: "no list" });
     expect(run.state.error).toMatchObject({
       code: "INVALID_INPUT",
@@ -215,7 +215,7 @@ describe("F2 F7 fan-ins", () => {
     expect(run.state.made.tokens).toBe(8);
   });
 
-  test("F7 FANIN-1 of two arrivals at the same time one fires `any`, and there is one token behind it", () => {
+  test("F7 FANIN-1 of two arrivals at the same time one fires `any`, and there is one token after it", () => {
     const run = three({ strategy: "any" });
     const signals = [0, 1].map((index) => run.ending("work", { output: { v: index } }, index));
     run.take(...signals);
@@ -297,7 +297,7 @@ describe("F2 F7 fan-ins", () => {
     });
   });
 
-  test("FANIN-4 without a fan-in around it, a failure fails the run, and what was written stays", () => {
+  test("FANIN-4 without a fan-in around it, a failure fails the run, and earlier writes stay", () => {
     const run = new PlayedRun({
       ...STATE,
       initialNode: "one",
@@ -376,7 +376,7 @@ describe("F5 MERGE-1 merges", () => {
     expect(merged(strategy, "_branch.output.v", branches)).toEqual(expected);
   });
 
-  test("`append` puts lists together if all are lists, and nothing is lost of names that objects inherit", () => {
+  test("`append` concatenates if all are lists, and keeps members with inherited names", () => {
     const lists = [
       { index: 0, output: { v: [1] } },
       { index: 1, output: { v: [2, [3]] } },
@@ -390,7 +390,7 @@ describe("F5 MERGE-1 merges", () => {
 });
 
 describe("F8 branches", () => {
-  test("STEPS-3 write an output of their own, which no other branch sees", () => {
+  test("STEPS-3 write their own output, invisible to other branches", () => {
     const flow = fan({ merge: { source: "_branch.output", target: "state.all", strategy: "collect" } });
     const run = new PlayedRun(
       { ...flow, nodes: [{ ref: "start" }, task("work"), task("end", { inputMapping: { o: "output" } })] },
@@ -406,8 +406,8 @@ describe("F8 branches", () => {
   });
 });
 
-describe("what ends a run", () => {
-  test("STEPS-2 too many tokens, and what it has written stays", () => {
+describe("the end of a run", () => {
+  test("STEPS-2 too many tokens, and its writes stay", () => {
     const run = new PlayedRun({
       ...STATE,
       initialNode: "a",
@@ -424,7 +424,7 @@ describe("what ends a run", () => {
     expect(run.state.state.n).toBe(MAX_TOKENS);
   });
 
-  test("STEPS-1 a commit takes a bounded number of steps, and the next one goes on", () => {
+  test("STEPS-1 a commit takes a bounded number of steps, and the next commit continues", () => {
     const run = new PlayedRun({
       ...STATE,
       initialNode: "a",
@@ -444,7 +444,7 @@ describe("what ends a run", () => {
   const once: PinnedNodeTask = { library: "lib", id: "task", effect: "once", timeoutMs: 60_000 };
   const one = { initialNode: "one", nodes: [task("one")] };
 
-  test("RUNSIGNAL-1 A73 F9 an end that comes twice, for another attempt, or after the end of the run changes nothing", () => {
+  test("RUNSIGNAL-1 A73 F9 a repeated end, an end of another attempt, or an end after the run is ignored", () => {
     const run = new PlayedRun({
       initialNode: "one",
       nodes: [task("one"), task("two")],
@@ -460,7 +460,7 @@ describe("what ends a run", () => {
     expect(run.take(later, { type: "run.cancel", by: "ada" })).toBeNull();
   });
 
-  test("RUNSIGNAL-2 what may pass is tried again after a pause, and of a `once` task is not", () => {
+  test("RUNSIGNAL-2 a temporary failure is retried after a pause, but not for a `once` task", () => {
     const retry = { maxAttempts: 3, backoffMs: 100 };
     const run = new PlayedRun(one, {}, { ...once, effect: "idempotent", retry });
     const failing = () => ({
@@ -481,7 +481,7 @@ describe("what ends a run", () => {
     expect(never.state.status).toBe("failed");
   });
 
-  test("RUNSIGNAL-3 after a crash the result of a `once` task is waited for, and then its outcome is unknown", () => {
+  test("RUNSIGNAL-3 after a crash a run waits for the result of a `once` task, and then its outcome is unknown", () => {
     const taken = new PlayedRun(one, {}, once);
     taken.take({ type: "run.recover" });
     taken.pass(29_999);
@@ -543,7 +543,7 @@ test("RUNSIGNAL-6 a burst of crashes pauses its tasks and does not fail it", () 
   expect(run.state).toMatchObject({ status: "completed" });
 });
 
-test("HOLD-1 RUNTIME-1 a run that asks for more time is held until a person answers", () => {
+test("HOLD-1 RUNTIME-1 a run that asks for more time waits until a person answers", () => {
   const run = new PlayedRun({ initialNode: "work", nodes: [task("work")], timeoutMs: 1_000 });
   const { record } = run.state;
   const parent = { runId: "run_0", rootRunId: "run_0", operationId: `op_${"0".repeat(26)}`, attempt: 1 };

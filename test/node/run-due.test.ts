@@ -1,4 +1,4 @@
-/** When a run must wake, and which effects a change starts and ends. Heartbeats hide none of it here. */
+/** The wake-up times of a run, and the effects that a change starts and ends. Heartbeats are off here. */
 import { describe, expect, test } from "vitest";
 import { dueIn, effectsAfter, effectsOf, endedBy } from "../../src/agents/coordinator/core/effects.ts";
 import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
@@ -21,7 +21,7 @@ describe("RUNEFFECT-1 a run wakes", () => {
     expect(dueIn(state, now, now - 3_600_000)).toBe(60_000);
   });
 
-  test("when the result of a lost task may come no more, and not for a heartbeat of it", () => {
+  test("when the result of a lost task can no longer arrive, and not for its heartbeat", () => {
     const run = new PlayedRun(ONE, {}, TASK);
     run.take({ type: "run.recover" });
     expect(dueIn(run.state, run.now, run.now)).toBe(30_000);
@@ -35,7 +35,7 @@ describe("RUNEFFECT-1 a run wakes", () => {
     expect(dueIn(run.state, run.now + 6_000, run.now + 6_000)).toBe(1_000);
   });
 
-  test("at once where tokens can go on, which is an effect", () => {
+  test("at once if tokens can continue, which is an effect", () => {
     const run = new PlayedRun({
       initialNode: "start",
       nodes: [{ ref: "start" }, { ref: "a" }],
@@ -57,7 +57,7 @@ describe("RUNEFFECT-1 a run wakes", () => {
 });
 
 describe("RUNEFFECT-1 an attempt", () => {
-  test("is an effect of its own: the one before ends, and it begins", () => {
+  test("is a separate effect: the previous attempt's effect ends, and it begins", () => {
     const run = new PlayedRun(ONE, {}, { ...TASK, effect: "pure", retry });
     const before = run.state;
     const change = run.take(failing(run));
@@ -68,7 +68,7 @@ describe("RUNEFFECT-1 an attempt", () => {
     expect(endedBy([{ ...change, before }], run.state)).toEqual([first?.key]);
   });
 
-  test("goes on where a commit changes others only", () => {
+  test("continues if a commit changes only other tokens", () => {
     const run = new PlayedRun(
       {
         initialNode: "start",

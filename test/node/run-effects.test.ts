@@ -1,4 +1,4 @@
-/** The effects of a run: what it sends to the Executor, and when. */
+/** The effects of a run: its batches for the Executor, and their times. */
 import { expect, test } from "vitest";
 import { effectsOf } from "../../src/agents/coordinator/core/effects.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
@@ -21,7 +21,6 @@ function wide(branches: number, text: string): PlayedRun {
   return run;
 }
 
-/** Starts the effects of a run. */
 function started(run: PlayedRun) {
   const batches: { calls: ToolInvocation[]; caller: BatchCaller }[] = [];
   const reports: RunSignal[][] = [];
@@ -68,7 +67,7 @@ test("RUNBATCH-1 large inputs make smaller batches", async () => {
   expect(batches.map(({ calls }) => calls.length)).toEqual([4, 4, 2]);
 });
 
-test("results that come together are committed together, and one that is not stored comes again as the same signal", async () => {
+test("simultaneous results are committed together, and a result that is not stored is repeated as the same signal", async () => {
   const { batches, reports, refuse } = started(wide(3, "x"));
   await Promise.resolve();
   const [{ calls, caller } = { calls: [], caller: undefined }] = batches;
@@ -87,7 +86,7 @@ test("results that come together are committed together, and one that is not sto
   expect(reports[2]?.[0]).toBe(reports[1]?.[0]);
 });
 
-test("RUNEFFECT-2 a commit that leaves tokens which can go on is followed by another one, without a wake-up", async () => {
+test("RUNEFFECT-2 if a commit leaves tokens that can continue, another commit follows, without a wake-up", async () => {
   const { spawned, reports, clock } = looping();
   spawned.start([{ kind: "advance", key: "advance" }]);
   for (let turn = 0; turn < 10 && clock.nextDue !== undefined; turn++) {
@@ -97,7 +96,7 @@ test("RUNEFFECT-2 a commit that leaves tokens which can go on is followed by ano
   expect(reports).toEqual(Array.from({ length: 3 }, () => [{ type: "run.advance" }]));
 });
 
-/** A runner whose first two commits leave tokens that can go on. */
+/** A runner with tokens that can continue after its first two commits. */
 function looping() {
   const clock = new VirtualClock();
   const reports: RunSignal[][] = [];

@@ -4,7 +4,7 @@ import { simulateFaultyRun } from "../simulation/run-faults/run.ts";
 
 const SEEDS = Number(process.env.RUN_SEEDS ?? 1_000);
 
-/** Seeds that have found a defect: a commit that was stored although it failed, an answer that came too late, and old memory. */
+/** Seeds that have found a defect: a stored commit that failed, a late answer, and stale memory. */
 const FOUND = [3733, 8660, 9936, 311955];
 
 test("A72 H1 F2 F6 F9 RUNGATE-1 RUNGATE-2 RUNTIME-1 SUBRUN-2 STOREDTIME-1 RUNSTORE-1 random runs keep their properties whatever fails", async () => {

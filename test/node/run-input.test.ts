@@ -17,7 +17,7 @@ describe("RUNINPUT-1 the input of a run", () => {
     required: ["id"],
   };
 
-  test("has its defaults, and what was given stays as it is", () => {
+  test("has its defaults, and given values stay unchanged", () => {
     const given = { id: "x", lines: [{}, { "a/b": 2 }] };
     const before = structuredClone(given);
     const checked = checkedRunInput({ inputSchema }, given);
@@ -29,7 +29,7 @@ describe("RUNINPUT-1 the input of a run", () => {
   test.each<[string, Json, string]>([
     ["no object", [1], ""],
     ["null", null, ""],
-    ["a missing member", {}, ""],
+    ["a missing member", {}, "/id"],
     ["a wrong member", { id: 1 }, "/id"],
     ["a wrong member of an item", { id: "x", lines: [{}, { "a/b": "2" }] }, "/lines/1/a~1b"],
   ])("%s has its place", (_, value, path) => {

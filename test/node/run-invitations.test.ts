@@ -18,7 +18,7 @@ const conversationId = `conv_${"0".repeat(26)}_eu`;
 describe("INVITE-1 the origin of a run", () => {
   const origin = { conversationId, turnId: "turn_1", operationId, attempt: 2, agentId: "guide" };
 
-  test("is taken for the run that the operation starts, and for no other", () => {
+  test("is accepted only for the run that the operation starts", () => {
     const id = calledRunId(operationId, 2, "eu");
     expect(parseStart({ id, workflow: "a/b", origin })).toMatchObject({ origin });
     for (const other of [{ attempt: 1 }, { conversationId: `conv_${"0".repeat(26)}` }])
@@ -36,7 +36,7 @@ const wait = defineTool({
   execute: () => new Promise(() => undefined),
 });
 
-/** A conversation whose first turn waits for a tool, and an invitation by the run of this call. */
+/** A conversation with a first turn that waits for a tool, and an invitation by the run of this call. */
 async function waiting(order: ConversationState["order"], more: Partial<RunInvited> = {}) {
   const room = await SteeredConversation.create(defineLibrary("crew", { tools: [wait] }), { order });
   await room.say("Go.");
@@ -81,7 +81,7 @@ describe("RUNINVITE-1 RUNINVITE-3 RUNINVITE-4 an invitation of a run", () => {
     },
   );
 
-  test("takes its place in the queue where no turn waits for the run", async () => {
+  test("takes its place in the queue if no turn waits for the run", async () => {
     const { state, turn, signal } = await waiting("queued");
     const operations = turn.operations.map((one) => ({ ...one, mode: "async" as const }));
     const busy = { ...turn, operations, call: { item: 9, attempt: 1, notBefore: 0, final: false } };
@@ -91,7 +91,7 @@ describe("RUNINVITE-1 RUNINVITE-3 RUNINVITE-4 an invitation of a run", () => {
     expect(queued).toMatchObject({ type: "QUEUE_TURN" });
   });
 
-  test("a turn that passes begins before those that wait longer, and others stay held", async () => {
+  test("a passing turn begins before turns that wait longer, and others still wait", async () => {
     const { state, turn } = await waiting("queued");
     const next = { ...turn, n: 2, operations: [], queued: true as const };
     const passing = { ...next, n: 3, invited: { operationId, attempt: 1, path: [], passes: true as const } };
@@ -111,7 +111,7 @@ describe("RUNINVITE-1 RUNINVITE-3 RUNINVITE-4 an invitation of a run", () => {
     expect(() => plan(state, signal, input)).toThrow(expect.objectContaining({ code }));
   });
 
-  test("beyond the turns of the user's message nobody joins", async () => {
+  test("no agent joins beyond the turn limit of the user's message", async () => {
     const { state, signal } = await waiting("parallel");
     expect(() => plan(state, signal, { ...input, agentTurns: 1 })).toThrow(
       expect.objectContaining({ code: "TOO_MANY_TURNS" }),

@@ -1,7 +1,6 @@
 /** The bounds of a run, whatever its workflow and its input: steps, lengths, calls and runs below. */
 import { describe, expect, test } from "vitest";
-import { newRun } from "../../src/agents/coordinator/core/begin.ts";
-import { plan } from "../../src/agents/coordinator/core/plan.ts";
+import { newRun, plan } from "../../src/agents/coordinator/core/plan.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
 import { MAX_OPEN_CALLS } from "../../src/agents/coordinator/core/run-limits.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
@@ -45,7 +44,7 @@ describe("AREA-1 the steps of a token", () => {
   });
 });
 
-test("RUNSIGNAL-4 a wake that finds only tokens which could go on counts as an interruption", () => {
+test("RUNSIGNAL-4 a wake with only ready tokens counts as an interruption", () => {
   const run = new PlayedRun({
     initialNode: "start",
     nodes: [{ ref: "start" }, { ref: "a" }],
@@ -56,7 +55,7 @@ test("RUNSIGNAL-4 a wake that finds only tokens which could go on counts as an i
   expect(run.of("workflow.recovered")).toHaveLength(1);
 });
 
-test("names of transitions and items are those of own members only", () => {
+test("names of transitions and items are own members only", () => {
   const run = new PlayedRun(
     {
       initialNode: "start",
@@ -75,7 +74,7 @@ test("names of transitions and items are those of own members only", () => {
 });
 
 describe("the calls of a run", () => {
-  /** Begins a run whose nodes ask an agent. */
+  /** Begins a run with nodes that ask an agent. */
   const begun = (...spawned: number[]): RunState => {
     const definition = workflowSchema.parse({
       inputSchema: { type: "object" },
@@ -100,7 +99,7 @@ describe("the calls of a run", () => {
   });
 
   test.each([
-    ["SUBRUN-2 whose start nobody knows to have arrived is cancelled", "OUTCOME_UNKNOWN", ["agent.cancel"]],
+    ["SUBRUN-2 with an unconfirmed start is cancelled", "OUTCOME_UNKNOWN", ["agent.cancel"]],
     ["that failed is not cancelled", "UNAVAILABLE", []],
   ])("%s", (_, code, expected) => {
     const before = begun(1);
@@ -113,7 +112,7 @@ describe("the calls of a run", () => {
   });
 });
 
-test("ROUTE-4 transitions that fire together and make too many tokens are refused before any is made", () => {
+test("ROUTE-4 transitions that together create too many tokens are refused before the first token", () => {
   const each = (ref: string) => ({
     ...{ ref, from: "start", to: "work", siblingGroup: "g" },
     foreach: { collection: "input.items", itemVar: "item" },
@@ -128,7 +127,7 @@ test("ROUTE-4 transitions that fire together and make too many tokens are refuse
   );
   expect(run.state).toMatchObject({
     status: "failed",
-    error: { code: "TOO_LARGE", message: expect.stringContaining("make 12000000 tokens at once") },
+    error: { code: "TOO_LARGE", message: expect.stringContaining("create 12000000 tokens at once") },
     made: { tokens: 1, fanOuts: 0 },
   });
 });

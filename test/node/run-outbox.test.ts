@@ -1,4 +1,4 @@
-/** A run whose outbox is full: it holds back, and loses nothing. */
+/** A run with a full outbox: it pauses, and loses no message. */
 import { expect, test } from "vitest";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
@@ -8,7 +8,7 @@ import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
-import { quietRun } from "../support/no-mail.ts";
+import { quietRun } from "../../src/testing/world/no-mail.ts";
 
 const DEFINITION = workflowSchema.parse({
   inputSchema: { type: "object" },
@@ -20,7 +20,7 @@ const DEFINITION = workflowSchema.parse({
   ],
 });
 
-test("RUNSIGNAL-5 a full outbox holds a run back: no result of a `once` task is lost, and the run goes on when there is room", async () => {
+test("RUNSIGNAL-5 a full outbox pauses a run: results of `once` tasks are kept, and the run continues when there is room", async () => {
   const database = new NodeSqlDatabase();
   const clock = new VirtualClock();
   const batches: { calls: ToolInvocation[]; caller: BatchCaller }[] = [];

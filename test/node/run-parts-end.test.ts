@@ -1,11 +1,14 @@
-/** The end of spread fan-outs: fan-ins that ask their parts for their end, and what parts inherit. `PART_SEEDS` sets how many random orders are tried. */
+/**
+ * The end of spread fan-outs: fan-ins that ask their parts for their end, and inheritance of parts. `PART_SEEDS` sets
+ * the number of random orders.
+ */
 import { describe, expect, test } from "vitest";
 import { childRunOf } from "../../src/agents/coordinator/core/child-run.ts";
 import { dueIn } from "../../src/agents/coordinator/core/effects.ts";
 import { CLOSE_MS } from "../../src/agents/coordinator/core/run-limits.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../../src/testing/random.ts";
 import { each, numbers, played, recordOf } from "../support/workflows/spread.ts";
 import { PlayedTree, type TreeOptions } from "../support/workflows/tree.ts";
 
@@ -13,7 +16,7 @@ const SEEDS = Number(process.env.PART_SEEDS ?? 150);
 
 const tokensOf = ({ tokens }: RunState) => [...tokens.values()].filter(({ part }) => part === true);
 
-/** The run above, whose parts a test plays. */
+/** The parent run. A test plays its parts. */
 class Above {
   readonly tree: PlayedTree;
   constructor(synchronization: object, items: number, width: number, more: object = {}) {
@@ -75,11 +78,11 @@ describe("a fan-in that asks its parts for their end", () => {
     above.end(1, [4, 5]);
     expect(above.root).toMatchObject({ status: "failed", error: { code: "SYNC_UNSATISFIABLE" } });
     expect(above.root.error?.message).toMatch(
-      /^3 of \d+ branches must complete, and 2 can at the fan-in of "g"\. The first failure, of branch \d+: [A-Z_]+: ./,
+      /^3 of \d+ branches must complete, but only 2 can complete at the fan-in of "g"\. The first failure is from branch \d+: [A-Z_]+: ./,
     );
   });
 
-  test("PARTS-5 PARTS-7 begins no part meanwhile, and the others if fewer have completed than were reported", () => {
+  test("PARTS-5 PARTS-7 begins no part before the answers, and then the others if fewer have completed than were reported", () => {
     const above = new Above(three, 40, 4);
     const { made } = above.root;
     above.report(0, 3);
@@ -102,11 +105,11 @@ describe("a fan-in that asks its parts for their end", () => {
     for (const part of [1, 2, 3, 4, 5, 6, 7]) above.end(part, [part * 4]);
     expect(above.root).toMatchObject({ status: "failed", error: { code: "SYNC_UNSATISFIABLE" } });
     expect(above.root.error?.message).toMatch(
-      /^4 of \d+ branches failed, and 3 may at the fan-in of "g"\. The first failure, of branch \d+: [A-Z_]+: ./,
+      /^4 of \d+ branches failed, but at most 3 may fail at the fan-in of "g"\. The first failure is from branch \d+: [A-Z_]+: ./,
     );
   });
 
-  test("FANIN-6 PARTS-5 goes on `CLOSE_MS` after its time without the parts that are silent", () => {
+  test("FANIN-6 PARTS-5 continues `CLOSE_MS` after its time without silent parts", () => {
     const sync = { timeoutMs: 1_000, onTimeout: "proceed_with_available", maxFailures: 4 };
     const above = new Above(sync, 12, 4);
     above.report(0, 1, 0, { firstArrivalAt: above.tree.now });
@@ -123,7 +126,7 @@ describe("a fan-in that asks its parts for their end", () => {
     expect(above.root.state).toMatchObject({ all: [0, 1], joined: { total: 12, completed: 2 } });
   });
 
-  test("FANIN-6 goes on at the end of its time whatever failed", () => {
+  test("FANIN-6 continues at the end of its time despite failures", () => {
     const sync = { timeoutMs: 1_000, onTimeout: "proceed_with_available", maxFailures: 3 };
     const above = new Above(sync, 8, 4);
     above.report(0, 1, 0, { firstArrivalAt: above.tree.now });
@@ -133,7 +136,7 @@ describe("a fan-in that asks its parts for their end", () => {
     expect(above.root.state).toMatchObject({ all: [0], joined: { total: 8, completed: 1 } });
   });
 
-  test("PARTS-5 PARTS-7 takes a silent part of `mOfN` for one that completed nothing, and its late end changes nothing", () => {
+  test("PARTS-5 PARTS-7 counts a silent part of `mOfN` as without completed branches, and ignores its late end", () => {
     const above = new Above({ ...three, timeoutMs: 60_000, onTimeout: "fail" }, 36, 4);
     const late = above.token(0);
     above.report(0, 3, 0, { firstArrivalAt: above.tree.now });
@@ -164,7 +167,7 @@ describe("a fan-in that asks its parts for their end", () => {
     expect(above.root.state).toMatchObject({ all: [2], joined: { total: 36, completed: 1 } });
   });
 
-  test("PARTS-5 asks no part of `all` whose branches have finished: its end is on the way", () => {
+  test("PARTS-5 skips a part of `all` with finished branches: its end is on the way", () => {
     const above = new Above({ maxFailures: 3 }, 8, 4);
     above.report(0, 4);
     above.report(1, 2, 2);
@@ -174,7 +177,7 @@ describe("a fan-in that asks its parts for their end", () => {
     expect(above.root.state).toMatchObject({ all: [0, 1, 2, 3, 4, 5] });
   });
 
-  test("PARTRUN-1 takes no report back for an earlier one", () => {
+  test("PARTRUN-1 does not replace a report with an earlier report", () => {
     const above = new Above({ strategy: { mOfN: 6 }, maxFailures: 3 }, 12, 4);
     above.report(0, 2, 1);
     above.report(0, 1, 0);
@@ -183,7 +186,7 @@ describe("a fan-in that asks its parts for their end", () => {
     expect(above.sent("part.close")).toBe(3);
   });
 
-  test("PARTS-7 never goes on with fewer branches than `mOfN`, whichever parts are lost", async () => {
+  test("PARTS-7 never continues with fewer branches than `mOfN`, whichever parts are lost", async () => {
     const ends = { completed: 0, SYNC_UNSATISFIABLE: 0 };
     for (let seed = 1; seed <= SEEDS; seed++) {
       const random = new Random(seed);
@@ -207,7 +210,7 @@ describe("a fan-in that asks its parts for their end", () => {
 });
 
 describe("a part", () => {
-  test("OWNPART-3 keeps neither the time limit of the workflow nor that of the fan-in", async () => {
+  test("RUNPART-3 has neither the time limit of the workflow nor the time limit of the fan-in", async () => {
     const above = new Above({ timeoutMs: 500 }, 4, 2, { timeoutMs: 5_000, onTimeout: "fail" });
     const { tree } = above;
     while (tree.runs.size < 2) await tree.step();
@@ -264,7 +267,7 @@ describe("a part", () => {
     expect(tree.root.state.all).toEqual(
       numbers(3).map((outer) => numbers(3).map((inner) => `root.start.${outer}.mid.${inner}`)),
     );
-    // Two parts of the outer fan-out, and two of each of the inner ones.
+    // Two parts of the outer fan-out, and two of each inner fan-out.
     const parts = [...tree.runs.values()].map(({ state }) => state.record).slice(1);
     expect(parts.map(({ width }) => width)).toEqual(Array.from({ length: 2 + 3 * 2 }, () => 2));
   });

@@ -1,4 +1,4 @@
-/** Fan-outs that are spread over runs of their own. `PART_SEEDS` sets how many random workflows are tried. */
+/** Fan-outs that are spread over several runs. `PART_SEEDS` sets the number of random workflows. */
 import { describe, expect, test } from "vitest";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
@@ -6,7 +6,7 @@ import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { WorkflowDefinition } from "../../src/protocol/workflow-definition.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { fingerprint } from "../../src/shared/text.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../../src/testing/random.ts";
 import { generate } from "../support/workflows/generate.ts";
 import { run } from "../support/workflows/interpreter.ts";
 import type { TaskOutcome } from "../support/workflows/run.ts";
@@ -14,7 +14,7 @@ import { each, numbers, played, recordOf } from "../support/workflows/spread.ts"
 import { PlayedTree, type TreeOptions } from "../support/workflows/tree.ts";
 
 const SEEDS = Number(process.env.PART_SEEDS ?? 150);
-/** Returns what a run has come to, as text. */
+/** Returns the outcome of a run as text. */
 const fateOf = (fate: {
   status: string;
   state: Json;
@@ -28,7 +28,7 @@ const fateOf = (fate: {
       : { code: fate.error?.code ?? "" }),
   });
 
-/** Outcomes that depend on the place only, so that the order of steps changes none of them. */
+/** Outcomes that depend only on the place, so that they are independent of the order of steps. */
 const outcomeOf =
   (seed: number, failing: number): TreeOptions["outcome"] =>
   (node, path, attempt) => {
@@ -39,13 +39,13 @@ const outcomeOf =
     return { output: { ...Object.fromEntries(flags), items, v: own.pick<Json>([1, [1, 2], {}]) } };
   };
 
-test("PARTS-1 OWNPART-1 OWNPART-2 RUNSTORE-3 a spread run ends as the reference interpreter may end, for every width, whatever dies meanwhile", async () => {
+test("PARTS-1 RUNPART-1 RUNPART-2 RUNSTORE-3 for every width and any crashes, a spread run ends as the reference interpreter may end", async () => {
   const failing: object[] = [];
   const seen = { spread: 0, runs: 0, completed: 0, failed: 0 };
   for (let seed = 1; seed <= SEEDS; seed++) {
     const made = generate(new Random(seed));
     if (soundnessIssues(made, () => null).length > 0) continue;
-    // Time passes in a test of its own.
+    // A separate test covers time.
     const definition: WorkflowDefinition = structuredClone(made);
     for (const { synchronization } of definition.transitions) delete synchronization?.timeoutMs;
     const random = new Random(seed).fork("parts");
@@ -121,10 +121,10 @@ describe("a fan-out", () => {
   });
 
   test.each<[string, JsonObject, object, string]>([
-    ["branches", { items: numbers(100_001) }, {}, "make 100001 tokens"],
+    ["branches", { items: numbers(100_001) }, {}, "create 100001 tokens"],
     ["items", { items: Array.from({ length: 20 }, () => "x".repeat(900_000)) }, {}, "The items of"],
     [
-      "what its nodes read",
+      "the values that its nodes read",
       { items: numbers(20), big: "x".repeat(5_000_000) },
       { inputMapping: { item: "item", big: "input.big" } },
       "would begin with",
@@ -148,7 +148,7 @@ describe("a fan-out", () => {
     expect(token?.items).toEqual({ item: items[state.record.part?.first ?? -1] });
   });
 
-  test("PARTS-4 takes the failure of a part's run for that of its branches", async () => {
+  test("PARTS-4 counts the failure of a part's run as the failure of its branches", async () => {
     const tree = played(each(), { items: numbers(6) }, 2);
     while (tree.runs.size < 4) await tree.step();
     const [, lost = ""] = [...tree.runs.keys()];
@@ -165,20 +165,23 @@ describe("a fan-out", () => {
     });
   });
 
-  test("PARTS-6 whose parts have too much together fails by name", async () => {
+  test("PARTS-6 with too large parts together fails by name", async () => {
     const tree = played(each(), { items: numbers(6) }, 1, () => ({ output: "x".repeat(4_000_000) }));
     await tree.finish();
     expect(tree.root).toMatchObject({ status: "failed", error: { code: "TOO_LARGE" } });
   });
 
-  test.each([1, 2, 4, 8])("PARTS-6 counts only what `mOfN` merges, at a width of %i", async (width) => {
-    const outcome = () => ({ output: "x".repeat(4_000_000) });
-    const tree = played(each({}, { strategy: { mOfN: 2 } }), { items: numbers(8) }, width, outcome);
-    await tree.finish();
-    expect(tree.root.state.joined).toMatchObject({ total: 8, completed: 2 });
-  });
+  test.each([1, 2, 4, 8])(
+    "PARTS-6 counts only branches that `mOfN` merges, at a width of %i",
+    async (width) => {
+      const outcome = () => ({ output: "x".repeat(4_000_000) });
+      const tree = played(each({}, { strategy: { mOfN: 2 } }), { items: numbers(8) }, width, outcome);
+      await tree.finish();
+      expect(tree.root.state.joined).toMatchObject({ total: 8, completed: 2 });
+    },
+  );
 
-  test("PARTRUN-1 reports nothing of a part before its end, unless its fan-in depends on that", async () => {
+  test("PARTRUN-1 reports a part before its end only if its fan-in depends on it", async () => {
     const all = played(each(), { items: numbers(6) }, 3);
     await all.finish();
     expect(all.sent).not.toContain("part.progress");
@@ -188,7 +191,7 @@ describe("a fan-out", () => {
     expect(some.root.state.joined).toMatchObject({ total: 6, completed: 4 });
   });
 
-  test("PARTREAD-1 gives its parts what their nodes read, and no more", async () => {
+  test("PARTREAD-1 gives its parts only the members that their nodes read", async () => {
     const read = { inputMapping: { item: "item", a: "input.a", s: "size(state.other)" } };
     const tree = played(each(read), { items: numbers(4), a: 1, b: 2 }, 2);
     while (tree.runs.size < 2) await tree.step();
@@ -206,7 +209,7 @@ describe("a fan-out", () => {
     expect(named.record.input).toEqual({ a: 1 });
   });
 
-  test("PARTREAD-1 gives its parts what `has` looks at behind an item", async () => {
+  test("PARTREAD-1 gives its parts the members that `has` reads after an item", async () => {
     const input = { items: ["a", "b", "c", "d"], rows: { a: { x: 1 }, b: {}, c: { x: 2 }, d: {} } };
     const results = [2, 100].map(async (width) => {
       const tree = played(each({ outputMapping: { "output.r": "has(input.rows[item].x)" } }), input, width);
@@ -234,11 +237,11 @@ describe("a fan-out", () => {
     expect(root.status).toBe("failed");
     expect(root.error).toMatchObject({
       code: "TOO_LARGE",
-      message: expect.stringContaining("and others that are open 80000"),
+      message: expect.stringContaining("and other open fan-outs have 80000"),
     });
   });
 
-  test("PARTRUN-1 reports of its parts only what a fan-in may depend on", async () => {
+  test("PARTRUN-1 reports only the parts that a fan-in may depend on", async () => {
     const sent = async (synchronization: object) => {
       const tree = played(each({}, synchronization), { items: numbers(12) }, 4);
       await tree.finish();

@@ -1,7 +1,6 @@
 /** The statements that readers of a run's journal cost. */
 import { expect, test } from "vitest";
-import { newRun } from "../../src/agents/coordinator/core/begin.ts";
-import { plan } from "../../src/agents/coordinator/core/plan.ts";
+import { newRun, plan } from "../../src/agents/coordinator/core/plan.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
 import { readRunTrace } from "../../src/agents/coordinator/reads/run-trace.ts";
 import { journalPage } from "../../src/agents/coordinator/reads/run-views.ts";

@@ -1,7 +1,7 @@
 /** Retries of failed runs, as the core decides them. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isHeld } from "../../src/agents/coordinator/core/holds.ts";
+import { waitsForPerson } from "../../src/agents/coordinator/core/holds.ts";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
 import { MAX_RETRIES } from "../../src/agents/coordinator/core/run-limits.ts";
@@ -18,7 +18,7 @@ const task = (ref: string, more: object = {}) => ({ ref, task: "task", ...more }
 const ONCE: PinnedNodeTask = { library: "lib", id: "task", effect: "once", timeoutMs: 60_000 };
 const STATE = { contextSchema: { type: "object", properties: { all: {}, outer: {} } } };
 
-/** A fan-out over `input.items`, whose branches have two nodes, and its fan-in. */
+/** A fan-out over `input.items`, with branches of two nodes, and its fan-in. */
 const fan = (synchronization: object = {}, more: object = {}) => ({
   ...STATE,
   initialNode: "start",
@@ -73,7 +73,7 @@ function finish(run: PlayedRun): PlayedRun {
 }
 
 describe("RUNRETRY-1 a retry", () => {
-  test("repeats the failed and the cancelled branches of a fan-in, each from the node where it stood, and nothing that completed", () => {
+  test("repeats the failed and the cancelled branches of a fan-in, each from its node, and keeps completed branches", () => {
     const run = new PlayedRun(fan(), { items: [1, 2, 3] });
     run.end("read", "first");
     run.end("work", "done");
@@ -84,7 +84,7 @@ describe("RUNRETRY-1 a retry", () => {
     run.take(retry);
     expect(run.state).toMatchObject({ status: "running" });
     expect(run.state.error).toBeUndefined();
-    expect(run.state.kept).toBeUndefined();
+    expect(run.state.stopped).toBeUndefined();
     expect(run.at("work")).toHaveLength(1);
     expect(run.at("read")).toHaveLength(1);
     finish(run);
@@ -104,7 +104,7 @@ describe("RUNRETRY-1 a retry", () => {
     expect(run.of("fan_in.completed")).toHaveLength(1);
   });
 
-  test("goes on inside fan-outs within each other, whose failure went up to the run", () => {
+  test("continues inside nested fan-outs with a failure that reached the run", () => {
     const spawn = (from: string, siblingGroup: string) => ({ siblingGroup, from, spawnCount: 2 });
     const join = (siblingGroup: string, source: string, target: string) => ({
       synchronization: {
@@ -136,7 +136,7 @@ describe("RUNRETRY-1 a retry", () => {
     run.end("c", 9, 2);
     run.fail("c", 1);
     expect(run.state.status).toBe("failed");
-    expect([...(run.state.kept?.fanOuts.keys() ?? [])]).toHaveLength(3);
+    expect([...(run.state.stopped?.fanOuts.keys() ?? [])]).toHaveLength(3);
     run.take(retry);
     run.end("c", 1);
     run.end("c", 3);
@@ -151,21 +151,21 @@ describe("RUNRETRY-1 a retry", () => {
     });
   });
 
-  test("repeats no branch of a fan-in that has fired, and a run that did not fail keeps nothing", () => {
+  test("does not repeat a branch of a fan-in that has fired, and a run without a failure stores no retry state", () => {
     const lenient = (after: (run: PlayedRun) => void) => {
       const run = new PlayedRun(fan({ maxFailures: 1 }), { items: [1, 2] });
       run.fail("read");
-      expect(run.state.kept?.tokens.size).toBe(1);
+      expect(run.state.stopped?.tokens.size).toBe(1);
       after(run);
       return run;
     };
     const cancelled = lenient((run) => run.take({ type: "run.cancel", by: "ada" }));
-    expect(cancelled.state.kept).toBeUndefined();
+    expect(cancelled.state.stopped).toBeUndefined();
     const run = lenient((running) => {
       running.end("read");
       running.end("work", "done");
     });
-    expect(run.state.kept).toBeUndefined();
+    expect(run.state.stopped).toBeUndefined();
     run.fail("end");
     run.take(retry);
     expect([...run.state.tokens.values()].map(({ node }) => node)).toEqual(["end"]);
@@ -173,7 +173,7 @@ describe("RUNRETRY-1 a retry", () => {
     expect(run.state).toMatchObject({ status: "completed", output: { all: [{ read: {}, v: "done" }] } });
   });
 
-  test("also begins again what a failure elsewhere has cancelled, and fails again where nothing was mended", () => {
+  test("also restarts work that a failure elsewhere has cancelled, and fails again without a fix", () => {
     const run = new PlayedRun({
       initialNode: "start",
       nodes: [{ ref: "start" }, task("bad"), task("good")],
@@ -193,7 +193,7 @@ describe("RUNRETRY-1 a retry", () => {
     expect(run.of("task.completed")).toHaveLength(2);
   });
 
-  test("keeps nothing where only a merge has failed", () => {
+  test("stores no retry state if only a merge has failed", () => {
     const merge = { source: "_branch.output.v", target: "state.all.x", strategy: "collect" };
     const run = new PlayedRun(
       fan({ merge }, { contextSchema: { type: "object", properties: { all: { default: "text" } } } }),
@@ -202,13 +202,12 @@ describe("RUNRETRY-1 a retry", () => {
     run.end("read");
     run.end("work");
     expect(run.state.status).toBe("failed");
-    expect(run.state.kept).toBeUndefined();
+    expect(run.state.stopped).toBeUndefined();
     expect(() => run.take(retry)).toThrow("This run has no work to repeat");
   });
 });
 
 describe("RUNRETRY-2 a retried token", () => {
-  /** A task beside an agent. */
   const besideAgent = {
     initialNode: "start",
     nodes: [{ ref: "start" }, task("bad"), { ref: "ask", agent: "clerk" }],
@@ -218,7 +217,7 @@ describe("RUNRETRY-2 a retried token", () => {
     ],
   };
 
-  test("has a higher attempt and the same input, and takes nothing from an earlier attempt", () => {
+  test("has a higher attempt and the same input, and ignores results of an earlier attempt", () => {
     const run = failed("EXECUTION_FAILED");
     const input = { n: 1 };
     run.take(retry);
@@ -292,7 +291,7 @@ describe("RUNRETRY-2 a retried token", () => {
     expect(run.at("one")[0]?.again).toEqual({ attempts: 2, operations: effect === "once" ? 2 : 0 });
   });
 
-  test("starts another run and another conversation, beside the cancelled ones", () => {
+  test("starts a new run and a new conversation, beside the cancelled ones", () => {
     const run = new PlayedRun(besideAgent);
     const sent = (change: () => unknown) => {
       const before = run.state;
@@ -304,7 +303,7 @@ describe("RUNRETRY-2 a retried token", () => {
     const [[call, second] = []] = sent(() => run.take({ ...retry, repeatOnce: true }));
     expect([cancel, call]).toEqual(["agent.cancel", "agent.call"]);
     expect(second).not.toBe(first);
-    expect(run.at("ask")[0]?.createdAt, "the time for the answer counts anew").toBe(run.now);
+    expect(run.at("ask")[0]?.createdAt, "the time for the answer restarts").toBe(run.now);
   });
 
   test("HOLD-1 ignores a late message about a wait of the cancelled run or conversation", () => {
@@ -314,9 +313,9 @@ describe("RUNRETRY-2 a retried token", () => {
     const [{ id: token } = { id: -1 }] = run.at("ask");
     const held = { type: "run.waits", token, wait: { seq: 9, isHeld: true } } as const;
     expect(run.take({ ...held, attempt: 1 })).toBeNull();
-    expect(isHeld(run.state)).toBe(false);
+    expect(waitsForPerson(run.state)).toBe(false);
     run.take({ ...held, attempt: 2 });
-    expect(isHeld(run.state)).toBe(true);
+    expect(waitsForPerson(run.state)).toBe(true);
   });
 });
 
@@ -340,7 +339,7 @@ describe("RUNRETRY-3 effects that may not happen twice", () => {
     expect(repeatedEffects(failed(code).state)).toEqual([]);
   });
 
-  test("are those of a cancelled `once` task, and of one whose output could not be written", () => {
+  test("are a cancelled `once` task, and a `once` task with an output that could not be written", () => {
     const cancelled = new PlayedRun(fan(), { items: [1, 2] }, ONCE);
     cancelled.fail("read");
     expect(repeatedEffects(cancelled.state)).toEqual(["read"]);
@@ -353,17 +352,17 @@ describe("RUNRETRY-3 effects that may not happen twice", () => {
     expect(repeatedEffects(mapped.state)).toEqual(["one"]);
   });
 
-  test("are those of an agent that has begun before, and waits to begin again", () => {
+  test("are an agent that has begun before, and waits to begin again", () => {
     const run = new PlayedRun({ initialNode: "ask", nodes: [{ ref: "ask", agent: "clerk" }] });
     run.take(run.ending("ask", failure("NOT_FOUND")));
-    const [token] = [...(run.state.kept?.tokens.values() ?? [])];
+    const [token] = [...(run.state.stopped?.tokens.values() ?? [])];
     if (token === undefined) throw new Error("Nothing is kept.");
     const again = { ...token, phase: { kind: "ready" } as const, again: { attempts: 1, operations: 0 } };
-    run.state = { ...run.state, kept: { tokens: new Map([[0, again]]), fanOuts: new Map() } };
+    run.state = { ...run.state, stopped: { tokens: new Map([[0, again]]), fanOuts: new Map() } };
     expect(repeatedEffects(run.state)).toEqual(["ask"]);
   });
 
-  test("are those of agents, and of sub-workflows that have any", () => {
+  test("are agents, and sub-workflows that contain such effects", () => {
     const outer = (tasks: Record<string, PinnedNodeTask>, agent?: string) => {
       const inner = { ref: "deep", ...(agent === undefined ? { task: "task" } : { agent }) };
       const definition = { inputSchema: {}, initialNode: "deep", nodes: [inner], transitions: [] };
@@ -393,7 +392,7 @@ describe("RUNRETRY-4 a retry is refused", () => {
     expect(runView({ state: before, endedAt: 1 }).retry).toBeUndefined();
   };
 
-  test("where the run has not failed", () => {
+  test("if the run has not failed", () => {
     const run = new PlayedRun(one);
     refused(run, "This run is running.");
     run.end("one");
@@ -406,7 +405,7 @@ describe("RUNRETRY-4 a retry is refused", () => {
     refused(late, "This run is timed_out.");
   });
 
-  test("the second time, and where the run has failed again since the caller saw it", () => {
+  test("the second time, and if the run has failed again since the caller saw it", () => {
     const run = failed("EXECUTION_FAILED");
     const { seq } = run.state;
     run.take({ ...retry, seq });
@@ -421,43 +420,45 @@ describe("RUNRETRY-4 a retry is refused", () => {
     [
       "the run above",
       { parent: { runId: "run_2", rootRunId: "run_2", operationId: "op_1", attempt: 1 } },
-      'Retry that run: "run_2".',
+      'Retry the parent run: "run_2".',
     ],
-    ["the conversation whose tool it is", { path: ["guide"] }, "Ask the agent again."],
-  ])("where %s has the failure already: such a run keeps nothing", (_, record, message) => {
+    ["the conversation that owns the tool", { path: ["guide"] }, "Ask the agent again."],
+  ])("if %s has the failure already: such a run stores no retry state", (_, record, message) => {
     const run = withRecord(new PlayedRun(one), record);
     run.fail("one");
-    expect(run.state.kept).toBeUndefined();
+    expect(run.state.stopped).toBeUndefined();
     refused(run, message);
   });
 
-  test("where nothing can be repeated: the output of the run failed, or it has too many tokens", () => {
+  test("if no work can be repeated: the output of the run failed, or it has too many tokens", () => {
     const run = new PlayedRun({ ...one, outputMapping: { x: "input.missing.y + 1" } });
     run.end("one");
     refused(run, "This run has no work to repeat");
     const { state } = failed("EXECUTION_FAILED");
-    const { kept = { tokens: new Map(), fanOuts: new Map() } } = state;
-    const because = (code: string) => mayBeRetried({ before: state, kept, error: { code, message: "" } });
+    const { stopped = { tokens: new Map(), fanOuts: new Map() } } = state;
+    const because = (code: string) => mayBeRetried({ before: state, stopped, error: { code, message: "" } });
     expect([because("EXECUTION_FAILED"), because("RUN_TOO_LONG")]).toEqual([true, false]);
   });
 
-  test("where a `once` task has had as many operations as its id has room for", () => {
+  test("if a `once` task has used all operations that its id has room for", () => {
     const run = failed("EXECUTION_FAILED", ONCE);
-    const [token] = [...(run.state.kept?.tokens.values() ?? [])];
+    const [token] = [...(run.state.stopped?.tokens.values() ?? [])];
     if (token === undefined) throw new Error("Nothing is kept.");
     const tokens = new Map([[0, { ...token, again: { attempts: MAX_RETRIES, operations: MAX_RETRIES } }]]);
     expect(MAX_RETRIES).toBe(MAX_ITEM_INDEX);
-    run.state = { ...run.state, kept: { tokens, fanOuts: new Map() } };
-    expect(() => run.take({ ...retry, repeatOnce: true })).toThrow('"one" was retried 8191 times already.');
+    run.state = { ...run.state, stopped: { tokens, fanOuts: new Map() } };
+    expect(() => run.take({ ...retry, repeatOnce: true })).toThrow(
+      '"one" was retried 8191 times, which is the maximum.',
+    );
   });
 });
 
 describe("RUNRETRY-4 a failed run with a wide fan-out", () => {
-  test("that was spread over runs of its own keeps nothing, and is not retried", () => {
+  test("that was spread over several runs stores no retry state, and is not retried", () => {
     const wide = new PlayedRun(fan(), { items: [1, 2, 3, 4] }, undefined, 2);
     wide.fail("start");
     expect(wide.state.status).toBe("failed");
-    expect(wide.state.kept).toBeUndefined();
+    expect(wide.state.stopped).toBeUndefined();
     expect(() => wide.take({ ...retry, repeatOnce: true })).toThrow(
       expect.objectContaining({ code: "CONFLICT" }),
     );
@@ -477,7 +478,7 @@ describe("RUNRETRY-5 time limits", () => {
     expect(run.state.status).toBe("timed_out");
   });
 
-  test("of the run count from the retry where a person was asked, and the question is closed", () => {
+  test("of the run count from the retry if a person was asked, and the question is closed", () => {
     const run = new PlayedRun({ ...one, timeoutMs: 1_000 });
     run.pass(1_000);
     expect(run.of("gate.opened")).toHaveLength(1);

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MAX_OUTBOX_BYTES, MAX_OUTBOX_ENVELOPES } from "../../src/agents/base/mailbox/mailbox-limits.ts";
-import { newRun } from "../../src/agents/coordinator/core/begin.ts";
-import { plan } from "../../src/agents/coordinator/core/plan.ts";
+import type { OutboxRoom } from "../../src/agents/coordinator/core/outbox-reservation.ts";
+import { newRun, plan } from "../../src/agents/coordinator/core/plan.ts";
 import { type RunEnvelope, runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
 import {
   AGENT_NODE_MS,
@@ -13,20 +13,19 @@ import {
   PART_START_BYTES,
 } from "../../src/agents/coordinator/core/run-limits.ts";
 import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
-import type { Room } from "../../src/agents/coordinator/core/start-room.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
-import { isAtRest } from "../../src/agents/coordinator/core/tree-room.ts";
+import { isAtRest } from "../../src/agents/coordinator/core/tree-share.ts";
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 
-const EMPTY: Room = { envelopes: MAX_OUTBOX_ENVELOPES, bytes: MAX_OUTBOX_BYTES };
+const EMPTY: OutboxRoom = { envelopes: MAX_OUTBOX_ENVELOPES, bytes: MAX_OUTBOX_BYTES };
 const ADVANCE: RunSignal = { type: "run.advance" };
 
-/** A run whose outbox a test fills and empties. */
+/** A run with an outbox that a test fills and empties. */
 class Sender {
   state: RunState;
-  room: Room;
+  room: OutboxRoom;
   now = 1;
   /** The envelopes of each commit that sent any. */
   readonly sent: RunEnvelope[][] = [];
@@ -54,7 +53,7 @@ class Sender {
     this.take({ type: "run.begin" });
   }
 
-  /** Commits a signal. Returns whether that changed anything. Throws what the plan throws. */
+  /** Commits a signal. Returns whether it changed the state. Throws the plan's error. */
   take(signal: RunSignal): boolean {
     const change = plan(this.state, [signal], this.now, () => this.room);
     if (change === null) return false;
@@ -72,7 +71,7 @@ class Sender {
 const bytesOf = (envelopes: readonly RunEnvelope[]) =>
   envelopes.reduce((sum, envelope) => sum + utf8Length(JSON.stringify(envelope)), 0);
 
-test("RUNROOM-1 many long starts take several commits, each within the bound, and all begin", () => {
+test("RUNOUTBOX-1 many long starts take several commits, each within the bound, and all begin", () => {
   const run = new Sender(400, { text: "ü".repeat(10_000) });
   while (run.take(ADVANCE));
   expect(run.sent.flat()).toHaveLength(400);
@@ -82,13 +81,13 @@ test("RUNROOM-1 many long starts take several commits, each within the bound, an
   expect(run.tokens("working")).toBe(400);
 });
 
-test("RUNROOM-1 so do many short ones", () => {
+test("RUNOUTBOX-1 many short starts take several commits, too", () => {
   const run = new Sender(900, {});
   while (run.take(ADVANCE));
   expect(run.sent.map(({ length }) => length)).toEqual([MAX_COMMIT_STARTS, 900 - MAX_COMMIT_STARTS]);
 });
 
-test("RUNROOM-1 starts wait for room, others go on meanwhile, and what ends is stored", () => {
+test("RUNOUTBOX-1 starts wait for room, other tokens continue, and results are stored", () => {
   const run = new Sender(100, { text: "x".repeat(100_000) });
   const [first = []] = run.sent;
   expect(run.state.tokens.size).toBe(100);
@@ -100,9 +99,9 @@ test("RUNROOM-1 starts wait for room, others go on meanwhile, and what ends is s
   );
   const ended = { type: "node.ended", token: 1, attempt: 1, outcome: { output: {} } } as const;
   expect(run.take(ended)).toBe(true);
-  expect(run.take(ended), "a signal that changes nothing is no failure").toBe(false);
+  expect(run.take(ended), "a signal without effect is not a failure").toBe(false);
   expect(run.sent).toHaveLength(1);
-  // Room for one start beside that of parts.
+  // Room for one start beside the starts of parts.
   run.room = { ...EMPTY, bytes: MAX_OPEN_PARTS * PART_START_BYTES + 110_000 };
   run.take(ADVANCE);
   expect(run.sent.map(({ length }) => length)).toEqual([first.length, 1]);
@@ -111,7 +110,7 @@ test("RUNROOM-1 starts wait for room, others go on meanwhile, and what ends is s
   expect(run.sent.flat()).toHaveLength(100);
 });
 
-test("RUNROOM-1 the time of an agent begins with its start, and waits for room do not count", () => {
+test("RUNOUTBOX-1 the time of an agent begins with its start, and waits for room do not count", () => {
   const rooms = fc.array(fc.record({ envelopes: fc.nat(8), after: fc.nat(2 * AGENT_NODE_MS) }), {
     maxLength: 12,
   });
@@ -133,13 +132,13 @@ test("RUNROOM-1 the time of an agent begins with its start, and waits for room d
   );
 });
 
-test("RUNROOM-1 a start that is longer than an envelope fails its node", () => {
+test("RUNOUTBOX-1 a start that is longer than an envelope fails its node", () => {
   const run = new Sender(1, {}, { agent: "helper" }, ["a".repeat(800_000)]);
   expect(run.state).toMatchObject({ status: "failed", error: { code: "TOO_LARGE" } });
   expect(run.sent).toEqual([]);
 });
 
-test("TREEROOM-4 HOLD-2 the journal tells a wait for a person from a rest, and each commit has an entry", () => {
+test("TREESHARE-4 HOLD-2 the journal distinguishes a wait for a person from a rest, and each commit has an entry", () => {
   const { state } = new Sender(1, {});
   const [token = 0] = state.tokens.keys();
   let run = state;
@@ -156,7 +155,7 @@ test("TREEROOM-4 HOLD-2 the journal tells a wait for a person from a rest, and e
   expect(entries(5, false, false)).toEqual(["work.released", "run.rested"]);
 });
 
-test("TREEROOM-4 I2 a run rests only while each of its agents waits for a person", () => {
+test("TREESHARE-4 I2 a run rests only while each of its agents waits for a person", () => {
   const { state } = new Sender(2, {});
   const tokens = [...state.tokens.keys()].filter(
     (token) => state.tokens.get(token)?.phase.kind === "working",

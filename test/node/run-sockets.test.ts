@@ -24,7 +24,7 @@ function journal() {
 
 const seqOf = (text: string): number => JSON.parse(text).seq;
 
-test("RUNCURSOR-1 a reader gets each entry behind its place once and in order, whatever it refuses and whenever it has room", () => {
+test("RUNCURSOR-1 a reader gets each entry after its place once and in order, whatever it refuses and whenever it has room", () => {
   const { commit, cursor } = journal();
   commit(3);
   const place = cursor(1);
@@ -38,7 +38,7 @@ test("RUNCURSOR-1 a reader gets each entry behind its place once and in order, w
     () => false,
     () => room,
   );
-  expect(place.seq, "what is refused comes again").toBe(1);
+  expect(place.seq, "a refused entry is offered again").toBe(1);
   place.catchUp(
     (text) => take(text) && room-- > 0,
     () => room,
@@ -71,7 +71,7 @@ function followed({ acks = true } = {}) {
   return { clock, commit, reader, sent, closes, marks };
 }
 
-test("RUNSOCKET-2 a run of any length waits in its journal for a reader that takes nothing, which is cut off", async () => {
+test("RUNSOCKET-2 a run of any length waits in its journal for a stalled reader, which is cut off", async () => {
   const { clock, commit, reader, sent, closes } = followed();
   for (let n = 0; n < 100; n++) {
     commit(10, "x".repeat(1_000));
@@ -85,7 +85,7 @@ test("RUNSOCKET-2 a run of any length waits in its journal for a reader that tak
 });
 
 test.each([true, false])(
-  "READER-5 a connection is closed with 1000 behind the last frame, and once: acks %s",
+  "READER-5 a connection is closed with 1000 after the last frame, and once: acks %s",
   (acks) => {
     const { commit, reader, sent, closes, marks } = followed({ acks });
     commit(1_000, "x".repeat(1_000), true);

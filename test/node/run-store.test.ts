@@ -1,8 +1,8 @@
-/** The store of a run: what a wake reads, beside what memory held, through random commits. */
+/** The store of a run: a wake reads the state of memory, through random commits. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { newRun } from "../../src/agents/coordinator/core/begin.ts";
 import { Draft } from "../../src/agents/coordinator/core/draft.ts";
+import { newRun } from "../../src/agents/coordinator/core/plan.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts";
 import { patched, patchOf } from "../../src/agents/coordinator/store/value-patch.ts";
@@ -87,7 +87,7 @@ function begun(): RunState {
   });
 }
 
-test("RUNSTORE-3 RUNSTORE-4 what a wake reads equals what was committed, through random commits", () => {
+test("RUNSTORE-3 RUNSTORE-4 a wake reads the committed state, through random commits", () => {
   let loads = 0;
   fc.assert(
     fc.property(fc.array(fc.array(act, { maxLength: 6 }), { minLength: 1, maxLength: 12 }), (commits) => {
@@ -162,7 +162,7 @@ test("RUNPATCH-1 RUNPATCH-2 a patch of a list has its elements from the first th
       const [[, added, kept = 0] = [[], [], other.length]] = patch;
       expect(kept).toBeGreaterThanOrEqual(same.length);
       expect(added).toEqual(other.slice(kept));
-      // Nothing that stayed is in the patch.
+      // The patch contains no unchanged item.
       const first = other.findIndex((item, index) => JSON.stringify(item) !== JSON.stringify(one[index]));
       expect(kept).toBe(first < 0 ? other.length : first);
     }),

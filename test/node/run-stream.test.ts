@@ -1,9 +1,9 @@
-/** Streams of a run's journal: what they hold for slow readers, and when they end. */
+/** Streams of a run's journal: their buffers for slow readers, and their end. */
 
 import { describe, expect, test, vi } from "vitest";
+import { HIGH_WATER_MARK, STALL_MS } from "../../src/agents/base/streams/entry-stream.ts";
 import { MAX_RUN_READERS, RunReaders } from "../../src/agents/coordinator/inbound/run-readers.ts";
-import { HIGH_WATER_MARK, STALL_MS } from "../../src/agents/coordinator/inbound/run-stream.ts";
-import { MAX_KEPT_BYTES, RunEvents } from "../../src/agents/coordinator/reads/run-events.ts";
+import { MAX_CACHED_BYTES, RunEvents } from "../../src/agents/coordinator/reads/run-events.ts";
 import type { RunJournalRow } from "../../src/agents/coordinator/store/run-journal.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
@@ -52,7 +52,7 @@ function opened(stream: ReadableStream<Uint8Array> | null) {
   };
 }
 
-describe("RUNSTREAM-2 a reader that takes nothing", () => {
+describe("RUNSTREAM-2 a stalled reader", () => {
   test("makes the stream hold a bounded number of bytes, however long the journal and its entries are", async () => {
     const { readers, commit, holding } = world();
     commit(3, "x".repeat(1_000_000));
@@ -61,7 +61,7 @@ describe("RUNSTREAM-2 a reader that takes nothing", () => {
     const asked = holding.mock.calls.length;
     for (let n = 0; n < 200; n++) commit(50, "y".repeat(100));
     await settle();
-    expect(holding.mock.calls.length, "nothing is read for a reader that is behind").toBe(asked);
+    expect(holding.mock.calls.length, "there is no read for a reader that is behind").toBe(asked);
     await slow.reader.cancel();
     const other = opened(readers.stream(ADA, 0));
     let largest = 0;
@@ -89,7 +89,7 @@ describe("RUNSTREAM-2 a reader that takes nothing", () => {
   });
 });
 
-test("RUNEVENT-1 readers at the same place share what is read", async () => {
+test("RUNEVENT-1 readers at the same place share a read", async () => {
   const { readers, commit, holding } = world();
   const all = Array.from({ length: 20 }, () => opened(readers.stream(ADA, 0)));
   commit(5, "text");
@@ -112,12 +112,12 @@ test("RUNEVENT-1 readers at several places of long entries read each entry once"
   expect(holding).toHaveBeenCalledTimes(5);
 });
 
-test("RUNEVENT-1 the events that are kept have a bound: the oldest are read again", () => {
+test("RUNEVENT-1 the cache of events is bounded: the oldest are read again", () => {
   const length = 100_000;
   const entries = [{ type: "token.created", data: "x".repeat(length) } as const];
   const holding = vi.fn((seq: number) => ({ seq, at: 0, entries }));
   const events = new RunEvents({ holding });
-  const count = Math.ceil(MAX_KEPT_BYTES / length) + 1;
+  const count = Math.ceil(MAX_CACHED_BYTES / length) + 1;
   for (let seq = 1; seq <= count; seq++) events.event(seq);
   events.event(count);
   expect(holding).toHaveBeenCalledTimes(count);
@@ -145,7 +145,7 @@ test("RUNSTREAM-3 a stream ends when its principal expires", async () => {
   expect(reader.text).toContain('"code":"UNAUTHENTICATED"');
 });
 
-test("RUNSTREAM-5 the number of readers is limited; one that leaves makes room", async () => {
+test("RUNSTREAM-5 the number of readers is limited; a leaving reader makes room", async () => {
   const { readers } = world();
   const all = Array.from({ length: MAX_RUN_READERS }, () => opened(readers.stream(ADA, 0)));
   expect(() => readers.stream(ADA, 0)).toThrow(expect.objectContaining({ code: "RATE_LIMITED" }));
@@ -153,7 +153,7 @@ test("RUNSTREAM-5 the number of readers is limited; one that leaves makes room",
   expect(readers.stream(ADA, 0)).not.toBeNull();
 });
 
-test("RUNSTREAM-1 a run that is over ends the stream behind its last entry, and has none after that", async () => {
+test("RUNSTREAM-1 an ended run ends the stream after its last entry, and has no stream after that", async () => {
   const { readers, commit } = world();
   commit(3);
   commit(1, "", "completed");

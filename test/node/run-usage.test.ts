@@ -60,17 +60,17 @@ const models = fc.record({
   costUsd: fc.integer({ min: 0, max: 1_000 }).map((cents) => cents / 100),
 });
 
-describe("RUNUSE-1 what a run has used", () => {
+describe("RUNUSE-1 the usage of a run", () => {
   const step = fc.record({
     place: fc.nat(),
     fails: fc.boolean(),
     used: fc.option(models, { nil: undefined }),
-    /** Signals from before that come again, by their distance. */
+    /** Repeated earlier signals, by their distance. */
     again: fc.array(fc.nat(10), { maxLength: 3 }),
     ofCall: fc.option(fc.constant(OF_AGENT), { nil: undefined }),
   });
 
-  test("is the sum of its attempts and calls, each once, however often an end comes", () => {
+  test("is the sum of its attempts and calls, each once, despite repeated ends", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
         const run = fan([1, 2, 3]);
@@ -94,7 +94,7 @@ describe("RUNUSE-1 what a run has used", () => {
     );
   });
 
-  test("changes no row of a run whose tasks use no models", () => {
+  test("changes no row of a run with tasks that use no models", () => {
     const run = fan([1]);
     const before = run.entries.length;
     run.take(run.ending("work", OK));
@@ -115,7 +115,7 @@ describe("RUNUSE-1 what a run has used", () => {
 });
 
 describe("RUNUSE-2 reports", () => {
-  test("that arrive with the end of the run count, later ones do not", () => {
+  test("that arrive with the end of the run count, later reports do not", () => {
     const run = fan([1, 2, 3], { maxFailures: 0 });
     const [first, second, third] = [0, 1, 2].map((index) =>
       withModels(run.ending("work", index === 0 ? FAILED : OK, index), USED),
@@ -126,7 +126,7 @@ describe("RUNUSE-2 reports", () => {
     expect(run.take(third, { type: "run.used", spent: OF_AGENT })).toBeNull();
   });
 
-  test("of a call that nobody waits for any more have an entry of their own", () => {
+  test("of a call without a waiting token have their own entry", () => {
     const run = fan([1, 2]);
     expect(run.take({ type: "run.used", spent: OF_AGENT })?.entries).toEqual([{ type: "usage.counted" }]);
     expect(run.state.spent).toEqual(OF_AGENT);
@@ -134,7 +134,7 @@ describe("RUNUSE-2 reports", () => {
 });
 
 test.each(["completed", "failed", "cancelled"])(
-  "RUNUSE-3 the end of a run that is %s brings it above",
+  "RUNUSE-3 the end of a run that is %s reports it to the parent",
   (how) => {
     const run = new PlayedRun({ initialNode: "a", nodes: [{ ref: "a", task: "task" }] });
     const operationId = `op_${run.state.record.stem}0000000`;

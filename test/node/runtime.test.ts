@@ -1,4 +1,4 @@
-/** A conversation whose surroundings misbehave: gateways that an application brought along. */
+/** A conversation with faulty surroundings: gateways of an application. */
 
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -25,12 +25,12 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { defined } from "../../src/shared/defined.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { callPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { claudeReply } from "../support/claude-reply.ts";
 import { runWorld } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
 import { errorReply, startOpenAIServer } from "../support/openai-server.ts";
 import { messageOfAda, recordOf } from "../support/records.ts";
 import { Stage } from "../support/releases/stage.ts";
@@ -55,7 +55,7 @@ function run(gateway: ModelGateway, messages: string[]) {
   return runWorld(options, new Crossings());
 }
 
-test("RUN-4 a reply too large to be stored fails its turn for good, and the conversation goes on", async () => {
+test("RUN-4 a reply too large to be stored fails its turn permanently, and the conversation continues", async () => {
   let calls = 0;
   const { turns, client } = await run(
     {
@@ -87,7 +87,7 @@ test("RUN-4 a reply too large to be stored fails its turn for good, and the conv
   ]);
 });
 
-test("EFFECT-2 an effect that runs is not started again; a new life starts the one that was lost", async () => {
+test("EFFECT-2 a running effect is not started again; a new life starts the lost effect", async () => {
   const stage = new Stage();
   const { runtime } = stage.begin();
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
@@ -157,7 +157,7 @@ test("A43 a gateway that never answers and ignores its abort holds up no turn: t
   expect(turns[0]?.latencyMs).toBe(3 * 120_000 + 500 + 1_000);
 });
 
-/** A conversation whose models are reached over HTTP. */
+/** A conversation that reaches its models over HTTP. */
 async function overHttp(chain: VersionChain, metrics?: MetricsSink) {
   const database = new NodeSqlDatabase();
   let end = () => {};
@@ -192,7 +192,7 @@ async function overHttp(chain: VersionChain, metrics?: MetricsSink) {
   };
 }
 
-test("PAUSE-1 over HTTP: what Anthropic paused goes back to it as it came, and the turn has the whole answer", async () => {
+test("PAUSE-1 over HTTP: Anthropic gets its paused part back unchanged, and the turn has the whole answer", async () => {
   const search = { type: "server_tool_use", id: "srv_1", name: "web_search", input: { query: "x" } };
   const found = { type: "web_search_tool_result", tool_use_id: "srv_1", content: [] };
   const replies = [
@@ -222,7 +222,7 @@ test("PAUSE-1 over HTTP: what Anthropic paused goes back to it as it came, and t
   ]);
 });
 
-test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, the other one answers, with its own words", async () => {
+test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: if one server refuses the key, the other server answers, in its own format", async () => {
   await using refusing = await startOpenAIServer({
     script: () => errorReply(401, { message: "No such key." }),
   });
@@ -276,7 +276,7 @@ test("FALLBACK-1 CALLS-1 METRIC-1 over HTTP: where one server refuses the key, t
   expect(refusing.requests, "each turn begins with the first").toHaveLength(2);
 });
 
-describe("what a model may ask for", () => {
+describe("requests that a model may make", () => {
   const strict = defineTool({
     name: "strict",
     description: "Takes a word.",
@@ -308,7 +308,7 @@ describe("what a model may ask for", () => {
     return { turn: turns[0], client };
   }
 
-  test("a gate that throws denies the call, and the model is asked once more, not for ever", async () => {
+  test("a gate that throws denies the call, and the model is called once more, not forever", async () => {
     const { turn } = await ask([["strict", { word: "a" }]], () => {
       throw new Error("no policy server");
     });
@@ -316,7 +316,7 @@ describe("what a model may ask for", () => {
     expect(turn?.moves[0]?.toolResult?.error?.code).toBe("PERMISSION_DENIED");
   });
 
-  test("CHECK-1 the gate is asked once for each call, pure or not", async () => {
+  test("CHECK-1 the gate decides once for each call, pure or not", async () => {
     const asked: unknown[] = [];
     const gate: Gate = (_tool, input) => {
       asked.push(input);
@@ -334,7 +334,7 @@ describe("what a model may ask for", () => {
     expect(asked).toEqual([{ word: "a" }, { word: "a" }, {}]);
     asked.length = 0;
     await ask([["strict", { word: "b" }]], gate);
-    expect(asked, "a reply whose calls run before its commit").toEqual([{ word: "b" }]);
+    expect(asked, "a reply with calls that run before its commit").toEqual([{ word: "b" }]);
   });
 
   test("a schema that the planner cannot read leaves the check to the tool", async () => {
@@ -362,7 +362,7 @@ describe("what a model may ask for", () => {
   });
 });
 
-test("RUN-4 a reply that planning cannot digest fails its turn after one call, and tells nothing of the defect", async () => {
+test("RUN-4 a reply that makes planning throw fails its turn after one call, and the error hides the defect", async () => {
   let calls = 0;
   let isBroken = false;
   const { turns } = await runWorld(
@@ -390,7 +390,7 @@ test("RUN-4 a reply that planning cannot digest fails its turn after one call, a
   expect(JSON.stringify(turns)).not.toContain("the defect");
 });
 
-test("PLAN-3 a gateway that throws is an error of ours: the turn fails at once, and nothing inside is told", async () => {
+test("PLAN-3 an exception of a gateway is an internal error: the turn fails at once, and the error hides the cause", async () => {
   const { turns } = await run(
     {
       // biome-ignore lint/correctness/useYield: it fails before it has anything to say.

@@ -58,7 +58,7 @@ describe("SAMETEXT-1 an equal text of one subject adds its source", () => {
     }
   });
 
-  test("an extraction comes first, and a batch repeats a text", async () => {
+  test("an extraction is first, and a batch repeats a text", async () => {
     const world = new MemoryWorld();
     expect(await extract(world, 1, "Ada likes tea.")).toMatchObject([{ status: "applied" }]);
     await world.corpus.write(tool(2), [{ content: "ADA LIKES TEA" }, { content: "Ada likes tea!" }]);
@@ -102,7 +102,7 @@ describe("SAMETEXT-1 an equal text of one subject adds its source", () => {
     ["metadata", { metadata: { page: 3 } }],
     ["a type", { type: "preference" }],
   ])(
-    "an author's text with %s of its own is another memory, and repeating it returns that memory",
+    "an author's text with its own %s is another memory, and repeating it returns that memory",
     async (_, more) => {
       const world = new MemoryWorld();
       const [plain] = await world.corpus.write(WRITER, [{ content: "Tea is good." }]);
@@ -149,7 +149,7 @@ describe("searches", () => {
     expect(search(query)[0]?.score.relevance).toBeGreaterThan(0.9);
   });
 
-  test("WORDS-4 the words that were found are shown as they are", () => {
+  test("WORDS-4 the matched words are shown unchanged", () => {
     expect(rankedMemories(["A 👍 for tea"]).search("👍 tea")[0]?.score.terms.sort()).toEqual(["tea", "👍"]);
   });
 

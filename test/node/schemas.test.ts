@@ -1,4 +1,4 @@
-/** Schemas and patterns from outside: what they mean, and what they may cost the actor that checks against them. */
+/** Schemas and patterns from outside: their meaning, and their maximum cost for the actor that checks against them. */
 import { type Schema as LibrarySchema, Validator } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { RE2JS } from "re2js";
@@ -78,7 +78,7 @@ describe("PATTERN-1 a pattern", () => {
     ["^[[:alpha:]$", ":", "b"],
     ["[^]", "\n", ""],
     ["^\\p{Script=Greek}+$", "λόγος", "logos"],
-  ])("means what it means in JavaScript: %s", (pattern, yes, no) => {
+  ])("has its meaning in JavaScript: %s", (pattern, yes, no) => {
     for (const text of [yes, no]) expect(new RegExp(pattern, "u").test(text)).toBe(text === yes);
     for (const text of [yes, no]) expect(compilePattern(pattern).test(text)).toBe(text === yes);
   });
@@ -94,7 +94,7 @@ describe("PATTERN-1 a pattern", () => {
     expect(stepsOfMatch(compilePattern(`^${"(?=)".repeat(10)}`), "")).toBeGreaterThanOrEqual(11 * 30);
   });
 
-  test("of the formats that zod writes is taken", () => {
+  test("of zod's formats is accepted", () => {
     const { email, uuid, ipv4, ipv6, base64, cuid, e164, iso, hostname, nanoid, ulid } = z;
     for (const type of [
       ...[email(), uuid(), ipv4(), ipv6(), base64(), cuid(), e164(), hostname(), nanoid(), ulid()],
@@ -199,7 +199,11 @@ describe("PATTERN-1 a pattern", () => {
         const length = programs.reduce((sum, one) => sum + RE2JS.compile(one).programSize(), 0);
         expect(length).toBeLessThanOrEqual(compiled.size + 4 * programs.length);
         const wanted = new RegExp(source, "u");
-        for (const text of given) expect([text, compiled.test(text)]).toEqual([text, wanted.test(text)]);
+        for (const text of given) {
+          // Against the specification, V8 finds \B within a pair of surrogates.
+          if (source.includes("\\B") && /[\ud800-\udfff]/.test(text)) continue;
+          expect([text, compiled.test(text)]).toEqual([text, wanted.test(text)]);
+        }
       }),
       { numRuns: 2_000 },
     );
@@ -234,7 +238,9 @@ describe("EFFORT-1 a value", () => {
   test("of usual size is checked, also against a schema that refers to itself", () => {
     expect(violations(doubling, nested(8))).toEqual([]);
     expect(violations(email, { a: "ada@example.com" })).toEqual([]);
-    expect(violations(email, { a: "ada" })).toEqual(["/a: String does not match pattern"]);
+    expect(violations(email, { a: "ada" })).toEqual([
+      expect.stringMatching(/^\/a: Must match the pattern \^/),
+    ]);
     const tree = { type: "object", properties: { kids: { type: "array", items: { $ref: "#" } } } };
     expect(violations(tree, { kids: [{ kids: [] }, { kids: [{}] }] })).toEqual([]);
     const rows = list(1_000).map((n) => ({ id: n, name: `n${n}` }));
@@ -254,7 +260,7 @@ describe("EFFORT-1 a value", () => {
   });
 
   test.each(Object.entries(HOSTILE_CALLS))(
-    "of a hostile reply takes no more than one budget, or its schema is refused: %s",
+    "of a hostile reply takes at most one budget, or its schema is refused: %s",
     (_, { schema, reply }) => {
       const given = JSON.parse(JSON.stringify({ schema, reply }));
       if (inputSchemaIssues(given.schema).length > 0) return;
@@ -272,7 +278,7 @@ describe("EFFORT-1 a value", () => {
     return meter.spent;
   };
 
-  test("costs steps for each type in a list, and none for names that depend on names that it lacks", () => {
+  test("costs steps for each type in a list, and none for names that depend on missing names", () => {
     const types = ["null", "object", "array", "string", "boolean"];
     expect(stepsOf({ type: [...types, "number"] }, 1)).toBeGreaterThan(stepsOf({ type: "number" }, 1) + 5);
     const names = list(900).map((n) => `k${n}`);
@@ -288,7 +294,7 @@ describe("EFFORT-1 a value", () => {
     expect(stepsOf({ format: "uri-reference" }, "")).toBeGreaterThan(stepsOf({}, "") + 9);
   });
 
-  test("with whole numbers as names is noted in no object, which would hold a table for them", () => {
+  test("with whole numbers as names is not marked in an object, which would allocate a table for them", () => {
     const made = vi.spyOn(Object, "create");
     const schema = { allOf: [{ properties: { 1023: true } }], unevaluatedProperties: false };
     const { issues: _issues, ...read } = readSchema(schema);
@@ -298,7 +304,7 @@ describe("EFFORT-1 a value", () => {
     made.mockRestore();
   });
 
-  test("that is a number beyond the range of a double is a multiple of nothing", () => {
+  test("beyond the range of a double is never a multiple", () => {
     const infinite = JSON.parse('{"a": 1e400, "b": -1e400}');
     for (const divisor of [0.3, 1, Number.POSITIVE_INFINITY])
       expect(violations({ additionalProperties: { multipleOf: divisor } }, infinite)).toHaveLength(2);
@@ -343,7 +349,7 @@ describe("EFFORT-1 a value", () => {
     );
   });
 
-  test("with very many violations, and long names and values in them, gets few and short ones", () => {
+  test("with very many violations, and long names and values in them, gets a few short messages", () => {
     const long = "x".repeat(10_000);
     const schema = {
       type: "object",
@@ -384,26 +390,29 @@ describe("INSCHEMA-1 a schema", () => {
     ["", allOf(Array.from({ length: 1_001 }, () => ({})))],
     ["", { ...allOf([{ $ref: "#/$defs/d0" }]), $defs: { d12: {}, ...doublings } }],
     ["", { type: "object", properties: Object.fromEntries(many) }],
-  ])("whose cost has no bound is refused at its place, for tools and answers alike: %s", (path, schema) => {
-    expect(inputSchemaIssues(schema, "/x")[0]?.path).toBe(`/x${path}`);
-    const tool = { name: "t", description: "", inputSchema: schema };
-    for (const [place, brought] of [
-      ["/tools/0/inputSchema", { tools: [tool] }],
-      ["/output/schema", { output: { name: "x", schema } }],
-    ] as const) {
-      expect(() => checkTurnSchemas(brought)).toThrow(
-        expect.objectContaining({
-          code: "INVALID_INPUT",
-          options: {
-            errors: expect.arrayContaining([{ path: `${place}${path}`, message: expect.any(String) }]),
-          },
-        }),
-      );
-    }
-  });
+  ])(
+    "without a bound on its cost is refused at its place, for tools and answers alike: %s",
+    (path, schema) => {
+      expect(inputSchemaIssues(schema, "/x")[0]?.path).toBe(`/x${path}`);
+      const tool = { name: "t", description: "", inputSchema: schema };
+      for (const [place, brought] of [
+        ["/tools/0/inputSchema", { tools: [tool] }],
+        ["/output/schema", { output: { name: "x", schema } }],
+      ] as const) {
+        expect(() => checkTurnSchemas(brought)).toThrow(
+          expect.objectContaining({
+            code: "INVALID_INPUT",
+            options: {
+              errors: expect.arrayContaining([{ path: `${place}${path}`, message: expect.any(String) }]),
+            },
+          }),
+        );
+      }
+    },
+  );
 });
 
-test("INSCHEMA-1 the place of a problem is clipped where its names are long", () => {
+test("INSCHEMA-1 the place of a problem is clipped if its names are long", () => {
   const schema = { type: "object", properties: { ["x".repeat(17_000)]: { type: "text" } } };
   expect(inputSchemaIssues(schema, "/x")).toEqual([
     { path: expect.stringMatching(/^\/x\/properties\/x{150,190}…$/), message: expect.any(String) },
@@ -444,7 +453,7 @@ describe("PATTERN-2 the patterns of a request", () => {
         tools: toolsOf(64, (tool) => times(2, (n) => `${properties.slice(0, 200)}${tool}-${n}\\p{Emoji}`)),
       },
     ],
-  ])("is refused where compiling takes too many steps together: %s", (_, brought) => {
+  ])("is refused if compiling takes too many steps together: %s", (_, brought) => {
     let error: unknown;
     try {
       checkTurnSchemas(brought);
@@ -458,12 +467,14 @@ describe("PATTERN-2 the patterns of a request", () => {
       schema === undefined ? [] : inputSchemaIssues(schema, "", patterns),
     );
     expect(issues.map(({ message }) => message)).toContainEqual(
-      expect.stringMatching(/^Is too much to compile, with the request's other patterns\. Use fewer/),
+      expect.stringMatching(
+        /^Is too complex to compile together with the other patterns of the request\. Use fewer/,
+      ),
     );
     expect(patterns.spent).toBeLessThanOrEqual(1_000_000);
   });
 
-  test("may be those of 64 tools with usual formats, which count once", () => {
+  test("may cover 64 tools with usual formats, which count once", () => {
     const usual = [z.uuid(), z.iso.datetime(), z.iso.date(), z.email(), z.ipv6(), z.e164(), z.base64()].map(
       (type) => z.toJSONSchema(type).pattern ?? "",
     );
@@ -474,7 +485,7 @@ describe("PATTERN-2 the patterns of a request", () => {
     ).not.toThrow();
   });
 
-  test("take steps for each program, so that few short ones fit", () => {
+  test("take steps for each program, so that a few short patterns fit", () => {
     const spent = (source: string) => {
       const patterns = new Patterns();
       patterns.compile(source);
@@ -519,7 +530,7 @@ describe("INSCHEMA-2 a schema", () => {
     };
     expect(inputSchemaIssues(schema)).toEqual([]);
     expect(violations(schema, { a: "a" })).toEqual([]);
-    expect(violations(schema, { a: "b" })).toEqual(["/a: String does not match pattern"]);
+    expect(violations(schema, { a: "b" })).toEqual(["/a: Must match the pattern ^a$"]);
   });
 
   test.each([
@@ -545,12 +556,9 @@ describe("INSCHEMA-2 a schema", () => {
     const text = `{"type": "object", "properties": {"__proto__": {"const": 1}, "constructor": {"const": 2}}, "required": ["toString"]}`;
     const schema = JSON.parse(text);
     expect(inputSchemaIssues(schema)).toEqual([]);
-    expect(violations(schema, {})).toEqual(['/: Instance does not have required property "toString"']);
+    expect(violations(schema, {})).toEqual(["/toString: Is required"]);
     const value = JSON.parse('{"__proto__": 0, "constructor": 0, "toString": 0}');
-    expect(violations(schema, value)).toEqual([
-      "/__proto__: Instance does not match 1",
-      "/constructor: Instance does not match 2",
-    ]);
+    expect(violations(schema, value)).toEqual(["/__proto__: Must be 1", "/constructor: Must be 2"]);
     expect(violations(schema, JSON.parse('{"__proto__": 1, "constructor": 2, "toString": 0}'))).toEqual([]);
   });
 });
@@ -632,13 +640,13 @@ describe("any schema that is accepted", () => {
 
   test.each<[what: string, schema: JsonObject, yes: Json, no: Json]>([
     [
-      "what a condition evaluated",
+      "the members that a condition evaluated",
       { if: { properties: { a: { const: 1 } }, required: ["a"] }, unevaluatedProperties: false },
       { a: 1 },
       { a: 2 },
     ],
     [
-      "what a condition's branch evaluated",
+      "the members that a condition's branch evaluated",
       {
         if: { required: ["a"] },
         then: { properties: { a: true, b: true } },
@@ -665,7 +673,7 @@ describe("any schema that is accepted", () => {
     expect(checkValue(read, no, new Meter(1_000_000))).not.toEqual([]);
   });
 
-  test("EFFORT-1 each member costs steps, also where no schema applies to it", () => {
+  test("EFFORT-1 each member costs steps, even if no schema applies to it", () => {
     const value = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`m${n}`, 1]));
     const meter = new Meter(1_000_000);
     const { issues: _issues, ...read } = readSchema({ type: "object", properties: { a: true } });
@@ -685,12 +693,12 @@ describe("any schema that is accepted", () => {
     expect(() => checkValue(read, nested(60), new Meter(1_000_000))).toThrow(Spent);
   });
 
-  test("INSCHEMA-2 means what it means to another validator", () => {
+  test("INSCHEMA-2 has the same meaning in another validator", () => {
     let checked = 0;
     fc.assert(
       fc.property(whole, fc.array(value, { minLength: 3, maxLength: 3 }), (given, values) => {
         const { issues, ...read } = readSchema(given);
-        // The other validator counts what parts evaluated that do not fit.
+        // The other validator also counts members that non-matching parts evaluated.
         if (issues.length > 0 || read.hasUnevaluated) return;
         // SAFETY: it was accepted as a schema. The validator adds marks to it, hence the copy.
         const other = new Validator(structuredClone(given) as LibrarySchema, "2020-12", false);
@@ -726,5 +734,39 @@ describe("any schema that is accepted", () => {
       { numRuns: 1_000 },
     );
     expect(ended).toBeGreaterThan(200);
+  });
+});
+
+describe("MISFIT-1 a value that does not fit says where and what to change", () => {
+  test.each<[JsonObject, Json, string[]]>([
+    [{ required: ["city"] }, { town: "Rome" }, ['/city: Is required. The object has "town"']],
+    [{ properties: { at: { required: ["city"] } } }, { at: {} }, ["/at/city: Is required"]],
+    [
+      { required: ["z"] },
+      Object.fromEntries([..."abcdefg"].map((name) => [name, 1])),
+      ['/z: Is required. The object has "a", "b", "c", "d", "e" and others'],
+    ],
+    [{ dependentRequired: { from: ["to"] } }, { from: 1 }, ['/to: Is required with "from"']],
+    [{ type: ["string", "integer"] }, 1.5, ['/: Must have the type "string" or "integer", not "number"']],
+    [{ enum: ["a", 1] }, "b", ['/: Must be one of ["a",1]']],
+    [{ minLength: 2 }, "a", ["/: Must have at least 2 characters, not 1"]],
+    [{ maxLength: 1 }, "ab", ["/: Must have at most 1 character, not 2"]],
+    [{ format: "email" }, "ada", ['/: Must have the format "email"']],
+    [{ minimum: 5 }, 3, ["/: Must be at least 5, not 3"]],
+    [{ exclusiveMaximum: 5 }, 5, ["/: Must be less than 5, not 5"]],
+    [{ multipleOf: 2 }, 3, ["/: Must be a multiple of 2, not 3"]],
+    [{ maxItems: 1 }, [1, 2], ["/: Must have at most 1 item, not 2"]],
+    [{ uniqueItems: true }, [1, 2, 1], ["/: Must not repeat an item. Items 0 and 2 are equal"]],
+    [{ contains: { const: 1 } }, [2], ["/: Must have at least 1 item that `contains` describes, not 0"]],
+    [{ minProperties: 1 }, {}, ["/: Must have at least 1 member, not 0"]],
+    [{ anyOf: [{ const: 1 }] }, 2, ["/: Must fit one of the alternatives in `anyOf`", "/: Must be 1"]],
+    [
+      { oneOf: [{ const: 1 }, true] },
+      1,
+      ["/: Must fit exactly one of the alternatives in `oneOf`. It fits 2"],
+    ],
+    [{ not: { const: 1 } }, 1, ["/: Must not fit the schema in `not`"]],
+  ])("%j, %j", (schema, value, expected) => {
+    expect(violations(schema, value)).toEqual(expected);
   });
 });

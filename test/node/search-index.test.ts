@@ -1,4 +1,4 @@
-/** The index of memories: what it stores, finds, and rebuilds. */
+/** The index of memories: storage, search, and rebuild. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -32,7 +32,7 @@ describe("blocks", () => {
     requiredKeys: ["type", "time", "changedAt", "significance", "text"],
   });
 
-  test("MEMBLOCK-1 a block reads back as it was written, with holes", () => {
+  test("MEMBLOCK-1 a block is read as written, with holes", () => {
     fc.assert(
       fc.property(fc.array(fc.option(entry, { nil: undefined }), { maxLength: 40 }), (entries) => {
         const block = entries.map((one, place) => {
@@ -43,7 +43,7 @@ describe("blocks", () => {
     );
   });
 
-  test("MEMBLOCK-1 a vector reads back; one that was removed leaves nothing", () => {
+  test("MEMBLOCK-1 a vector is read back; a removed vector leaves no bytes", () => {
     const vector = quantize(wordVector("some words", 10) ?? new Float32Array());
     const block = VectorBlock.empty(10).withPlaces(3);
     block.put(2, 77, vector);
@@ -66,7 +66,7 @@ describe("blocks", () => {
 });
 
 describe("the index", () => {
-  test("MEMINDEX-1 what was put is found; what was replaced or removed is not", async () => {
+  test("MEMINDEX-1 stored texts are found; replaced or removed texts are not", async () => {
     const memories = new IndexedMemories(new WordEmbedder(100, true));
     await memories.put(someMemory(1, { text: "Alice likes tea" }), someMemory(2, { text: "Bob fears dogs" }));
     expect((await memories.found("who fears dogs"))[0]).toBe(2);
@@ -82,7 +82,7 @@ describe("the index", () => {
   });
 
   test.each([100, 768])(
-    "MEMINDEX-1 after a rollback the index finds what the rows have: %i dimensions",
+    "MEMINDEX-1 after a rollback the index equals the rows: %i dimensions",
     async (dimensions) => {
       const memories = new IndexedMemories(new WordEmbedder(dimensions, true));
       await memories.put(someMemory(1, { text: "old words about tea" }));
@@ -178,7 +178,7 @@ describe("rows of the index", () => {
     expect(await written(memories, () => memories.remove(500))).toBe(1);
   });
 
-  test("MEMROWS-1 a long vector has a row of its own, which a change of facts leaves alone", async () => {
+  test("MEMROWS-1 a long vector has a separate row, and a change of facts leaves it unchanged", async () => {
     const memories = new IndexedMemories(new WordEmbedder(768, true));
     await memories.put(...Array.from({ length: 100 }, (_, at) => someMemory(at + 1)));
     expect(await written(memories, () => memories.put(someMemory(101)))).toBe(2);
@@ -207,7 +207,7 @@ describe("the spaces of an index", () => {
 });
 
 describe("the pool", () => {
-  test("POOL-1 many indexes hold no more than the bound together, and answer as if each were alone", async () => {
+  test("POOL-1 many indexes stay within the bound together, and answer as if each were alone", async () => {
     const pool = new IndexPool(400_000);
     const many = Array.from({ length: 12 }, () => new IndexedMemories(new WordEmbedder(100, true), { pool }));
     for (const [of, memories] of many.entries())
@@ -245,7 +245,7 @@ describe("the pool", () => {
 });
 
 describe("switching embedders", () => {
-  test("MEMSPACE-1 MEMJOBS-1 10 000 memories, 100 to 768 dimensions, killed midway: the old index answers until the new one is whole", async () => {
+  test("MEMSPACE-1 MEMJOBS-1 10 000 memories, 100 to 768 dimensions, killed midway: the old index answers until the new index is complete", async () => {
     const old = new WordEmbedder(100, true);
     const next = new WordEmbedder(768, false);
     const memories = new IndexedMemories(old);
@@ -319,7 +319,7 @@ describe("switching embedders", () => {
     expect(many.read).toBeLessThan(some.read * 10);
   });
 
-  test("MEMINDEX-6 a model that is silent delays one search by a second, and words answer meanwhile", async () => {
+  test("MEMINDEX-6 a silent model delays one search by a second, and words answer during that time", async () => {
     const remote = new WordEmbedder(768, false);
     const memories = new IndexedMemories(remote);
     await memories.put(...Array.from({ length: 20 }, (_, at) => someMemory(at + 1)));

@@ -23,8 +23,8 @@ import { summaryContent } from "../../src/memory/session/compaction.ts";
 import { cutOf, type WindowSizes, windowTokens } from "../../src/memory/session/cut.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
+import { EventAction, isCompaction } from "../../src/memory/session/session-event.ts";
 import { estimateTokens, messageTokens } from "../../src/memory/session/tokens.ts";
-import { EventAction, isCompaction } from "../../src/memory/session/types.ts";
 import { exceedsContext } from "../../src/model/error.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile, ProviderId } from "../../src/model/profile.ts";
@@ -58,7 +58,7 @@ async function turnOf(conversation: SteeredConversation, n: number, tokens = 400
   return request;
 }
 
-/** Fills the history until a compaction runs. Returns the last turn's request and the one for a summary. */
+/** Fills the history until a compaction runs. Returns the last turn's request and the request for a summary. */
 async function filled(conversation: SteeredConversation, tokens = 400) {
   for (let n = 1; ; n++) {
     const last = await turnOf(conversation, n, tokens);
@@ -87,7 +87,7 @@ afterEach(() => {
 });
 
 describe("a conversation", () => {
-  test("SELFCOMPACT-1 starts one compaction where several turns end in one commit", async () => {
+  test("SELFCOMPACT-1 starts one compaction if several turns end in one commit", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     for (let n = 1; n <= 3; n++) await turnOf(conversation, n, 450);
     await conversation.say(`4 ${words(500)}`);
@@ -204,7 +204,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("SELFCOMPACT-1 a stop ends the compaction, and a stopped conversation starts none", async () => {
+  test("SELFCOMPACT-1 a stop ends the compaction, and a stopped conversation starts no compaction", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     const { order, turns } = await filled(conversation);
     await conversation.stopAll();
@@ -218,7 +218,7 @@ describe("a conversation", () => {
     expect(isOrder(await conversation.request())).toBe(true);
   });
 
-  test("SELFCOMPACT-1 CALLS-3 a stop counts the call for a summary that it interrupts, and what it has used", async () => {
+  test("SELFCOMPACT-1 CALLS-3 a stop counts the interrupted call for a summary, and its usage", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     const { order } = await filled(conversation);
     const { usage: before } = conversation.runtime.state;
@@ -235,7 +235,7 @@ describe("a conversation", () => {
       type: "context.compaction.failed",
       data: { attempt: 1, final: true, code: "CANCELLED" },
     });
-    // What remains changes no usage, and counts nothing again.
+    // The rest changes no usage, and is not counted again.
     await conversation.runtime.changes.resume(STOP);
     await conversation.stopAll();
     expect(conversation.runtime.state.usage).toEqual(usage);
@@ -291,7 +291,7 @@ describe("a conversation", () => {
     expect(calls).toBe(turns + 3);
   });
 
-  test("SELFCOMPACT-1 a compaction after a stop is another one: nothing of the one before it counts", async () => {
+  test("SELFCOMPACT-1 a compaction after a stop is new: attempts and usage of the previous compaction do not count", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     const { turns } = await filled(conversation);
     const [first] = runningCompactions(conversation.runtime.state);
@@ -339,13 +339,13 @@ describe("a conversation", () => {
     expect(recovered(1, 5_000, false)).toEqual(["RETRY_COMPACTION"]);
     expect(recovered(2, 4_000, false)).toEqual(["RETRY_COMPACTION"]);
     expect(recovered(3, 4_000, false)).toEqual(["GIVE_UP_COMPACTION"]);
-    // It waits for its time; where the clock was set back, its time may have come.
+    // It waits for its time. If the clock was set back, its time may have come.
     expect(recovered(2, 5_001, false)).toEqual([]);
     expect(recovered(2, 5_001, true)).toEqual(["RETRY_COMPACTION"]);
     expect(recovered(3, 5_001, true)).toEqual(["GIVE_UP_COMPACTION"]);
   });
 
-  test("SELFCOMPACT-4 a compaction alone goes on after a crash, as the next attempt, and is given up after three", async () => {
+  test("SELFCOMPACT-4 a compaction alone continues after a crash, as the next attempt, and is given up after three", async () => {
     let conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     const { order } = await filled(conversation);
     for (const attempt of [2, 3]) {
@@ -368,7 +368,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("SELFCOMPACT-3 a summary as long as what it replaces is refused, also within twice its target", async () => {
+  test("SELFCOMPACT-3 a summary as long as the replaced text is refused, also within twice its target", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     await filled(conversation);
     const { state } = conversation.runtime;
@@ -433,7 +433,7 @@ describe("a conversation", () => {
     expect(conversation.runtime.store.load()).toMatchObject({ usage, spent });
   });
 
-  test("SELFCOMPACT-5 where the limit of turns cuts the history, the call for a summary begins as the turn before it", async () => {
+  test("SELFCOMPACT-5 if the limit of turns cuts the history, the call for a summary begins like the previous turn", async () => {
     const memory = { contextTokens: 2_000, recentTurnsLimit: 3 };
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, memory);
     const { last, order } = await filled(conversation, 450);
@@ -490,7 +490,7 @@ describe("a conversation", () => {
       );
     }
     const { order } = await filled(conversation);
-    // Volatile notes follow the history: the call for a summary has none.
+    // Volatile notes follow the history. The call for a summary has no notes.
     expect(JSON.stringify(order.messages)).not.toContain("Other turns");
     order.answer("They count.");
     await settled(conversation);
@@ -576,7 +576,7 @@ describe("the cut", () => {
       turns: tokens.map((size, index) => ({ from: index * 3, tokens: size })),
     }));
 
-  test("CUT-1 CUT-2 SELFCOMPACT-1 of any window lies at a turn behind the newest compaction, and keeps its share", () => {
+  test("CUT-1 CUT-2 SELFCOMPACT-1 of any window is at a turn after the newest compaction, and keeps its share", () => {
     fc.assert(
       fc.property(sizes, fc.integer({ min: 100, max: 4_000 }), (window, budget) => {
         const cut = dueCut(window, budget);
@@ -588,7 +588,7 @@ describe("the cut", () => {
         const kept = windowTokens({ ...window, summaries: 0, turns: window.turns.slice(index) });
         expect(kept <= budget * 0.4 || index === window.turns.length - 1).toBe(true);
         expect(cut.tokens).toBe(windowTokens({ ...window, turns: window.turns.slice(0, index) }));
-        // Nothing smaller would have kept its share.
+        // A smaller cut would keep more than its share.
         const earlier = window.turns.slice(1, index).filter(({ from }) => from > window.compactedAt);
         for (const { from } of earlier) {
           const rest = window.turns.filter((turn) => turn.from >= from);
@@ -640,7 +640,7 @@ describe("the cut", () => {
     },
   );
 
-  test("a plan without what is in memory starts nothing", () => {
+  test("a plan without loaded turns starts no compaction", () => {
     const before = { touched: new Map() };
     // SAFETY: the plan reads no more of a transition where no turn has ended.
     const none = { state: { gate: "open" }, touched: new Map() };
@@ -734,7 +734,7 @@ describe("the budget", () => {
     },
   });
 
-  test("is the smaller one of the persona's and the profile's, and 60 000 where neither is set", () => {
+  test("is the smaller value of the persona's and the profile's, and 60 000 by default", () => {
     expect(contextTokens(chain())).toBe(60_000);
     expect(contextTokens(chain(100_000))).toBe(100_000);
     expect(contextTokens(chain(100_000, 8_000))).toBe(8_000);

@@ -1,4 +1,4 @@
-/** Session tables of other origin under today's code: those of the Agents SDK's memory design, half-made ones, foreign ones. */
+/** Foreign session tables under today's code: from the Agents SDK's memory design, half-made, or unrelated. */
 import { describe, expect, test } from "vitest";
 import { openSessionTables } from "../../src/agents/base/storage/session-tables.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
@@ -65,7 +65,7 @@ const SEED = [DESIGN_SESSIONS, DESIGN_EVENTS, DESIGN_INDEX];
 test.each([
   ["whole", SEED],
   ["without its index", SEED.slice(0, 2)],
-])("DESIGN-1 the design's tables, %s, keep their sessions and events, and go on", (_name, statements) => {
+])("DESIGN-1 the design's tables, %s, keep their sessions and events, and continue", (_name, statements) => {
   const stores = made(...statements);
   writeDesignRows(stores.database);
   const store = storeOf(stores);
@@ -94,7 +94,7 @@ test.each([
   expect(dumpStorage(stores.database, stores.keyValue)).toEqual(before);
 });
 
-describe("DESIGN-1 half-made tables become whole", () => {
+describe("DESIGN-1 half-made tables are completed", () => {
   test.each([
     ["the design's sessions", [DESIGN_SESSIONS]],
     ["the design's events", [DESIGN_EVENTS, DESIGN_INDEX]],
@@ -113,7 +113,7 @@ describe("DESIGN-1 half-made tables become whole", () => {
   });
 });
 
-describe("DESIGN-2 tables of another origin are refused, and nothing is changed", () => {
+describe("DESIGN-2 tables of another origin are refused, and stay unchanged", () => {
   const columns = [
     "id INTEGER PRIMARY KEY, type TEXT NOT NULL, event TEXT NOT NULL, created_at INTEGER NOT NULL",
     "id TEXT, session_id TEXT, seq INTEGER, action TEXT, content TEXT, metadata TEXT, created_at INTEGER",
@@ -134,7 +134,7 @@ describe("DESIGN-2 tables of another origin are refused, and nothing is changed"
       expect(() => storeOf(stores)).toThrow(
         expect.objectContaining({
           code: "UNAVAILABLE",
-          message: expect.stringMatching(new RegExp(`"${table}" of another origin.*Rename or drop it`)),
+          message: expect.stringMatching(new RegExp(`"${table}" with unknown columns.*Rename or drop it`)),
         }),
       );
     }

@@ -1,4 +1,4 @@
-/** The budget of a turn whose agent calls agents and gives others the word: all parts together stay within it. */
+/** The budget of a turn that calls agents and passes the word to others: all parts together stay within it. */
 import { expect, test } from "vitest";
 import { planMentions, turnBudgetLeft } from "../../src/agents/conversation/core/planning/turn-taking.ts";
 import type { AgentEnded } from "../../src/agents/conversation/core/signals.ts";
@@ -33,7 +33,7 @@ async function begin() {
 
 const message: [string, { message: string }] = ["ask", { message: "Hi" }];
 
-test("H4 INHERIT-1 LOOPIN-4 calls of agents and an agent that joins share what is left of a turn", async () => {
+test("H4 INHERIT-1 LOOPIN-4 calls of agents and an agent that joins share the rest of a turn", async () => {
   const { room, turns, given } = await begin();
   await room.say("Go.", { budget: { modelCalls: ALLOWED } });
   (await room.request()).call(...Array.from({ length: 4 }, () => message), ["join", { message: "Hello" }]);
@@ -42,7 +42,7 @@ test("H4 INHERIT-1 LOOPIN-4 calls of agents and an agent that joins share what i
   expect(1 + given() + joined).toBeLessThanOrEqual(ALLOWED);
 });
 
-test("TALK-3 a turn that goes on keeps as much as it gives, and nothing is taken for an agent that does not get the word", async () => {
+test("TALK-3 a continuing turn keeps as much as it gives, and an agent without the word gets no share", async () => {
   const { room, turns, given } = await begin();
   room.crew.set("lawyer", "You are lawyer.");
   for (const id of ["architect", "lawyer"]) await room.join({ type: "agent", id });
@@ -70,7 +70,7 @@ test("TALK-3 a turn that goes on keeps as much as it gives, and nothing is taken
   expect((turns()[0]?.budget?.modelCalls ?? 0) - 2 - given()).toBeGreaterThanOrEqual(architects);
 });
 
-test("TALK-3 of a budget that is overspent nothing is left", async () => {
+test("TALK-3 of an overspent budget, the rest is zero", async () => {
   const { room, turns } = await begin();
   await room.say("Go.", { budget: { modelCalls: 3, tokens: 20_000 } });
   const turn = turns()[0] ?? expect.fail();
@@ -78,7 +78,7 @@ test("TALK-3 of a budget that is overspent nothing is left", async () => {
   expect(turnBudgetLeft(room.runtime.state, { ...turn, delegated }, 2)).toEqual({ modelCalls: 1, tokens: 0 });
 });
 
-test("H4 TALK-3 INHERIT-1 an agent that is mentioned gets nothing that open calls may use up, and no cycle gives the same away again", async () => {
+test("H4 TALK-3 INHERIT-1 a mentioned agent gets no share reserved for open calls, and no cycle gives the same share twice", async () => {
   const { room, turns, given } = await begin();
   await room.join({ type: "agent", id: "architect" });
   await room.say("Go.", { budget: { modelCalls: ALLOWED } });
@@ -107,7 +107,7 @@ test("H4 TALK-3 INHERIT-1 an agent that is mentioned gets nothing that open call
     asked = await room.request();
     parts.push(turns().at(-1)?.budget?.modelCalls ?? Number.NaN);
   }
-  // Four model calls of the first turn, and what its open call may use up.
+  // Four model calls of the first turn, and the share of its open call.
   const sum = parts.reduce((total, part) => total + part, 0);
   expect(4 + given() + sum).toBeLessThanOrEqual(ALLOWED);
   expect(sum).toBeGreaterThan(0);

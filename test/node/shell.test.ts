@@ -1,4 +1,4 @@
-/** The actor shell with a core that is no conversation: a ledger in SQLite that works off what it owes. */
+/** The actor shell with a core other than a conversation: a ledger in SQLite that works off its debts. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { ActorCore, Commit } from "../../src/agents/base/runtime/actor-core.ts";
@@ -124,7 +124,7 @@ describe("the shell of an actor", () => {
     expect(log).toHaveLength(5);
   });
 
-  test("RUN-2 a refused and a failed commit change nothing", async () => {
+  test("RUN-2 a refused commit and a failed commit change no state", async () => {
     const { shell, log, platform, rows } = open();
     expect(() => shell.commit([{ add: "a" }, { add: "refused" }])).toThrow("refused");
     platform.isDown = true;
@@ -155,7 +155,7 @@ describe("the shell of an actor", () => {
     expect(platform.armed, "the arming that rolled back does not count").toBe(armed + 1);
   });
 
-  test("STAGE-2 signals that fail in a later stage leave the earlier one as it was", async () => {
+  test("STAGE-2 failing signals in a later stage leave the earlier stage unchanged", async () => {
     const { shell, database, rows } = open();
     const unit = shell.begin();
     database.transaction(() => {
@@ -176,7 +176,7 @@ describe("the shell of an actor", () => {
     expect(platform.armed).toBe(1);
   });
 
-  test("STAGE-4 a release starts nothing that a later stage of the unit has ended", async () => {
+  test("STAGE-4 a release skips effects that a later stage of the unit has ended", async () => {
     const { shell, database, log } = open();
     const unit = shell.begin();
     database.transaction(() => {
@@ -195,7 +195,7 @@ describe("the shell of an actor", () => {
     expect([rows(), shell.state, log]).toEqual([[], [], []]);
   });
 
-  test("STAGE-6 a commit that was stored although it reported a failure goes on as committed", async () => {
+  test("STAGE-6 a stored commit that reported a failure continues as committed", async () => {
     const { shell, platform, rows, log } = open();
     platform.losesAnswers = true;
     await shell.commit([{ add: "a" }]);
@@ -208,7 +208,7 @@ describe("the shell of an actor", () => {
     ]);
   });
 
-  test("STAGE-7 a unit whose stage was rolled back takes no other stage, and releases nothing", async () => {
+  test("STAGE-7 a unit with a rolled-back stage takes no other stage, and releases no effect", async () => {
     const { shell, database, rows, log } = open();
     const unit = shell.begin();
     database.transaction(() => {
@@ -238,7 +238,7 @@ describe("the shell of an actor", () => {
     expect(log).toEqual(["started a"]);
   });
 
-  test("STAGE-7 a stage after one whose transaction was rolled back is refused, also outside of a transaction", () => {
+  test("STAGE-7 a stage after a rolled-back transaction is refused, also outside of a transaction", () => {
     const { shell, database, rows } = open();
     const unit = shell.begin();
     const undone = () =>
@@ -266,7 +266,7 @@ describe("the shell of an actor", () => {
     expect(() => unit.stage([{ add: "b" }])).toThrow("released");
   });
 
-  test("STAGE-1 what is read while a transaction is open is not kept if that rolls back", () => {
+  test("STAGE-1 state that is read in an open transaction is dropped if the transaction rolls back", () => {
     const { shell, database } = open();
     expect(() =>
       database.transaction(() => {
@@ -288,7 +288,7 @@ describe("the shell of an actor", () => {
     expect(rows()).toEqual(["a", "b"]);
   });
 
-  test("STAGE-8 after a commit that may be stored, memory is what the store has, or reading it fails", () => {
+  test("STAGE-8 after a commit that may be stored, memory equals the store, or reading it fails", () => {
     const { shell, platform, rows } = open();
     expect(shell.state).toEqual([]);
     Object.assign(platform, { losesAnswers: true, isUnreadable: true });
@@ -302,7 +302,7 @@ describe("the shell of an actor", () => {
     expect([shell.state, shell.dueIn]).toEqual([["a"], platform.due]);
   });
 
-  test("STAGE-8 RUN-4 an outcome that is reported while memory cannot be compared with the store is kept", () => {
+  test("STAGE-8 RUN-4 an outcome that is reported while memory cannot be compared with the store is retried", () => {
     const { shell, platform, rows } = open();
     expect(shell.state).toEqual([]);
     Object.assign(platform, { losesAnswers: true, isUnreadable: true });
@@ -324,7 +324,7 @@ describe("the shell of an actor", () => {
     expect(log.slice(-2)).toEqual(["started a", "started b"]);
   });
 
-  test("EFFECT-5 a commit aborts what its state no longer calls for, after it is published", async () => {
+  test("EFFECT-5 a commit aborts effects that its state no longer needs, after it is published", async () => {
     const { shell, log } = open();
     await shell.commit([{ add: "a" }, { add: "b" }]);
     log.length = 0;
@@ -353,7 +353,7 @@ describe("the shell of an actor", () => {
     expect(rows()).toEqual(["a", "b", "a"]);
   });
 
-  test("RUN-4 an outcome that cannot even be given up now is kept, and given up later", () => {
+  test("RUN-4 an outcome that cannot be abandoned now is kept, and abandoned later", () => {
     const { shell, platform, rows } = open();
     platform.isDown = true;
     expect(shell.report([{ add: "bad" }])).toBe(false);
@@ -411,7 +411,7 @@ describe("the shell of an actor", () => {
     expect(rows()).toEqual([`lost ${entry}`]);
   });
 
-  test("RUN-4 an outcome whose envelopes have no room in the outbox is abandoned, and the others go on", () => {
+  test("RUN-4 an outcome is abandoned if its envelopes have no room in the outbox, and the others continue", () => {
     const { shell, rows, platform } = open();
     platform.isFull = true;
     expect(shell.report([{ add: "send" }])).toBe(true);
@@ -419,14 +419,14 @@ describe("the shell of an actor", () => {
     expect([rows(), shell.unsaved]).toEqual([["lost send", "a"], []]);
   });
 
-  test("RUN-4 outcomes that are reported with one that has no room are committed without it", () => {
+  test("RUN-4 outcomes in the same report as an outcome without room are committed without it", () => {
     const { shell, rows, platform } = open();
     platform.isFull = true;
     expect(shell.report([{ add: "a" }, { add: "send" }, { add: "b" }])).toBe(true);
     expect([rows(), shell.unsaved]).toEqual([["a", "lost send", "b"], []]);
   });
 
-  test("MAIL-22 a commit withdraws before it sends: the room is that of what it sends", () => {
+  test("MAIL-22 a commit withdraws before it sends: withdrawn envelopes make room", () => {
     const { shell, platform } = open();
     shell.report([{ add: "send" }]);
     expect(platform.sends).toEqual(["no older", "copy"]);

@@ -1,4 +1,4 @@
-/** Signals from outside: their envelopes, what they are known by, and the queue of messages that cannot begin yet. */
+/** Signals from outside: their envelopes, their ids, and the queue of messages that cannot begin yet. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { callerKey } from "../../src/agents/conversation/core/caller.ts";
@@ -30,7 +30,7 @@ const ADA: Principal = { subject: "ada", tenant: "test", roles: ["member"] };
 const MESSAGE = "conversation.user.message";
 const NO_TOOLS = defineLibrary("none", {});
 
-/** Returns the problem of an envelope; `undefined` for one that opens. */
+/** Returns the problem of an envelope, if any. */
 function problemOf(envelope: unknown): string | undefined {
   try {
     openSignal(envelope);
@@ -84,7 +84,7 @@ describe("an envelope", () => {
     expect(openSignal({ ...message, ...all })).toEqual({ ...message, id: "one" });
   });
 
-  test("E3 SIGNAL-3 a correlation id is trimmed, `meta` wins over `extensions`, and a blank one is none", () => {
+  test("E3 SIGNAL-3 a correlation id is trimmed, `meta` wins over `extensions`, and a blank id is ignored", () => {
     const of = (meta: object, extensions: object) =>
       openSignal({ ...message, meta, extensions }).correlationId;
     expect(of({ correlation_id: " a " }, { correlation_id: "b" })).toBe("a");
@@ -92,7 +92,7 @@ describe("an envelope", () => {
     expect(of({ correlation_id: "  " }, {})).toBeUndefined();
   });
 
-  test("E1 E2 opens only for the three types, whatever else it has", () => {
+  test("E1 E2 opens only for the three types, whatever its other members", () => {
     fc.assert(
       fc.property(fc.dictionary(memberNames(), jsonValues()), fc.string(), (members, type) => {
         expect(problemOf({ ...members, type })).toBeDefined();
@@ -102,7 +102,7 @@ describe("an envelope", () => {
 });
 
 describe("a signal", () => {
-  test("E3 CORR-1 without a correlation id gets one that derives from its turn", () => {
+  test("E3 CORR-1 without a correlation id gets an id that derives from its turn", () => {
     const [one, other] = [stemOf(systemIds.ulid()), stemOf(systemIds.ulid())];
     expect(correlationOf({ stem: one })).toMatch(/^corr-[0-9a-f]{20}$/);
     expect(correlationOf({ stem: one })).toBe(correlationOf({ stem: one }));
@@ -195,7 +195,7 @@ const messages = (count: number, from = 0) =>
   }));
 
 describe("a batch", () => {
-  test("SIGNAL-4 each signal has its own answer: a refused one stops no other and stores nothing", async () => {
+  test("SIGNAL-4 each signal has its own answer: a refused signal stops no other and is not stored", async () => {
     const room = await Room.create();
     const results = await room.send([
       ...messages(1),
@@ -221,7 +221,7 @@ describe("a batch", () => {
     expect(room.runtime.state.turns).toBe(3);
   });
 
-  test("E4 a stop and a resume that come twice are applied once", async () => {
+  test("E4 a repeated stop and a repeated resume are applied once", async () => {
     const room = await Room.create();
     const stop = {
       id: "stop",
@@ -267,11 +267,11 @@ describe("a batch", () => {
 });
 
 describe("the queue", () => {
-  test("E6 SIGQUEUE-1 SIGQUEUE-3 SIGNAL-5 300 messages begin in their order, 128 in a step, and a stop comes between", async () => {
+  test("E6 SIGQUEUE-1 SIGQUEUE-3 SIGNAL-5 300 messages begin in their order, 128 in a step, and a stop is handled between steps", async () => {
     const room = await Room.create(true);
     const results = await room.send(messages(300));
     expect(results.slice(0, 128).map(statusOf)).toEqual(Array(128).fill("started"));
-    expect(room.pauses, "in which other conversations of the thread go on").toBe(2);
+    expect(room.pauses, "other conversations of the thread continue in the pauses").toBe(2);
     expect(results.slice(128).map(statusOf)).toEqual(Array(172).fill("queued"));
     room.runtime.reconcile();
     expect(room.runtime.state.turns).toBe(256);
@@ -328,7 +328,7 @@ describe("the queue", () => {
     expect(room.runtime.state.turns).toBe(200);
   });
 
-  test("SIGQUEUE-1 what still waits when the conversation ends is refused, message by message, and runs nothing", async () => {
+  test("SIGQUEUE-1 when the conversation ends, each queued message is refused, and none runs", async () => {
     const room = await Room.create();
     await room.send(messages(MAX_ACTIVE_TURNS + 2));
     await room.runtime.changes.end({ caller: { type: "user", userId: "ada" } });
@@ -340,7 +340,7 @@ describe("the queue", () => {
     expect(room.runtime.state).toMatchObject({ turns: MAX_ACTIVE_TURNS, status: "completed" });
   });
 
-  test("E5 SIGQUEUE-2 what does not fit is dropped with an entry that names it, and is taken when it comes again", async () => {
+  test("E5 SIGQUEUE-2 messages without room are dropped with an entry that names them, and are accepted when repeated", async () => {
     const room = await Room.create();
     const long = (index: number) => ({
       id: `long ${index}`,
@@ -374,7 +374,7 @@ describe("the queue", () => {
     expect(results.map(statusOf)).toEqual(["started", "started", "RATE_LIMITED", "RATE_LIMITED"]);
   });
 
-  test("SIGQUEUE-4 what is dropped costs nothing of the rate, and after a refusal for the rate none is taken", async () => {
+  test("SIGQUEUE-4 dropped messages use no rate, and after a refusal for the rate none is taken", async () => {
     const turnLimit = { burst: MAX_ACTIVE_TURNS + 40, perMinute: 1 };
     const steered = await SteeredConversation.create(NO_TOOLS, {}, {}, { turnLimit });
     const room = new Room(steered);
@@ -396,7 +396,7 @@ describe("the queue", () => {
     ]);
   });
 
-  test("SIGQUEUE-5 a batch that comes again while it waits is accepted again, and waits once", async () => {
+  test("SIGQUEUE-5 a batch that is repeated while it waits is accepted again, and waits once", async () => {
     const room = await Room.create();
     const all = messages(MAX_ACTIVE_TURNS + 5);
     await room.send(all);
@@ -419,7 +419,7 @@ describe("the queue", () => {
     expect(next.entries("conversation.signal.refused")).toEqual([]);
   });
 
-  test("SIGQUEUE-5 the place of a refused message is not taken for that of a later one", async () => {
+  test("SIGQUEUE-5 the place of a refused message does not count for a later message", async () => {
     const room = await Room.create();
     const orphan = { id: "orphan", type: MESSAGE, data: { content: "Yes", replyToMessageId: "msg_0" } };
     await room.send([...messages(MAX_ACTIVE_TURNS + 1), orphan]);
@@ -434,7 +434,7 @@ describe("the queue", () => {
     expect(room.runtime.state.queue).toMatchObject({ next: 4 });
   });
 
-  test("SIGQUEUE-7 messages that wait are refused once their sender has left, and nobody else's are", async () => {
+  test("SIGQUEUE-7 only the queued messages of a sender who has left are refused", async () => {
     const room = await Room.create();
     const ben = { type: "user", id: "ben" } as const;
     await room.room.join(ben);
@@ -452,7 +452,7 @@ describe("the queue", () => {
     ]);
   });
 
-  test("SIGNAL-4 who leaves while a batch is taken sends no more of it", async () => {
+  test("SIGNAL-4 a sender who leaves during a batch sends no more of it", async () => {
     const steered = await SteeredConversation.create(NO_TOOLS);
     const left = new DramatisError("NOT_FOUND", "There is no conversation.");
     let checks = 0;
@@ -468,7 +468,7 @@ describe("the queue", () => {
     ]);
   });
 
-  test("SIGQUEUE-6 a message whose row cannot be read is given up, by name or without, and those behind it begin", async () => {
+  test("SIGQUEUE-6 a message with an unreadable row is given up, with or without its name, and later messages begin", async () => {
     let later = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + later };
     const room = new Room(await SteeredConversation.create(NO_TOOLS, {}, {}, { clock }));
@@ -505,7 +505,7 @@ describe("the queue", () => {
 describe("the wake-up of the active window", () => {
   test.each([
     ["kept while messages wait that may begin", true, 0],
-    ["taken back when nothing is due", false, 1],
+    ["withdrawn when no work is due", false, 1],
   ])("SIGQUEUE-1 USAGE-1 is %s, once the usage is published", async (_, isDue, expected) => {
     const room = await Room.create();
     const put = Promise.withResolvers<void>();
@@ -526,7 +526,7 @@ describe("the wake-up of the active window", () => {
     projection.changed();
     projection.wake();
     await put.promise;
-    await vi.waitFor(() => expect(projection.wake()).toBeNull());
+    await expect.poll(() => projection.wake()).toBeNull();
     expect(disarmed).toBe(expected);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Each outside part silent for ever, in turn, on the real core and a virtual clock: every turn ends by its deadline, with an
- * error that names what was silent, and harms no other turn.
+ * Each outside part is silent forever, in turn, on the real core and a virtual clock. Every turn ends by its deadline,
+ * with an error that names the silent part, and harms no other turn.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -35,10 +35,10 @@ import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { BatchCaller, TaskExecutor, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import type { Content } from "../../src/shared/content.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { callPayloads, textPayloads } from "../support/chat-replies.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
 import { messageOfAda, recordOf } from "../support/records.ts";
 
 const errors = vi.spyOn(console, "error");
@@ -104,7 +104,7 @@ function fetchOf(
   );
 }
 
-/** The messages that the model was asked for, in order. */
+/** The messages that the model received, in order. */
 const asked: string[] = [];
 
 /** A conversation that can be woken in another life. */
@@ -216,7 +216,7 @@ describe("A43 A71 a model that is silent for ever", () => {
       await world.die();
     }
     asked.length = 0;
-    // Nothing but the outcome of its neighbour starts the second turn: no heartbeat comes meanwhile.
+    // Only the outcome of its neighbour starts the second turn: no heartbeat comes before it.
     await world.clock.advance(60 * SECOND);
     expect(asked).toEqual(["token"]);
     await world.clock.advance(resumePause(4));
@@ -238,7 +238,7 @@ describe("A43 A71 a model that is silent for ever", () => {
 
 /** An executor that is silent about some calls. `real` runs the others. */
 type Silence = (real: TaskExecutor) => TaskExecutor["run"];
-/** Each with the seconds after which it is given up. */
+/** Each silence with the seconds until its turn is given up. */
 const SILENCES: [how: string, seconds: number, silence: Silence][] = [
   ["never answers", GIVEN_UP, () => never],
   [
@@ -280,7 +280,7 @@ describe("BATCH-6 A71 an executor that is silent for ever", () => {
       };
     });
 
-  test.each(SILENCES)("and %s: the turn goes on without a result", async (_, seconds, silence) => {
+  test.each(SILENCES)("and %s: the turn continues without a result", async (_, seconds, silence) => {
     const world = await open(silence);
     const silent = await world.say("call pure idempotent");
     const other = await world.say("call once");
@@ -308,7 +308,7 @@ describe("BATCH-6 A71 an executor that is silent for ever", () => {
 });
 
 describe("MAIL-5 another actor that is silent for ever", () => {
-  test("and takes no envelope: turns go on beside it, and each attempt ends by its deadline", async () => {
+  test("and takes no envelope: other turns continue, and each attempt ends by its deadline", async () => {
     let attempts = 0;
     const database = new NodeSqlDatabase();
     const world = await World.open(({ clock }) => {
@@ -338,11 +338,11 @@ describe("MAIL-5 another actor that is silent for ever", () => {
     expect(attempts).toBe(1);
     expect(await world.neighbour()).toEqual(WELL);
     await world.clock.advance(ATTEMPT_TIMEOUT_MS);
-    expect(world.clock.pending, "nothing waits for the attempt any more").toBe(0);
+    expect(world.clock.pending, "no timer waits for the attempt any more").toBe(0);
     expect(await world.neighbour()).toEqual(WELL);
   });
 
-  test("and is asked for its part of a new conversation: the request fails in time", async () => {
+  test("during the creation of a conversation: the request fails in time", async () => {
     const clock = new VirtualClock();
     for (const agent of [never, async () => ({ persona: never })]) {
       const refused = agentPart(clock, agent).catch((error: unknown) => error);
@@ -407,12 +407,15 @@ describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
   test.each([
     ["looked up", 1],
     ["read", 2],
-  ])("fail the attempts of a turn whose attachment cannot be %s, and no other turn", async (_, answers) => {
-    const world = await open(answers);
-    const silent = await world.say(content);
-    expect(await world.neighbour()).toEqual(WELL);
-    const turn = await world.end(silent);
-    expect(turn).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
-    expect(turn.seconds).toBe((MODEL_ATTEMPTS * OBJECT_TIMEOUT_MS) / SECOND + 0.5 + 1);
-  });
+  ])(
+    "fail the attempts of a turn with an attachment that cannot be %s, and no other turn",
+    async (_, answers) => {
+      const world = await open(answers);
+      const silent = await world.say(content);
+      expect(await world.neighbour()).toEqual(WELL);
+      const turn = await world.end(silent);
+      expect(turn).toMatchObject({ status: "failed", error: { code: "MODEL_FAILED", retriable: true } });
+      expect(turn.seconds).toBe((MODEL_ATTEMPTS * OBJECT_TIMEOUT_MS) / SECOND + 0.5 + 1);
+    },
+  );
 });

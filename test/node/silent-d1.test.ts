@@ -1,4 +1,4 @@
-/** A D1 database that never answers: whoever asks it gets an error in time, from every query of the project. */
+/** A D1 database that never answers: every query of the project fails in time. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Projection } from "../../src/agents/base/projections/projection.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
@@ -14,7 +14,7 @@ const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
 afterEach(() => void errors.mockReset());
 
-/** A database that answers the first `answers` requests, which are those of its migration. */
+/** A database that answers the first `answers` requests, the requests of its migration. */
 function database(answers: number) {
   let asked = 0;
   const names = MIGRATIONS.map(({ name }) => ({ name }));
@@ -72,7 +72,7 @@ const definitions =
 
 const QUERIES: [name: string, ask: Ask][] = [
   ["an agent is published", directory((d1) => d1.putAgent(AGENT))],
-  ["a conversation is published", directory((d1) => d1.putConversation("t", CONVERSATION))],
+  ["a conversation is published", directory((d1) => d1.putConversation("t", CONVERSATION, 1))],
   [
     "usage is published",
     directory((d1) => d1.putUsage({ tenant: "t", agentId: "a", conversationId: "c", ...USAGE })),
@@ -99,7 +99,7 @@ describe.each([
   ["from the first statement of its migration on", 0],
   ["once it is migrated", 1],
 ])("INTIME-1 a database that never answers, %s", (_, answers) => {
-  test.each(QUERIES)("ends in time where %s", async (_name, ask) => {
+  test.each(QUERIES)("ends in time when %s", async (_name, ask) => {
     const clock = new VirtualClock();
     const ended = ask(database(answers), clock).then(
       () => "answered",
@@ -112,15 +112,16 @@ describe.each([
   });
 });
 
-test("INTIME-1 PUB-1 a publication waits no longer than that, and is made once the database answers again", async () => {
+test("INTIME-1 PUB-1 a publication waits no longer than that, and is repeated once the database answers again", async () => {
   const clock = new VirtualClock();
   let d1 = database(1);
   const puts: number[] = [];
   const projection = new Projection({
     clock,
-    put: async () => {
+    directory: () => new D1Directory(d1, clock),
+    put: (directory) => {
       puts.push(clock.now());
-      await new D1Directory(d1, clock).putConversation("t", CONVERSATION);
+      return directory.putConversation("t", CONVERSATION, 1);
     },
     wakeup: { arm: async () => undefined, disarm: () => undefined },
   });

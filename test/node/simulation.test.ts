@@ -7,12 +7,15 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { Random } from "../../src/testing/random.ts";
+import { shrink } from "../../src/testing/shrink.ts";
 import { generatePlan } from "../simulation/generate.ts";
-import type { FaultKind, Plan } from "../simulation/plan.ts";
+import type { ActPlan, Fault, FaultKind, Plan } from "../simulation/plan.ts";
 import { PLANTED, PLANTED_COMPACTIONS, PLANTED_STOPS } from "../simulation/planted.ts";
+import { talking } from "../simulation/planted-plans.ts";
+import { PLANTED_REPLACEMENTS } from "../simulation/planted-replacements.ts";
 import { PLANTED_ENDS, PLANTED_SIGNALS } from "../simulation/planted-signals.ts";
-import { Random } from "../simulation/random.ts";
-import { reductions, shrink } from "../simulation/shrink.ts";
+import { reductions } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
 
 const SEEDS = 80;
@@ -26,11 +29,20 @@ async function expectClean(plan: Plan): Promise<Trial> {
   return trial;
 }
 
-test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
-  const { failures, table, turns, lives, summaries, queued, ended, approved, unapproved } = await trySeeds(
-    1,
-    SEEDS,
-  );
+test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
+  const {
+    failures,
+    table,
+    turns,
+    lives,
+    summaries,
+    queued,
+    ended,
+    approved,
+    unapproved,
+    replayed,
+    replaced,
+  } = await trySeeds(1, SEEDS);
   expect(failures).toEqual([]);
   for (const kind of KINDS) {
     const fired = [...table].filter(([name]) => name.startsWith(`${kind} `)).map(([, row]) => row.fired);
@@ -43,6 +55,8 @@ test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep 
   expect(ended).toBeGreaterThan(SEEDS / 40);
   expect(approved).toBeGreaterThan(SEEDS / 20);
   expect(unapproved).toBeGreaterThan(SEEDS / 40);
+  expect(replayed).toBe(turns);
+  expect(replaced).toBeGreaterThan(SEEDS / 40);
 }, 60_000);
 
 test("H1 a simulation repeats to the last frame", async () => {
@@ -80,15 +94,29 @@ describe("defects that a simulation found", () => {
   test("there are some", () => expect(plans.length).toBeGreaterThan(3));
 });
 
-describe("H1 the harness finds what is planted", () => {
-  test.each([...PLANTED, ...PLANTED_STOPS, ...PLANTED_COMPACTIONS, ...PLANTED_SIGNALS, ...PLANTED_ENDS])(
-    "$defect",
-    async ({ variant, plan, property }) => {
-      await expectClean(plan);
-      const { violations } = await tryPlan(plan, variant);
-      expect(violations.map((violation) => violation.property)).toContain(property);
-    },
-  );
+test("G9 REPLACE-9 a message with a lost file can be answered again", async () => {
+  const acts: ActPlan[] = [{ does: "regenerate", whose: "own", upon: "over", nth: 1, pause: 50 }];
+  const fault: Fault = { conversation: 0, port: "object.get", nth: 1, kind: "loss" };
+  const { history } = await expectClean({ ...talking([{ images: 1 }], { acts }), faults: [fault] });
+  expect(history.fired).toEqual([fault]);
+  expect(history.outcomes.map(({ turns }) => turns.map(({ status }) => status))).toEqual([
+    ["completed", "completed"],
+  ]);
+});
+
+describe("H1 the harness finds planted defects", () => {
+  test.each([
+    ...PLANTED,
+    ...PLANTED_STOPS,
+    ...PLANTED_COMPACTIONS,
+    ...PLANTED_SIGNALS,
+    ...PLANTED_ENDS,
+    ...PLANTED_REPLACEMENTS,
+  ])("$defect", async ({ variant, plan, property }) => {
+    await expectClean(plan);
+    const { violations } = await tryPlan(plan, variant);
+    expect(violations.map((violation) => violation.property)).toContain(property);
+  });
 
   test.each(
     [...PLANTED_STOPS, ...PLANTED_COMPACTIONS, ...PLANTED_SIGNALS].filter(({ seeds }) => seeds <= FEW_SEEDS),
@@ -100,7 +128,7 @@ describe("H1 the harness finds what is planted", () => {
     expect.fail(`${seeds} seeds found nothing.`);
   });
 
-  test("random seeds find a forgotten key too, and the plan shrinks to the message and what repeats it", async () => {
+  test("random seeds find a forgotten key too, and the plan shrinks to the message and its repetition", async () => {
     const variant = PLANTED[0]?.variant;
     const { failures } = await trySeeds(1, 30, variant);
     expect(failures.length).toBeGreaterThan(2);
@@ -117,14 +145,14 @@ describe("H1 the harness finds what is planted", () => {
   }, 60_000);
 });
 
-test("H1 SHRINK-1 what is returned fails still, and no step makes it smaller", async () => {
+test("H1 SHRINK-1 the returned plan still fails, and no step makes it smaller", async () => {
   const fails = async (plan: Plan) =>
     plan.faults.some(({ kind, nth }) => kind === "crash" && nth >= 2) &&
     plan.conversations.some(({ clients }) => clients.some(({ messages }) => messages.length > 0));
   const seeds = Array.from({ length: 60 }, (_, index) => generatePlan(index));
   for (const plan of seeds) {
     if (!(await fails(plan))) continue;
-    const shrunk = await shrink(plan, fails, () => true);
+    const shrunk = await shrink(plan, fails, { reductions, hasTime: () => true });
     expect(shrunk.minimal).toBe(true);
     expect(await fails(shrunk.plan)).toBe(true);
     for (const smaller of reductions(shrunk.plan)) expect(await fails(smaller)).toBe(false);
@@ -134,7 +162,7 @@ test("H1 SHRINK-1 what is returned fails still, and no step makes it smaller", a
 });
 
 test.each([["--seeds=x"], ["--from=0"], ["--foo"], ["--plan=there-is-no-plan.json"]])(
-  "npm run simulate refuses %s, rather than find nothing wrong with nothing",
+  "npm run simulate refuses %s instead of passing without a run",
   async (option) => {
     const script = join(import.meta.dirname, "../../scripts/simulate.ts");
     const run = promisify(execFile)(process.execPath, [script, option]);

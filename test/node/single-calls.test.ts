@@ -27,7 +27,7 @@ test.each(PROVIDERS)("SINGLECALL-1 a request of %s has the ban if it offers tool
   }
 });
 
-test("SINGLECALL-1 the ban stays beside a forced call of Anthropic, and is no part of the choice `none`", () => {
+test("SINGLECALL-1 the ban applies beside a forced call of Anthropic, and is not part of the choice `none`", () => {
   const { buildRequest } = adapterFor("anthropic");
   const profile = withSingleCalls({ provider: "anthropic", modelId: "m" });
   const choiceOf = (choice: ModelContext["toolChoice"]) =>

@@ -1,4 +1,4 @@
-/** Turns that are stopped: what ends with them, what stays, and what comes too late. */
+/** Stopped turns: the work that ends with them, the state that stays, and late arrivals. */
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
@@ -11,7 +11,7 @@ const ofType =
   (frame: Frame): boolean =>
     frame.type === type;
 
-/** A library with a `once` tool that ignores its signal until the test lets it end, and one that obeys. */
+/** A library with a `once` tool that ignores its signal until the test ends it, and a tool that obeys. */
 function office() {
   const sent = Promise.withResolvers<string>();
   const [begun, aborted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -47,7 +47,7 @@ function office() {
 }
 
 describe("a stop", () => {
-  test("STOP-1 OP-5 E14 while a `once` mail is sent, then 'try again': cancels each running operation once, and the request says that the outcome of the mail is unknown", async () => {
+  test("STOP-1 OP-5 E14 while a `once` mail is sent, then 'try again': cancels each running operation once, and the request reports the outcome of the mail as unknown", async () => {
     const { library, aborted } = office();
     const room = await SteeredConversation.create(library);
     const id = await room.say("Mail Ben and count");
@@ -75,7 +75,7 @@ describe("a stop", () => {
     await aborted;
   });
 
-  test("OP-6 the success of a stopped `once` tool is told to the next cycle, once", async () => {
+  test("OP-6 the next cycle gets the success of a stopped `once` tool, once", async () => {
     const { library, send, begun } = office();
     const room = await SteeredConversation.create(library);
     const id = await room.say("Mail Ben");
@@ -107,7 +107,7 @@ describe("a stop", () => {
     expect(messages.filter(({ content }) => `${content}`.includes("receipt 7"))).toHaveLength(1);
   });
 
-  test("OP-6 neither the failure of a stopped `once` tool nor the success of an `idempotent` one is noted", async () => {
+  test("OP-6 the failure of a stopped `once` tool and the success of an `idempotent` tool are not noted", async () => {
     const { library } = office();
     const room = await SteeredConversation.create(library);
     const id = await room.say("Mail Ben and count");
@@ -169,7 +169,7 @@ describe("a stop", () => {
     ]);
   });
 
-  test("STOP-3 text that was shown stays as a stopped message, also where the model failed in its middle", async () => {
+  test("STOP-3 shown text stays as a stopped message, even if the model failed in its middle", async () => {
     const room = await SteeredConversation.create(office().library);
     const id = await room.say("Tell me");
     const request = await room.request();

@@ -18,8 +18,8 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { stemOf } from "../../src/protocol/ids.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
-import { localExecutor, noHandles } from "../support/local-executor.ts";
-import { quietRun } from "../support/no-mail.ts";
+import { localExecutor, noHandles } from "../../src/testing/world/local-executor.ts";
+import { quietRun } from "../../src/testing/world/no-mail.ts";
 import { type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
 
 /** The instructions and the message of a request. */
@@ -100,12 +100,17 @@ test("both sides of a debate argue in parallel, see the rounds before, and a jud
     const round = /Round 1/.test(user) ? 2 : 1;
     return `${side} ${round}`;
   };
-  const said = (round: number) => ["for", "against"].map((side) => ({ side, text: `${side} ${round}` }));
+  const argumentsOf = (round: number) =>
+    ["for", "against"].map((side) => ({ side, text: `${side} ${round}` }));
   const { status, output, error } = await run("debate", { topic: "Is tea better than coffee?" });
   expect(error).toBeUndefined();
   expect({ status, output }).toEqual({
     status: "completed",
-    output: { winner: "against", reasoning: "Its points were not answered.", rounds: [said(1), said(2)] },
+    output: {
+      winner: "against",
+      reasoning: "Its points were not answered.",
+      rounds: [argumentsOf(1), argumentsOf(2)],
+    },
   });
   expect(asked).toHaveLength(5);
   const [first, other, third] = asked;
@@ -117,7 +122,7 @@ test("both sides of a debate argue in parallel, see the rounds before, and a jud
   );
 });
 
-test.each([1, 5])("a debate has %d rounds where that is wanted", async (rounds) => {
+test.each([1, 5])("a debate has %d rounds on request", async (rounds) => {
   answer = ({ system }) =>
     system.includes("You judge") ? JSON.stringify({ winner: "draw", reasoning: "Both." }) : "Because.";
   const { output } = await run("debate", { topic: "Tea?", rounds });
@@ -223,7 +228,7 @@ test.each([{ breadth: 1 }, { breadth: 6 }, { depth: 0 }, { depth: 5 }])(
   },
 );
 
-/** Answers the calls of a research with three sub-questions; the judge gives these verdicts. */
+/** Answers the calls of a research with three sub-questions. The judge returns these verdicts. */
 function investigate({ system, user }: Asked, verdicts: object[]): string {
   if (system.startsWith("You plan"))
     return JSON.stringify({ questions: ["How far?", "How big?", "How old?"] });
@@ -265,7 +270,7 @@ test("a research marks findings that are weak, or that the judge has passed over
   expect(asked.at(-1)?.user).toMatch(/\[1\] \(weak\) How far\?[\s\S]*\[2\] How big\?/);
 });
 
-test("a research has as many sub-questions as are wanted, and leaves out one whose call fails", async () => {
+test("a research has the requested number of sub-questions, and leaves out failed calls", async () => {
   answer = (one) => (one.user === "How far?" ? "Far." : investigate(one, [verdictOf(1, "keep")]));
   const { output, error } = await run("research", { question: "What is the moon?", angles: 2 });
   expect(error).toBeUndefined();
@@ -274,7 +279,7 @@ test("a research has as many sub-questions as are wanted, and leaves out one who
   expect(JSON.stringify(asked)).not.toContain("How old?");
 });
 
-test("a research without findings that hold says so", async () => {
+test("a research without confirmed findings reports it", async () => {
   answer = (one) =>
     investigate(
       one,

@@ -9,7 +9,7 @@ import { cutAt, decodeBytes, toBytes, wireStyles } from "../support/wire-bytes.t
 const places = fc.array(fc.nat(), { maxLength: 40 });
 
 describe.each(REPLY_STREAMS)("a stream of $provider", ({ provider, payloads, complete }) => {
-  test("is read whole", () => {
+  test("is read completely", () => {
     expect(replyOf(provider, payloads)).toMatchObject(SAID);
   });
 
@@ -25,7 +25,7 @@ describe.each(REPLY_STREAMS)("a stream of $provider", ({ provider, payloads, com
     expect(await decodeBytes(provider, cutAt(bytes, [...bytes.keys()]))).toEqual(expected);
   });
 
-  test("STREAM-1 STREAM-2 ends as a typed error if it breaks off before it is complete, and is whole if after", async () => {
+  test("STREAM-1 STREAM-2 ends as a typed error if it breaks off before it is complete, and is complete if after", async () => {
     const bytes = toBytes(payloads);
     const decided = toBytes(payloads.slice(0, complete)).length - "\n\n".length;
     for (let length = 0; length <= bytes.length; length++) {
@@ -38,7 +38,7 @@ describe.each(REPLY_STREAMS)("a stream of $provider", ({ provider, payloads, com
     }
   });
 
-  test("STREAM-2 STREAM-4 a payload that is not a JSON object is a typed error, and nothing follows it", () => {
+  test("STREAM-2 STREAM-4 a payload that is not a JSON object is a typed error, and ends the reply", () => {
     const middle = Math.floor(complete / 2);
     const before = decode(provider, payloads.slice(0, middle)).slice(0, -1);
     for (const payload of ["not json", "{", "null", "[1]", "3"]) {

@@ -44,7 +44,7 @@ const namesIn = (chain: { tools: readonly { definition: { name: string } }[] }) 
   chain.tools.map(({ definition }) => definition.name);
 
 describe("a template in code", () => {
-  test("is the tool agent_spawn_<template>, whose model gives a goal and no mode", () => {
+  test("is the tool agent_spawn_<template>; its model gives a goal and no mode", () => {
     const { id, definition } = defineSubAgent("reader", options);
     expect(id).toBe("agent_spawn_reader");
     expect(definition).toMatchObject({
@@ -73,7 +73,7 @@ describe("a template in code", () => {
   });
 });
 
-test("AGENTTOOL-1 names of members by which the model chooses how the agent is called are reserved, where it does", () => {
+test("AGENTTOOL-1 the names of members that choose the mode of a call are reserved, if the model may choose", () => {
   const define = (member: string, more: { handoff?: "custom"; template?: SubAgentTemplate }) => () =>
     defineTool({
       name: "ask",
@@ -108,7 +108,7 @@ describe("bounds", () => {
     )
     .map((tools) => chainWith(...tools));
 
-  test("SPAWN-3 a template below never widens what those above allow, for any agent", () => {
+  test("SPAWN-3 a template below never widens the bounds above, for any agent", () => {
     fc.assert(
       fc.property(
         fc.array(fc.option(template, { nil: undefined }), { minLength: 1, maxLength: 4 }),
@@ -129,7 +129,7 @@ describe("bounds", () => {
     );
   });
 
-  test("SPAWN-1 SPAWN-2 only named tools are left, and of these only those whose hosts are allowed", () => {
+  test("SPAWN-1 SPAWN-2 only named tools with allowed hosts remain", () => {
     fc.assert(
       fc.property(template, chain, (one, agent) => {
         const bounds = boundsOf(undefined, one) ?? expect.fail();
@@ -143,7 +143,7 @@ describe("bounds", () => {
     );
   });
 
-  test("SPAWN-2 without a network, tools that reach nothing are left", () => {
+  test("SPAWN-2 without a network, only tools without hosts remain", () => {
     const agent = chainWith(
       { name: "sum", hosts: [] },
       { name: "read", hosts: ["x.example"] },
@@ -160,7 +160,7 @@ describe("bounds", () => {
     ]);
   });
 
-  test("a template that names a tool which its agent lacks says so", () => {
+  test("a template with a tool that its agent lacks gets an error", () => {
     const bounds = { name: "reader", tools: ["red_page"], network: "none" as const };
     expect(() => boundedChain("researcher", chainWith({ name: "read_page" }), bounds)).toThrow(
       'The template "reader" allows the tool "red_page", which the agent "researcher" does not have.',
@@ -197,7 +197,7 @@ test("SPAWN-2 the start reports tools of a template that its agent lacks, or tha
     `Tool "crew/agent_spawn_some": sub-agents do not get the tool "sum": its template allows some hosts only, and the tool declares no hosts. ${declare}`,
     'Tool "crew/agent_spawn_some": sub-agents do not get the tool "read": its template allows some hosts only, and the tool reaches b.example. Allow this host in `network`, or remove the tool from the template.',
   ]);
-  // Tools of a library that is not deployed are unknown, and so is what a persona of another version has.
+  // Tools of an undeployed library are unknown. The same applies to the tools of another version of a persona.
   warnings.length = 0;
   const inline = (...toolIds: string[]) => ({ id: "worker", persona: { identity, tools: { toolIds } } });
   const some = spawning("some", { tools: ["posted", "sum"], network: "any" });
@@ -212,7 +212,7 @@ test("SPAWN-2 the start reports tools of a template that its agent lacks, or tha
   warn.mockRestore();
 });
 
-test("SPAWN-4 E25 the fourth sub-agent of a template is refused, those of other templates are not", () => {
+test("SPAWN-4 E25 the fourth sub-agent of a template is refused, sub-agents of other templates are not", () => {
   const tools = ["reader", "writer"].map((name) => {
     const { id, definition } = defineSubAgent(name, { ...options, ...(name === "writer" && { quota: 1 }) });
     return { ...PIN, library: "lib", id, definition };
@@ -239,7 +239,7 @@ test("SPAWN-4 E25 the fourth sub-agent of a template is refused, those of other 
   });
 });
 
-test("DELEGATE-10 a message that its envelope has no room for is refused, and so is nothing else", () => {
+test("DELEGATE-10 only a message that is too large for its envelope is refused", () => {
   const { id, definition } = defineSubAgent("reader", options);
   const record = recordOf({ ...PLAIN_CHAIN, tools: [{ ...PIN, library: "lib", id, definition }] });
   const turn = { agentId: record.agents[0].id };

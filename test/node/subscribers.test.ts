@@ -40,7 +40,7 @@ test("DELTA-2 a surrogate pair that arrives in halves is published as one", () =
   ]);
 });
 
-describe("CONN-5 a connection whose opening fails", () => {
+describe("CONN-5 a connection that fails to open", () => {
   test.each([
     ["for now", new DramatisError("UNAVAILABLE", "A newer release stored it.", { retriable: true }), 1013],
     ["for good", new DramatisError("NOT_FOUND", "There is no conversation."), 4404],

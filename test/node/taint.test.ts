@@ -2,8 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { markOfResult, markOfTurn } from "../../src/agents/conversation/core/marks.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
+import { takenMoves } from "../../src/agents/conversation/core/replacement.ts";
+import { taintOfResult, taintOfTurn } from "../../src/agents/conversation/core/taints.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { replyEvent, turnFromEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { assemblyInput, extractionInput } from "../../src/agents/conversation/effects/hook-input.ts";
@@ -12,9 +13,9 @@ import { builtIn } from "../../src/library/built-in/built-in.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
-import { EventAction, isCompaction } from "../../src/memory/session/types.ts";
-import { joinedMarks, type Mark, markOf, markOfRequest, ORIGINS } from "../../src/model/mark.ts";
+import { EventAction, isCompaction } from "../../src/memory/session/session-event.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
+import { joinTaints, ORIGINS, type Taint, taintOf, taintOfRequest } from "../../src/model/taint.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import { operationId } from "../../src/protocol/ids.ts";
 import type { Memory } from "../../src/protocol/memory.ts";
@@ -93,8 +94,8 @@ async function remembers(
 /** A history from elsewhere, which claims to be trusted. */
 function seeded() {
   const messages: ContextMessage[] = [
-    { role: "user", content: "Hello.", metadata: { mark: [] } },
-    { role: "assistant", content: POISON, metadata: { mark: [], origin: "agent:tester" } },
+    { role: "user", content: "Hello.", metadata: { taint: [] } },
+    { role: "assistant", content: POISON, metadata: { taint: [], origin: "agent:tester" } },
   ];
   return seedEvents(messages, { sessionId: "tester", userId: "ada", now: 1, ids: systemIds });
 }
@@ -125,9 +126,9 @@ const SOURCES: Record<string, (conversation: SteeredConversation) => Promise<[Me
   },
 };
 
-describe("MARK-1 RECALL-8 a memory is tainted", () => {
+describe("TAINT-1 RECALL-8 a memory is tainted", () => {
   test.each(Object.entries(SOURCES))(
-    "by %s: in its turn, in the next one, and after it",
+    "by %s: in its turn, in the next turn, and after it",
     async (_, source) => {
       const same = await start();
       const [says, calls] = await source(same);
@@ -149,7 +150,7 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
       ["nowhere", {}],
     ];
     expect(await remembers(conversation, "Look it up.", { calls })).toBe(false);
-    expect(conversation.runtime.store.turn(1)).not.toHaveProperty("mark");
+    expect(conversation.runtime.store.turn(1)).not.toHaveProperty("taint");
   });
 
   test("by a client's result and its error", async () => {
@@ -176,7 +177,7 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
     }
   });
 
-  test("by a result of the background, in its turn and in the next one", async () => {
+  test("by a result of the background, in its turn and in the next turn", async () => {
     const conversation = await start();
     const id = await conversation.say("Research.");
     (await conversation.request()).call(["later", { text: POISON }]);
@@ -198,7 +199,7 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
     expect(await remembers(conversation, "And now?", { to: "tester" })).toBe(true);
   });
 
-  test("by a message that its sender calls untrusted, in its turn and in the next one", async () => {
+  test("by a message that its sender taints as untrusted, in its turn and in the next turn", async () => {
     const conversation = await start();
     expect(await remembers(conversation, POISON, { untrusted: true })).toBe(true);
     expect(await remembers(conversation)).toBe(true);
@@ -238,17 +239,17 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
   });
 });
 
-describe("MARK-2 a reply", () => {
-  test("inherits the mark of the sources in its request, and the mark ends when they have left it", async () => {
+describe("TAINT-2 a reply", () => {
+  test("inherits the taint of the sources in its request, and the taint ends when they have left it", async () => {
     const conversation = await start({ recentTurnsLimit: 2 });
     await turnOf(conversation, "Read it.", { calls: [READ] });
-    const marks: boolean[] = [];
-    for (let n = 0; n < 6; n++) marks.push(await remembers(conversation));
+    const taints: boolean[] = [];
+    for (let n = 0; n < 6; n++) taints.push(await remembers(conversation));
     // The page is seen for two turns, the replies that saw it for two more.
-    expect(marks).toEqual([true, true, true, true, false, false]);
+    expect(taints).toEqual([true, true, true, true, false, false]);
   });
 
-  test("brings its mark back if a user replies to it, and a message of a user has no mark", async () => {
+  test("has its taint again if a user replies to it, and a message of a user has no taint", async () => {
     const conversation = await start({ recentTurnsLimit: 1 });
     await turnOf(conversation, "Read it.", { calls: [READ] });
     const marked = lastAnswer(conversation);
@@ -258,7 +259,7 @@ describe("MARK-2 a reply", () => {
     expect(await remembers(conversation, "That.", { replyToMessageId: marked })).toBe(true);
   });
 
-  test("is on a page of the tool `history` with its mark", async () => {
+  test("is on a page of the tool `history` with its taint", async () => {
     const conversation = await start({ recentTurnsLimit: 1 });
     await turnOf(conversation, "Read it.", { calls: [READ] });
     for (let n = 0; n < 3; n++) await turnOf(conversation, "Go on.");
@@ -266,7 +267,7 @@ describe("MARK-2 a reply", () => {
     expect(await remembers(conversation, "Before?", { calls: [["history", {}]] })).toBe(true);
   });
 
-  test("that was stopped while it streamed has the mark of its request", async () => {
+  test("that was stopped while it streamed has the taint of its request", async () => {
     const conversation = await start({ recentTurnsLimit: 1 });
     await turnOf(conversation, "Read it.", { calls: [READ] });
     const id = await conversation.say("What does it say?");
@@ -274,20 +275,25 @@ describe("MARK-2 a reply", () => {
     request.say(POISON);
     await conversation.until(({ type, turnId }) => type === "message.delta" && turnId === id);
     await conversation.stop(id);
-    expect(conversation.runtime.store.turn(2)?.replies).toMatchObject([{ text: POISON, mark: ["tool"] }]);
+    expect(conversation.runtime.store.turn(2)?.replies).toMatchObject([{ text: POISON, taint: ["tool"] }]);
     expect(await remembers(conversation)).toBe(true);
   });
 
-  test("is stored with the mark, and read with it", async () => {
+  test("is stored with the taint, and read with it", async () => {
     const conversation = await start();
     await turnOf(conversation, "Read it.", { calls: [READ] });
     const stored = conversation.runtime.store.events.load("tester", { limit: 10 });
-    expect(stored.map(({ metadata }) => metadata?.mark)).toEqual([undefined, undefined, undefined, ["tool"]]);
+    expect(stored.map(({ metadata }) => metadata?.taint)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      ["tool"],
+    ]);
     const turn = conversation.runtime.store.turn(1);
     if (turn?.events === undefined) throw new Error("The turn is not over.");
     const { input: _i, replies: _r, operations: _o, call: _c, ...row } = turn;
     expect(turnFromEvents({ ...row, events: turn.events }, stored)).toEqual(turn);
-    expect(markOfTurn(turn)).toEqual(["tool"]);
+    expect(taintOfTurn(turn)).toEqual(["tool"]);
     const restarted = await conversation.restarted();
     expect(await remembers(restarted)).toBe(true);
   });
@@ -318,23 +324,23 @@ describe("after a compaction", () => {
     runtime.store.events.load("tester", { limit: 100 }).find(isCompaction);
 
   test.each(Object.entries(SOURCES))(
-    "MARK-1 RECALL-8 the summary of a history with %s has its mark",
+    "TAINT-1 RECALL-8 the summary of a history with %s has its taint",
     async (_, source) => {
       const conversation = await compactedAfter(source);
-      expect(summaryOf(conversation)?.metadata?.mark).toHaveLength(1);
+      expect(summaryOf(conversation)?.metadata?.taint).toHaveLength(1);
       for (let n = 0; n < 4; n++) expect(await remembers(conversation, "Remember it.")).toBe(true);
     },
   );
 
-  test("MARK-1 RECALL-8 the summary of a seeded history has its mark", async () => {
+  test("TAINT-1 RECALL-8 the summary of a seeded history has its taint", async () => {
     const conversation = await compactedAfter(plain, { history: seeded() });
-    expect(summaryOf(conversation)?.metadata?.mark).toEqual(["import"]);
+    expect(summaryOf(conversation)?.metadata?.taint).toEqual(["import"]);
     expect(await remembers(conversation, "Remember it.")).toBe(true);
   });
 
   test("RECALL-8 a plain conversation stays untainted", async () => {
     const conversation = await compactedAfter(plain);
-    expect(summaryOf(conversation)?.metadata?.mark).toEqual([]);
+    expect(summaryOf(conversation)?.metadata?.taint).toEqual([]);
     expect(await remembers(conversation, "Remember it.")).toBe(false);
   });
 });
@@ -346,29 +352,29 @@ describe("hooks", () => {
   } as unknown as Turn;
   const record = recordOf(PLAIN_CHAIN);
 
-  test("RECALL-8 get the mark of their input", () => {
+  test("RECALL-8 get the taint of their input", () => {
     const page: ContextMessage = { role: "tool", content: "{}", metadata: { origin: "tool:read" } };
-    expect(assemblyInput(record, turn, []).mark).toEqual([]);
-    expect(assemblyInput(record, turn, [page]).mark).toEqual(["tool"]);
-    expect(assemblyInput(record, { ...turn, told: { used: [], tainted: true } }, []).mark).toEqual([
+    expect(assemblyInput(record, turn, []).taint).toEqual([]);
+    expect(assemblyInput(record, turn, [page]).taint).toEqual(["tool"]);
+    expect(assemblyInput(record, { ...turn, recalled: { used: [], tainted: true } }, []).taint).toEqual([
       "memory",
     ]);
-    expect(extractionInput(record, turn).mark).toEqual([]);
-    expect(extractionInput(record, { ...turn, mark: ["document"] }).mark).toEqual(["document"]);
-    const replied = { role: "agent", text: "So?", mark: ["import"] } as const;
-    expect(assemblyInput(record, { ...turn, replied }, []).mark).toEqual(["import"]);
+    expect(extractionInput(record, turn).taint).toEqual([]);
+    expect(extractionInput(record, { ...turn, taint: ["document"] }).taint).toEqual(["document"]);
+    const replied = { role: "agent", text: "So?", taint: ["import"] } as const;
+    expect(assemblyInput(record, { ...turn, replied }, []).taint).toEqual(["import"]);
   });
 
-  test("RECALL-8 a turn has the marks of its message, its results and the memories that it was told of", () => {
+  test("RECALL-8 a turn has the taints of its message, its results and its recalled memories", () => {
     const operation = (members: object) =>
       ({ tool: { library: "web", id: "read", version: 1 }, target: "code", ...members }) as Operation;
     const failed = (message: string) => ({ success: false, error: { message } });
     const bob = { type: "agent", agentId: "bob", turnId: "t" } as const;
     const picture = [{ type: "image" as const, url: "https://pictures.test/a.png" }];
-    expect(markOfTurn(turn)).toEqual([]);
-    expect(markOfTurn({ ...turn, caller: bob, input: picture })).toEqual(["colleague", "document"]);
-    expect(markOfTurn({ ...turn, told: { used: [], tainted: true } })).toEqual(["memory"]);
-    const cases: [object, Mark][] = [
+    expect(taintOfTurn(turn)).toEqual([]);
+    expect(taintOfTurn({ ...turn, caller: bob, input: picture })).toEqual(["colleague", "document"]);
+    expect(taintOfTurn({ ...turn, recalled: { used: [], tainted: true } })).toEqual(["memory"]);
+    const cases: [object, Taint][] = [
       [{ result: failed(POISON) }, ["tool"]],
       [{ target: "client", tool: null, result: failed(POISON) }, ["client"]],
       [{ target: "agent", result: failed("bob declined") }, ["colleague"]],
@@ -378,61 +384,61 @@ describe("hooks", () => {
       [{ approval: { outcome: "approved" }, result: failed(POISON) }, ["tool"]],
       [{}, []],
     ];
-    for (const [members, mark] of cases) expect(markOfResult(operation(members))).toEqual(mark);
+    for (const [members, taint] of cases) expect(taintOfResult(operation(members))).toEqual(taint);
     const own = (id: string, result: object) =>
       operation({ tool: { library: builtIn.id, id, version: 1 }, result });
-    const page = { turns: [{ mark: ["document"] }, { mark: ["tool"] }, {}] };
-    expect(markOfResult(own("history", { success: true, result: page }))).toEqual(["tool", "document"]);
-    expect(markOfResult(own("history", { success: true, result: { handle: "r_1" } }))).toEqual(["tool"]);
-    expect(markOfResult(own("remember", { success: true, result: {} }))).toEqual([]);
+    const page = { turns: [{ taint: ["document"] }, { taint: ["tool"] }, {}] };
+    expect(taintOfResult(own("history", { success: true, result: page }))).toEqual(["tool", "document"]);
+    expect(taintOfResult(own("history", { success: true, result: { handle: "r_1" } }))).toEqual(["tool"]);
+    expect(taintOfResult(own("remember", { success: true, result: {} }))).toEqual([]);
     for (const id of ["read_tool_result", "unknown"])
-      expect(markOfResult(own(id, { success: true, result: {} }))).toEqual(["tool"]);
+      expect(taintOfResult(own(id, { success: true, result: {} }))).toEqual(["tool"]);
   });
 });
 
-describe("MARK-3 a message", () => {
-  const cases: [ContextMessage, Mark][] = [
+describe("TAINT-3 a message", () => {
+  const cases: [ContextMessage, Taint][] = [
     [{ role: "user", content: "", metadata: { origin: "user:ada" } }, []],
     [{ role: "user", content: "", metadata: { origin: "agent:bob" } }, ["colleague"]],
     [{ role: "user", content: "", metadata: { origin: "workflow:run" } }, ["colleague"]],
-    [{ role: "user", content: "", metadata: { origin: "client:ada", mark: [] } }, ["import"]],
+    [{ role: "user", content: "", metadata: { origin: "client:ada", taint: [] } }, ["import"]],
     [{ role: "user", content: "" }, ["import"]],
     [{ role: "assistant", content: "", metadata: { origin: "agent:tester" } }, []],
     [{ role: "assistant", content: "", metadata: { origin: "client:ada" } }, ["import"]],
     [{ role: "tool", content: "" }, ["tool"]],
-    [{ role: "tool", content: "", metadata: { origin: "tool:recall", mark: [] } }, []],
+    [{ role: "tool", content: "", metadata: { origin: "tool:recall", taint: [] } }, []],
     [{ role: "system", content: "", metadata: { origin: "platform" } }, ["tool"]],
     [{ role: "system", content: "", metadata: { compactedEventCount: 3 } }, ["tool"]],
     [{ role: "system", content: "", metadata: { operation: {} } }, ["tool"]],
     [{ role: "system", content: "", metadata: { note: true } }, []],
-    [{ role: "system", content: "", metadata: { note: true, mark: ["memory", "none"] } }, ["memory"]],
+    [{ role: "system", content: "", metadata: { note: true, taint: ["memory", "none"] } }, ["memory"]],
   ];
 
-  test.each(cases)("without a stored mark has the mark of its role and origin: %j", (message, mark) => {
-    expect(markOf(message)).toEqual(mark);
+  test.each(cases)("without a stored taint has the taint of its role and origin: %j", (message, taint) => {
+    expect(taintOf(message)).toEqual(taint);
   });
 
-  test("of a stored session keeps its mark, also after a crash", () => {
+  test("of a stored session keeps its taint, also after a crash", () => {
     const turn = {
       ...{ n: 1, stem: "0".repeat(20), agentId: "tester", operations: [] },
-      replies: [{ item: 1, text: "So.", finishReason: "stop", at: 1, mark: ["tool"], echoes: ["client"] }],
+      replies: [{ item: 1, text: "So.", finishReason: "stop", at: 1, taint: ["tool"], echoes: ["client"] }],
     } as unknown as Turn;
     const message = eventToMessage(replyEvent(turn, 0));
-    expect(message && markOf(message)).toEqual(["tool"]);
-    expect(markOfRequest(message === null ? [] : [message])).toEqual({ echoes: ["tool"] });
+    expect(message && taintOf(message)).toEqual(["tool"]);
+    expect(taintOfRequest(message === null ? [] : [message])).toEqual({ echoes: ["tool"] });
     expect(replyEvent(turn, 0).action).toBe(EventAction.AGENT_MESSAGE);
   });
 
-  test("MARK-1 the mark of a request is the union of the marks of its messages, in any order", () => {
-    const marks = fc.array(fc.subarray([...ORIGINS]), { maxLength: 6 });
+  test("TAINT-1 the taint of a request is the union of the taints of its messages, in any order", () => {
+    const taints = fc.array(fc.subarray([...ORIGINS]), { maxLength: 6 });
     fc.assert(
-      fc.property(marks, (given) => {
+      fc.property(taints, (given) => {
         const messages = given.map(
-          (mark): ContextMessage => ({ role: "system", content: "", metadata: { note: true, mark } }),
+          (taint): ContextMessage => ({ role: "system", content: "", metadata: { note: true, taint } }),
         );
-        const { mark = [] } = markOfRequest(messages);
-        expect(mark).toEqual(joinedMarks(...given));
-        expect(markOfRequest(messages.toReversed()).mark ?? []).toEqual(mark);
+        const { taint = [] } = taintOfRequest(messages);
+        expect(taint).toEqual(joinTaints(...given));
+        expect(taintOfRequest(messages.toReversed()).taint ?? []).toEqual(taint);
       }),
     );
   });
@@ -442,7 +448,7 @@ describe("RECALL-8 in random conversations", () => {
   const SECRET = /secret-\d+/g;
   const kinds = ["plain", "read", "broken", "picture", "note", "history", "reply", "bob"] as const;
 
-  test("a memory is tainted if and only if the request that it came from has tainted content", async () => {
+  test("a memory is tainted if and only if its request has tainted content", async () => {
     const turns = fc.array(fc.constantFrom(...kinds), { minLength: 3, maxLength: 7 });
     await fc.assert(
       fc.asyncProperty(turns, fc.integer({ min: 1, max: 3 }), async (plan, recentTurnsLimit) => {
@@ -489,5 +495,30 @@ describe("RECALL-8 in random conversations", () => {
   /** Returns the texts of a request. It leaves out calls of its agent, because this test has made up their inputs. */
   function textsIn({ messages }: OpenRequest): unknown[] {
     return messages.map(({ content }) => content);
+  }
+});
+
+test("RECALL-8 a call that a regenerated turn takes over keeps the taint of its result", () => {
+  const result = { success: true as const, result: "From the page." };
+  for (const [target, taint] of [
+    ["client", ["client"]],
+    ["agent", ["colleague"]],
+  ] as const) {
+    const operation = {
+      item: 2,
+      reply: 0,
+      tool: null,
+      name: "look",
+      input: {},
+      target,
+      mode: "sync",
+      status: "completed",
+      attempt: 1,
+      result,
+    };
+    // SAFETY: `takenMoves` reads these members only.
+    const turn = { replies: [{ item: 1, text: "" }], operations: [operation], items: 3 } as unknown as Turn;
+    const [taken] = takenMoves(turn).operations;
+    expect(taken && taintOfResult(taken)).toEqual(taint);
   }
 });

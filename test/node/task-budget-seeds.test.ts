@@ -1,6 +1,7 @@
 /**
- * Random lives of conversations whose tasks and hooks ask models, under a budget or a lease: with failures, retries, stops, crashes and
- * expiries. Whatever happens, no budget and no lease is exceeded, nothing that was asked is free, and everything ends.
+ * Random lives of conversations with tasks and hooks that ask models, under a budget or a lease: with failures,
+ * retries, stops, crashes and expiries. In every life, budgets and leases hold, each request is charged, and all work
+ * ends.
  */
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -14,7 +15,7 @@ import { sleepWith } from "../../src/ports/deadline.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../../src/testing/random.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
 
 beforeEach(() => void vi.spyOn(console, "error").mockReturnValue(undefined));
@@ -92,7 +93,7 @@ class HastyClock implements Clock {
   sleep = (milliseconds: number, signal?: AbortSignal) =>
     sleepWith(this.timer, milliseconds, signal ?? new AbortController().signal);
 
-  /** A deadline keeps its length, and a pause has none. */
+  /** A deadline keeps its length, and a pause takes no time. */
   timer = (milliseconds: number, callback: () => void) => {
     const isPause = milliseconds < 9_000;
     const timer = setTimeout(
@@ -110,7 +111,7 @@ class HastyClock implements Clock {
   }
 }
 
-/** What happened over all seeds, by name. */
+/** Events over all seeds, by name. */
 type Fired = Map<string, number>;
 
 class Life {
@@ -118,7 +119,7 @@ class Life {
   #open: OpenRequest[] = [];
   #turns: string[] = [];
   #sent = 0;
-  /** A stop, a crash or an expiry charged what nobody knows. */
+  /** A stop, a crash or an expiry charged an estimate. */
   #isEstimated = false;
 
   private constructor(
@@ -230,7 +231,7 @@ class Life {
     this.room.runtime.reconcile();
   }
 
-  /** Lets everything go on that needs nobody's word, and answers the questions for the lease. */
+  /** Lets all independent work continue, and answers the questions for the lease. */
   async #settle(): Promise<void> {
     for (let round = 0; round < 2; round++) {
       for (let turn = 0; turn < 6; turn++) await setImmediate();
@@ -319,7 +320,7 @@ test.each([
   ["the budget of a conversation", false],
   ["the lease of an agent", true],
 ])(
-  "BUDGET-8 LEDGER-5 LEASE-5 H4 A72 %s holds in random lives, and nothing that was asked is free",
+  "BUDGET-8 LEDGER-5 LEASE-5 H4 A72 %s holds in random lives, and every request is charged",
   async (_, isLeased) => {
     const fired: Fired = new Map();
     const found: string[] = [];

@@ -1,4 +1,4 @@
-/** Budgets and tasks that ask models: what is reserved, what may be sent, and what is charged where nobody knows the end. */
+/** Budgets and tasks that ask models: reservations, permitted requests, and charges if the outcome is unknown. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
@@ -36,7 +36,7 @@ interface Asking {
   attempts?: number;
   /** The pause before the second attempt. */
   delayMs?: number;
-  /** Of the step. */
+  /** Options of the step. */
   retry?: RetryPolicy;
   timeoutMs?: number;
 }
@@ -70,7 +70,7 @@ function asking({
   return defineLibrary("lib", { tasks: [task], tools: [tool] });
 }
 
-/** A conversation whose own model answers shortly. */
+/** A conversation with its own model, which answers shortly. */
 const begin = (library: ReturnType<typeof asking>, budget?: Budget) =>
   SteeredConversation.create(
     library,
@@ -99,7 +99,7 @@ async function ended(room: SteeredConversation, id: string): Promise<TurnView> {
 }
 
 describe("BUDGET-8 H4 a task that asks a model", () => {
-  test("runs where the budget has room for its reservation, and is told no where it has not", async () => {
+  test("runs if the budget has room for its reservation, and is refused otherwise", async () => {
     const room = await begin(asking(), { tokens: RESERVED + 1_000 });
     const first = await callsTool(room);
     (await room.request()).answer("Cats sleep.");
@@ -127,7 +127,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(moves.slice(0, 3).map(({ toolResult }) => toolResult?.success)).toEqual([true, true, false]);
   });
 
-  test("LLM-5 its models get what was reserved and no more, whatever its texts become", async () => {
+  test("LLM-5 its models get at most the reservation, whatever their texts become", async () => {
     const long = asks("{% for n in (1..3000) %}long words {% endfor %}");
     const free = await SteeredConversation.create(asking({ action: long }));
     const first = await callsTool(free);
@@ -148,7 +148,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(resultOf(await ended(wide, third))).toMatchObject({ result: { text: "Long." } });
   });
 
-  test("reserves anew for each further attempt, which needs room, too", async () => {
+  test("makes a new reservation for each further attempt, which needs room, too", async () => {
     const answer = asks("{{ topic }}", { outputSchema: { type: "object" } });
     const library = asking({ action: answer, attempts: 5 });
     const room = await SteeredConversation.create(library, { budget: { modelCalls: 4 } });
@@ -185,7 +185,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(resultOf(await ended(wide, other))).toMatchObject({ success: true });
   });
 
-  test("LEDGER-5 a request that is open when the time is over counts with what it may use up", async () => {
+  test("LEDGER-5 an open request counts with its maximum usage at the time limit", async () => {
     const room = await begin(asking({ timeoutMs: 50 }));
     const id = await callsTool(room);
     await room.request();
@@ -194,7 +194,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(spent(room).tokens).toBeGreaterThan(ANSWER);
   });
 
-  test("counts from the moment when a budget is set while it runs, and goes on", async () => {
+  test("counts from the moment of a new budget while it runs, and continues", async () => {
     const room = await begin(asking());
     const id = await callsTool(room);
     const asked = await room.request();
@@ -208,20 +208,20 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(resultOf(await ended(room, id))).toMatchObject({ success: true });
   });
 
-  test("reserves anew where a budget is set in the pause before its next attempt", async () => {
+  test("makes a new reservation if a budget is set in the pause before its next attempt", async () => {
     const answer = asks("{{ topic }}", { outputSchema: { type: "object" } });
     const room = await SteeredConversation.create(asking({ action: answer, attempts: 2, delayMs: 30_000 }));
     const id = await callsTool(room);
     (await room.request()).answer("no data");
     const types = () =>
       room.queries.journal(room.runtime.state, { limit: 100 }).items.map(({ type }) => type);
-    await vi.waitFor(() => expect(types()).toContain("tool.call.failed"));
+    await expect.poll(() => types()).toContain("tool.call.failed");
     await room.runtime.changes.update({ caller: { type: "user", userId: "ada" }, budget: { tokens: 10 } });
     expect(resultOf(room.turn(id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
     expect(room.untaken).toBe(0);
   });
 
-  test("counts in full where a budget of another kind is set", async () => {
+  test("counts in full if a budget of another kind is set", async () => {
     const room = await begin(asking(), { modelCalls: 50 });
     await callsTool(room);
     await room.request();
@@ -232,21 +232,21 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(room.turn(await room.say("More")).error?.code).toBe("BUDGET_EXCEEDED");
   });
 
-  test("LEDGER-5 a crash charges the attempt, and the next one needs room", async () => {
+  test("LEDGER-5 a crash charges the attempt, and the next attempt needs room", async () => {
     const before = await SteeredConversation.create(asking(), { budget: { modelCalls: 3 } });
     const id = await callsTool(before);
     await before.request();
     const room = await before.restarted();
     expect(spent(room)).toMatchObject({ modelCalls: 2 });
     expect(spent(room).tokens).toBeGreaterThan(ANSWER + 4_000);
-    // The third call is its own, and none is left for the answer.
+    // The third call is its own. The answer has no call left.
     (await room.request()).answer("Cats sleep.");
     await room.until(over(id));
     expect(room.turn(id).error?.code).toBe("BUDGET_EXCEEDED");
     expect(spent(room).modelCalls).toBe(3);
   });
 
-  test("LEDGER-5 the end of a stopped turn tells what is left after its charge", async () => {
+  test("LEDGER-5 the end of a stopped turn reports the rest after its charge", async () => {
     const room = await begin(asking(), { tokens: 20_000 });
     const id = await callsTool(room);
     await room.request();
@@ -257,13 +257,13 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     });
   });
 
-  test("TASKLOG-2 the journal tells how far a task came that was stopped", async () => {
+  test("TASKLOG-2 the journal records the progress of a stopped task", async () => {
     const room = await SteeredConversation.create(asking());
     const id = await callsTool(room);
     await room.request();
     await room.stop(id);
     const entries = () => room.queries.journal(room.runtime.state, { limit: 100 }).items;
-    await vi.waitFor(() => expect(entries().map(({ type }) => type)).toContain("task.failed"));
+    await expect.poll(() => entries().map(({ type }) => type)).toContain("task.failed");
     expect(entries().find(({ type }) => type === "task.failed")?.data).toMatchObject({
       task: "lib/ask@1",
       steps: 2,
@@ -272,7 +272,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(room.turn(id).error?.code).toBe("CANCELLED");
   });
 
-  test("TASKLOG-2 of a result that comes after the end, only a stopped one is noted", () => {
+  test("TASKLOG-2 of late results, only a stopped result is noted", () => {
     const task = { task: { library: "l", id: "t", version: 1 }, steps: [], durationMs: 1 };
     const late = { turn: 1, item: 2, attempt: 1, task };
     const error = { code: "CANCELLED", message: "", retriable: false } as const;
@@ -287,7 +287,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(planStoppedTask({ ...late, result: { tool_call_id: "c", success: true, result: 1 } })).toEqual([]);
   });
 
-  test("LEDGER-5 a `once` task that a crash interrupts is charged when nobody can tell its end any more", async () => {
+  test("LEDGER-5 a `once` task that a crash interrupts is charged when its end can no longer be known", async () => {
     let now = Date.now();
     const clock = { ...systemClock, now: () => now };
     const before = await SteeredConversation.create(asking({ effect: "once" }), {}, {}, { clock });
@@ -303,7 +303,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
   });
 });
 
-describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its budget", () => {
+describe("LEASE-5 LEASE-8 H4 a task of an agent with a shared budget", () => {
   const leased = (library = asking()) => SteeredConversation.create(library, {}, {}, { leased: true });
   const leaseIn = (room: SteeredConversation): LeaseState | undefined => room.runtime.state.leases?.tester;
   const much = { tokens: 1e9, nanoDollars: 1e9, toolCalls: 0, modelCalls: 1 };
@@ -324,7 +324,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     return id;
   }
 
-  test("waits for the agent's answer, also through a crash that charges nothing, and then runs", async () => {
+  test("waits for the agent's answer, also through a crash without a charge, and then runs", async () => {
     const before = await leased();
     const id = await waits(before);
     expect(before.untaken).toBe(0);
@@ -351,7 +351,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     expect(room.untaken).toBe(0);
   });
 
-  test("LLM-5 its models get what was reserved and no more", async () => {
+  test("LLM-5 its models get at most the reservation", async () => {
     const long = asks("{% for n in (1..3000) %}long words {% endfor %}");
     const room = await SteeredConversation.create(asking({ action: long }), {}, {}, { leased: true });
     const id = await room.say("Ask");
@@ -360,7 +360,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
   });
 
-  test("costs nothing where it is stopped while it waits, and has not run", async () => {
+  test("costs no usage if it is stopped while it waits, and has not run", async () => {
     const room = await leased(asking({ effect: "once" }));
     const id = await waits(room);
     await room.stop(id);
@@ -368,7 +368,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     expect(resultOf(room.turn(id))?.error?.message).toContain("was stopped before it had a result");
   });
 
-  test("fails where its agent cannot be reached", async () => {
+  test("fails if its agent cannot be reached", async () => {
     const room = await leased();
     const id = await waits(room);
     const away = { error: { code: "UNAVAILABLE", message: "The agent is away.", retriable: true } } as const;
@@ -379,11 +379,11 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     });
   });
 
-  test("does not run where the agent has none left, and the turn goes on", async () => {
+  test("does not run if the agent's budget is used up, and the turn continues", async () => {
     const room = await leased();
     const id = await waits(room);
     const excess = { scope: "agent", limit: "tokens", allowed: 9, used: 9, needed: 5_000 } as const;
-    // The first question was asked ahead, and its answer refuses nothing.
+    // The first question was asked ahead. Its answer refuses no call.
     for (let n = 0; n < 2; n++) await answer(room, { granted: much, excess });
     await answer(room, { granted: { ...much, modelCalls: 9 } });
     expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
@@ -425,7 +425,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
   const extracting = { memoryExtraction: { task: "lib/memories" } };
   const finalized = ({ type }: Frame) => type === "turn.finalized";
 
-  test("fails its turn where the budget has no room for it, and asks nobody", async () => {
+  test("fails its turn without a request if the budget has no room for it", async () => {
     const room = await SteeredConversation.create(library, { budget: { tokens: 1_400 } }, assembling, {
       profile: { parameters: { max_tokens: 100 } },
     });
@@ -450,7 +450,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     });
   });
 
-  test("counts while it runs: what it has reserved is not left for others", async () => {
+  test("counts while it runs: other requests cannot use its reservation", async () => {
     const room = await SteeredConversation.create(library, { budget: { modelCalls: 2 } }, extracting);
     await room.say("Hello");
     (await room.request()).answer("Hi.");
@@ -471,7 +471,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     expect(room.turn(await room.say("More")).error?.code).toBe("BUDGET_EXCEEDED");
   });
 
-  test("LEDGER-5 is charged where its turn, or its conversation, is stopped, once", async () => {
+  test("LEDGER-5 is charged if its turn, or its conversation, is stopped, once", async () => {
     const room = await SteeredConversation.create(library, {}, assembling);
     const id = await room.say("Hello");
     await room.request();
@@ -486,7 +486,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     expect(spent(other)).toMatchObject({ modelCalls: 2, tokens: 110 + 1_000 + ANSWER });
   });
 
-  test("LLM-5 gets what was reserved and no more", async () => {
+  test("LLM-5 gets at most the reservation", async () => {
     const long = hook(
       "request",
       { "output.model": "'m'", "output.stream": "true", "output.messages": "[result]" },
@@ -527,7 +527,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     ["a context hook", assembling, 0],
     ["an extraction", extracting, 1],
   ])(
-    "LEDGER-5 %s with a `once` action is charged when nobody can tell its end any more",
+    "LEDGER-5 %s with a `once` action is charged when its end can no longer be known",
     async (_, memory, calls) => {
       let now = Date.now();
       const clock = { ...systemClock, now: () => now };
@@ -567,7 +567,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     expect(room.runtime.state.extraction?.running ?? {}).toEqual({});
   });
 
-  test("LEDGER-5 is charged where its agent leaves", async () => {
+  test("LEDGER-5 is charged if its agent leaves", async () => {
     const room = await SteeredConversation.create(library, {}, extracting);
     await room.join({ type: "agent", id: "guest" });
     const id = await room.say("Hello", { to: "guest" });
@@ -578,7 +578,7 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     expect(spent(room)).toMatchObject({ modelCalls: 2, tokens: 110 + 1_000 + ANSWER });
   });
 
-  test("LEDGER-5 is charged once where it fails for good", async () => {
+  test("LEDGER-5 is charged once if it fails permanently", async () => {
     const room = await SteeredConversation.create(library, {}, assembling);
     const id = await room.say("Hello");
     for (let attempt = 1; attempt <= 3; attempt++) (await room.request()).fail("No.");

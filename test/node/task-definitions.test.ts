@@ -28,18 +28,18 @@ describe("PATTERN-2 F13 the schemas of a task share one budget for compiling pat
     expect(completeTask({ inputSchema: INPUT, steps: mocks([costly(99)]) })).toMatchObject({ steps: [{}] });
     const steps = mocks(Array.from({ length: 64 }, (_, index) => costly(99 - index)));
     expect(() => completeTask({ inputSchema: INPUT, steps })).toThrow(
-      /\/steps\/\d+\/action\/schema\/patternProperties\/.* too much to compile/,
+      /\/steps\/\d+\/action\/schema\/patternProperties\/.* too complex to compile/,
     );
   });
 
-  test("those of its input and its output count, too", () => {
+  test("the schemas of its input and its output count, too", () => {
     const all = { type: "object", ...costly(99) };
     expect(() =>
       completeTask({ inputSchema: all, outputSchema: costly(98), steps: mocks([costly(97)]) }),
-    ).toThrow("too much to compile");
+    ).toThrow("too complex to compile");
   });
 
-  test("PIN-4 those of the actions that it refers to count, too, where it is pinned", async () => {
+  test("PIN-4 the schemas of its actions count, too, if they are pinned", async () => {
     const schema = (index: number): JsonObject => ({ type: "object", ...costly(99 - index) });
     const action = (index: number) =>
       defineAction({ id: `mock_${index}`, kind: "mock.return", schema: schema(index) });
@@ -51,9 +51,9 @@ describe("PATTERN-2 F13 the schemas of a task share one budget for compiling pat
       return new Registry(new DeployedCode([library])).runnable({ library: "lib", id: "all" });
     };
     expect(await pin(1)).toMatchObject({ task: { id: "all" } });
-    const refused = /\/steps\/\d+\/action\/schema\/.* too much to compile/;
+    const refused = /\/steps\/\d+\/action\/schema\/.* too complex to compile/;
     await expect(pin(20)).rejects.toThrow(refused);
-    // Only what was found good is known.
+    // Only successful checks are cached.
     expect(await pin(1)).toMatchObject({ task: { id: "all" } });
     await expect(pin(20)).rejects.toThrow(refused);
   });
@@ -82,15 +82,15 @@ describe("TEMPLATE-5 F13 the templates of a task share one budget for compiling"
       return { ref: `s${index}`, action: { kind: "llm", systemPrompt: template, template } };
     });
 
-  test("those of some steps are accepted, those of 64 are not", () => {
+  test("the templates of some steps are accepted, the templates of 64 are not", () => {
     expect(stepsIssues(llm(12))).toEqual([]);
     expect(stepsIssues(llm(64))[0]).toMatchObject({
       path: expect.stringMatching(/^\/steps\/\d+\/action\/(systemPrompt|template)$/),
-      message: expect.stringContaining("too much to compile"),
+      message: expect.stringContaining("too complex to compile"),
     });
   });
 
-  test("any one template within the limits is accepted", () => {
+  test("any single template within the limits is accepted", () => {
     const code = "{{aaaa}}{{ a | upcase }}".repeat(400);
     const template = code + "x".repeat(MAX_TEMPLATE_LENGTH - code.length);
     const action = { kind: "llm" as const, template };
@@ -103,13 +103,13 @@ describe("DEFAULT-1 F13 defaults at any depth", () => {
   test.each<[string, JsonObject, Json, Json]>([
     ["items of a list", { items: line }, [{}, { count: 2 }, 3], [{ count: 1 }, { count: 2 }, 3]],
     ["the first items", { prefixItems: [line], items: {} }, [{}, {}], [{ count: 1 }, {}]],
-    ["what may be null", { anyOf: [{ type: "null" }, line] }, {}, { count: 1 }],
+    ["a nullable value", { anyOf: [{ type: "null" }, line] }, {}, { count: 1 }],
     ["null", { oneOf: [line, { type: "null" }] }, null, null],
     ["several alternatives", { anyOf: [line, { type: "object" }] }, {}, {}],
     ["further members", { additionalProperties: line }, { a: {} }, { a: { count: 1 } }],
     ["members of a default", { properties: { a: { ...line, default: {} } } }, {}, { a: { count: 1 } }],
     [
-      "lists in what may be null",
+      "lists in a nullable value",
       { properties: { a: { anyOf: [{ type: "array", items: line }, { type: "null" }] } } },
       { a: [{}] },
       { a: [{ count: 1 }] },
@@ -137,12 +137,12 @@ describe("DEFAULT-1 F13 defaults at any depth", () => {
       "/properties/l/items/properties/n/default",
     ],
     [
-      "what a reference refuses",
+      "a value that a reference refuses",
       { properties: { n: { $ref: "#/$defs/n", default: 0 } }, $defs: { n: { minimum: 1 } } },
       "/properties/n/default",
     ],
     [
-      "what may be null",
+      "a nullable value",
       {
         properties: {
           a: { anyOf: [{ properties: { "x/y": { type: "null", default: 0 } } }, { type: "null" }] },
@@ -165,7 +165,7 @@ describe("DEFAULT-1 F13 defaults at any depth", () => {
   });
 });
 
-describe("F10 what a task reads and writes is checked where it is defined", () => {
+describe("F10 reads and writes of a task are checked in its definition", () => {
   const input: JsonObject = {
     type: "object",
     properties: { n: { type: "number" }, order: { type: "object", properties: { id: { type: "string" } } } },
@@ -178,7 +178,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
       steps: steps.map((one, index) => ({ ref: `s${index}`, action: set({}), ...one })),
     }).map(({ path, message }) => `${path}: ${message}`);
 
-  test("STEPREAD-1 an expression reads members of the input, and what a step before it writes", () => {
+  test("STEPREAD-1 an expression reads members of the input, and the writes of an earlier step", () => {
     const write = { outputMapping: { "state.a.b": "result", "output.c": "input.n" } };
     const read = (source: string) => ({ inputMapping: { x: source } });
     for (const source of [
@@ -226,7 +226,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     ]);
   });
 
-  test("STEPREAD-2 an output has the members that its schema requires, and none that it excludes", () => {
+  test("STEPREAD-2 an output has the members that its schema requires, and no excluded members", () => {
     const schema: JsonObject = { type: "object", properties: { total: {} }, required: ["total"] };
     const write = (path: string) => [{ outputMapping: { [path]: "1" } }];
     expect(issues(write("output.total"), schema)).toEqual([]);
@@ -264,7 +264,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     expect(broken.error?.issues).toMatchObject([{ path: ["template"] }]);
   });
 
-  test("STEPREAD-3 a prompt that a step names is checked where the task is pinned", async () => {
+  test("STEPREAD-3 a prompt that a step names is checked when the task is pinned", async () => {
     const prompt = definePrompt("letter", { template: "Dear {{ customer }}" });
     const pin = (inputMapping?: Record<string, string>) => {
       const write = step("write", { action: { kind: "llm", prompt }, ...(inputMapping && { inputMapping }) });
@@ -279,7 +279,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     );
   });
 
-  test("what is read, written and required is looked up, however much there is", () => {
+  test("reads, writes and required members are found by look-ups, in any number", () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `m${index}`);
     const write = { outputMapping: Object.fromEntries(names.map((name) => [`output.${name}`, "1"])) };
     const read = {
@@ -303,13 +303,13 @@ describe("TASKDEF-3 the attempts of a task of a function", () => {
   const define = (more: object) =>
     defineTask({ id: "work", input: z.object({}), execute: () => null, ...more });
 
-  test("are stored as those of a task of steps, and one attempt is none", () => {
+  test("are stored like the attempts of a task of steps, and a single attempt is omitted", () => {
     const retry = { maxAttempts: 3, backoff: "linear", initialDelayMs: 5 };
     expect(define({ effect: "idempotent", retry }).definition.retry).toEqual(retry);
     expect(define({ effect: "once", retry: { maxAttempts: 1 } }).definition).not.toHaveProperty("retry");
   });
 
-  test("are refused in another form, and where a second attempt could repeat an effect", () => {
+  test("are refused in another form, and if a second attempt could repeat an effect", () => {
     expect(() => define({ effect: "pure", retry: { maxAttempts: 3, backoffMs: 5 } })).toThrow(/backoffMs/);
     expect(() => define({ retry: { maxAttempts: 2 } })).toThrow(/`once` task has one attempt/);
   });

@@ -28,7 +28,13 @@ import type { PinnedTask } from "../../src/protocol/task-definition.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { sha256Hex } from "../../src/shared/sha256.ts";
-import { localExecutor, memoryToolState, noHandles, noMemory, noResults } from "../support/local-executor.ts";
+import {
+  localExecutor,
+  memoryToolState,
+  noHandles,
+  noMemory,
+  noResults,
+} from "../../src/testing/world/local-executor.ts";
 import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";
@@ -96,7 +102,7 @@ async function runTask(
   return result;
 }
 
-/** The actions that were defined: each has an id of its own. */
+/** The number of defined actions. Each action has a separate id. */
 let actions = 0;
 
 const code = (
@@ -113,7 +119,7 @@ const set = (values: Record<string, string>): StepOptions["action"] => ({ kind: 
 const says = (value: unknown) => code(() => value);
 
 describe("the steps of a task", () => {
-  test("F13 STEP-5 an idempotency key holds within its tenant, task and step, and tells nobody of them", async () => {
+  test("F13 STEP-5 an idempotency key holds within its tenant, task and step, and reveals none of them", async () => {
     const seen: string[] = [];
     const action = code((_, { operationId }) => {
       seen.push(operationId);
@@ -144,7 +150,7 @@ describe("the steps of a task", () => {
     });
   });
 
-  test("F10 STEP-3 STEP-6 run in their order, each with what the ones before it wrote; the output is the result", async () => {
+  test("F10 STEP-3 STEP-6 run in their order, each with the writes of the earlier steps; the output is the result", async () => {
     const { result, progress } = await run(
       [
         step("load", {
@@ -166,7 +172,7 @@ describe("the steps of a task", () => {
     ]);
   });
 
-  test("STEP-6 without mappings a step gets the task's input, and the last result is that of the task", async () => {
+  test("STEP-6 without mappings a step gets the task's input, and the last result is the task's result", async () => {
     const { result } = await run(
       [
         step("one", { action: code(({ n }) => Number(n) + 1) }),
@@ -197,7 +203,7 @@ describe("the steps of a task", () => {
     expect(ran).toEqual(expected);
   });
 
-  test("STEP-3 a condition may end the task with a failure, and one that is no boolean fails its step", async () => {
+  test("STEP-3 a condition may end the task with a failure, and a condition without a boolean value fails its step", async () => {
     const failing = (condition: StepOptions["condition"] & object) =>
       run([step("a", { action: says(1), condition })]);
     await expect(failing({ if: "true", then: "fail" })).rejects.toThrow(
@@ -209,7 +215,7 @@ describe("the steps of a task", () => {
     });
   });
 
-  test("STEP-3 a condition that ends the task does so whatever `onFailure` says", async () => {
+  test("STEP-3 a condition that ends the task applies independent of `onFailure`", async () => {
     const ran: string[] = [];
     const after = code(() => ran.push("after"));
     const ended = run([
@@ -220,7 +226,7 @@ describe("the steps of a task", () => {
     expect(ran).toEqual([]);
   });
 
-  test("F10 STEP-4 onFailure: abort ends the task, retry as an error that may pass, continue goes on with the error in the state", async () => {
+  test("F10 STEP-4 onFailure: abort ends the task, retry is a temporary error, continue proceeds with the error in the state", async () => {
     const broken = code(() => {
       throw new ToolError("No stock.", { code: "NOT_FOUND" });
     });
@@ -239,7 +245,7 @@ describe("the steps of a task", () => {
     });
   });
 
-  test("STEP-4 a task that was cancelled does not go on, whatever its steps say", async () => {
+  test("STEP-4 a cancelled task does not continue, whatever its steps declare", async () => {
     const controller = new AbortController();
     const ran: string[] = [];
     const steps = [
@@ -256,7 +262,7 @@ describe("the steps of a task", () => {
     expect(ran).toEqual([]);
   });
 
-  test("STEP-5 each action has an operation id of its own, a time of its own, and no handle", async () => {
+  test("STEP-5 each action has its own operation id, its own time, and no handle", async () => {
     const ids: string[] = [];
     const note = code((_, { operationId }) => void ids.push(operationId));
     await run([step("a", { action: note }), step("b", { action: note })]);
@@ -271,7 +277,7 @@ describe("the steps of a task", () => {
     await expect(run([step("a", { action: deferring })])).rejects.toThrow("cannot defer");
   });
 
-  test("TASK-2 STEP-4 a task whose action ignores the end of its time has failed; what comes later writes nothing and goes on with nothing", async () => {
+  test("TASK-2 STEP-4 a task fails if its action ignores the end of its time; a late result is not written and does not continue it", async () => {
     const ran: string[] = [];
     let finish = (_: string) => {};
     const slow = code(() => new Promise((resolve) => (finish = resolve)), { effect: "once" });
@@ -309,7 +315,7 @@ describe("the steps of a task", () => {
     expect(tries).toBe(1);
   });
 
-  test("STEP-7 what an attempt changes in its input reaches neither the next attempt nor a later step", async () => {
+  test("STEP-7 changes of an attempt to its input do not reach the next attempt or a later step", async () => {
     const seen: unknown[] = [];
     const greedy = code(
       (input) => {
@@ -403,7 +409,7 @@ describe("the steps of a task", () => {
     expect(({} as JsonObject).a).toBeUndefined();
   });
 
-  test("AREAS-2 what steps write is bounded, and what is too large is not written", async () => {
+  test("AREAS-2 writes of steps are bounded, and values that are too large are not written", async () => {
     const half = "x".repeat(MAX_TASK_CONTEXT_LENGTH / 2);
     const areas = new TaskAreas({});
     areas.write({ "state.a": half });
@@ -417,7 +423,7 @@ describe("the steps of a task", () => {
     expect(result).toEqual({ noted: 1 });
   });
 
-  test("AREAS-3 a write that cannot be finished is taken back, and costs the same however much is there", () => {
+  test("AREAS-3 an unfinished write is reverted, and costs the same for any amount of data", () => {
     const areas = new TaskAreas({});
     areas.write({ "state.kept.one": 1, "output.text": "t" });
     expect(() => areas.write({ "state.kept.two": 2, "state.new.deep": 3, "output.text.part": 4 })).toThrow(
@@ -428,7 +434,7 @@ describe("the steps of a task", () => {
     areas.write({ "state.body": wide });
     const { body } = areas.variables.state as { body: JsonObject };
     for (let index = 0; index < 4_000; index++) areas.write({ [`state.body.w${index}`]: index });
-    // The object on the way is the same one: nothing of it was copied.
+    // The object on the way is identical: it was not copied.
     expect(areas.variables.state.body).toBe(body);
     expect(Object.keys(body)).toHaveLength(49_000);
   });
@@ -441,7 +447,7 @@ describe("the steps of a task", () => {
     await expect(run(many, { list })).rejects.toThrow("took too many steps");
   });
 
-  test("STEP-3 whatever the values are, steps give what the same assignments give", async () => {
+  test("STEP-3 for any values, steps have the results of the same assignments", async () => {
     const names = ["a", "b", "c"] as const;
     const assignment = fc.record({
       to: fc.constantFrom(...names),
@@ -474,8 +480,8 @@ describe("the definition of a task of steps", () => {
   const ok = step("a", { action: says(1) });
 
   test.each([
-    ["no list", "x", "/steps: Must be a list of steps"],
-    ["no steps", [], "/steps: Must be a list of steps"],
+    ["no list", "x", "/steps: Must be a list of 1 to"],
+    ["no steps", [], "/steps: Must be a list of 1 to"],
     ["too many", Array.from({ length: MAX_STEPS + 1 }, () => ok), `at most ${MAX_STEPS} steps`],
     ["a name twice", [ok, ok], '/steps/1/ref: Another step is named "a"'],
     ["a bad name", [{ ...ok, ref: "a b" }], "/steps/0/ref"],
@@ -532,7 +538,7 @@ describe("the definition of a task of steps", () => {
     expect(() => define(steps)).toThrow(message);
   });
 
-  test("ACTION-1 says what is missing in plain words", () => {
+  test("ACTION-1 describes missing members in plain words", () => {
     // SAFETY: authors without types write anything.
     const action = { kind: "http.request" } as unknown as StepOptions["action"];
     expect(() => defineTask({ id: "t", input: anything, steps: [step("a", { action })] })).toThrow(
@@ -540,12 +546,12 @@ describe("the definition of a task of steps", () => {
     );
   });
 
-  test("STEP-1 has no code and no effect of its own beside its steps", () => {
+  test("STEP-1 has neither code nor a separate effect beside its steps", () => {
     expect(() => define([ok], { execute: () => 1 })).toThrow("both `steps` and `execute`");
     expect(() => define([ok], { effect: "pure" })).toThrow("both `steps` and `effect`");
   });
 
-  test("STEP-2 a request over HTTP that says nothing of its effect is `once`", () => {
+  test("STEP-2 a request over HTTP without an effect is `once`", () => {
     const steps = [step("a", { action: { kind: "http.request", hosts: ["a.example"] } })];
     expect(defineTask({ id: "t", input: anything, steps }).effect).toBe("once");
   });
@@ -592,7 +598,7 @@ describe("a tool over a task, in code", () => {
     expect(pinned.definition.effect).toBe("pure");
   });
 
-  test("A8 INMAP-1 may have an input of its own and a mapping, and names a task of another library by reference", () => {
+  test("A8 INMAP-1 may have its own input and a mapping, and names a task of another library by reference", () => {
     const input = z.object({ n: z.number() });
     const inputMapping = { order: "string(input.n)" };
     const { definition } = defineTool({
@@ -635,7 +641,7 @@ describe("APPROVE-9 a task under a deployed tool that needs an approval", () => 
   const ports = (registry: Registry) => ({ registry, mayReceiveKey: () => true, mayReach: () => true });
 
   test.each([true, false])(
-    "of steps: %s: is not reached without one by an author, nor by a hook",
+    "of steps: %s: is not reached without an approval by an author or by a hook",
     async (steps) => {
       const task = pay("pay", steps);
       const free = tool("free", pay("look", steps), "never");
@@ -661,7 +667,7 @@ describe("APPROVE-9 a task under a deployed tool that needs an approval", () => 
   );
 });
 
-test("PIN-2 a bare id in a task means its own library, and one in an action of another library that one", async () => {
+test("PIN-2 a bare id refers to its own library, in a task and in an action of another library", async () => {
   const words = (text: string) => definePrompt("words", { template: text });
   const ask = defineAction({ id: "ask", kind: "llm", prompt: words("Of theirs.") });
   const theirs = defineLibrary("theirs", { actions: [ask] });
@@ -681,7 +687,7 @@ test("PIN-2 a bare id in a task means its own library, and one in an action of a
   ).toEqual(["Of ours.", "Of theirs."]);
 });
 
-test("PIN-1 a step that names no model gets that of the agent, and one that names one keeps it", async () => {
+test("PIN-1 a step without a model gets the agent's model, and a step with a model keeps it", async () => {
   const own = defineModelProfile("own", { provider: "openai", modelId: "own" });
   const task = defineTask({
     id: "both",
@@ -773,7 +779,7 @@ test("F10 STEP-4 HOOK-2 a hook of steps: a failure with `retry` runs it again fr
   await room.until(({ type }) => type === "turn.completed");
 });
 
-test("BATCH-2 F13 the tasks of one reply begin one after another, and others come between", async () => {
+test("BATCH-2 F13 the tasks of one reply begin one after another, with other work between them", async () => {
   const order: string[] = [];
   const task = defineTask({
     id: "task",
@@ -823,7 +829,7 @@ describe("HOSTS-3 the deployer's list of hosts", () => {
     return { outcome, asked: server.requests.length };
   };
 
-  test("is asked at each request of a posted task, so a host that was struck off is not reached", async () => {
+  test("is checked at each request of a posted task, so a removed host is not reached", async () => {
     const listed = await requests({ authored: true }, () => true);
     expect(listed.outcome).toMatchObject({ status: 200 });
     const struckOff = await requests({ authored: true }, () => false);
@@ -831,7 +837,7 @@ describe("HOSTS-3 the deployer's list of hosts", () => {
     expect(struckOff.asked).toBe(0);
   });
 
-  test("holds for posted tasks only, which their pins tell apart", async () => {
+  test("applies only to posted tasks, which their pins distinguish", async () => {
     expect((await requests({}, () => false)).outcome).toMatchObject({ status: 200 });
     const task = defineTask({ id: "task", input: anything, steps: [step("a", { action: set({}) })] });
     const code = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);

@@ -10,7 +10,7 @@ import { checkAgents } from "../../src/startup.ts";
 const PROFILE = { provider: "offline", modelId: "offline-1" } as const;
 
 describe("the built-in team", () => {
-  test("is five agents, of which the manager calls the others", async () => {
+  test("is five agents: the manager and the four agents that it calls", async () => {
     const code = new DeployedCode([team.library]);
     checkAgents(team.agents, code);
     expect(team.agents.map(({ id }) => id)).toEqual([

@@ -14,7 +14,7 @@ import {
 } from "../../src/adapters/telemetry/span-queue.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import { endedSpans, spansOf } from "../../src/agents/conversation/core/spans.ts";
-import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { noteWork, workTimes } from "../../src/agents/conversation/core/work-times.ts";
@@ -87,7 +87,7 @@ describe("places in traces", () => {
       .map((digits) => digits.join(""))
       .filter((text) => !/^0+$/.test(text));
 
-  test("SPAN-2 a header comes back as it was read", () => {
+  test("SPAN-2 a header is restored unchanged", () => {
     fc.assert(
       fc.property(hex(32), hex(16), fc.boolean(), (traceId, spanId, isSampled) => {
         const place = { traceId, spanId, isSampled };
@@ -104,7 +104,7 @@ describe("places in traces", () => {
     ["00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", "no span"],
     ["ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "forbidden version"],
     ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x", "more than version 00 has"],
-  ])("SPAN-2 %j names none: %s", (header) => {
+  ])("SPAN-2 %j is invalid: %s", (header) => {
     expect(parseTraceparent(header)).toBeUndefined();
   });
 
@@ -113,20 +113,20 @@ describe("places in traces", () => {
     expect(parseTraceparent(header)).toMatchObject({ spanId: "00f067aa0ba902b7", isSampled: false });
   });
 
-  test("SPAN-2 of a later version's header, a message keeps what spans need; an endless one names none", () => {
+  test("SPAN-2 of a later version's header, a message keeps the parts that spans need; an endless header is invalid", () => {
     const place = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
-    const kept = (traceparent: string) =>
+    const storedMessage = (traceparent: string) =>
       validate(startTurnSchema, { content: "Hi", traceparent }, "", "The message");
-    expect(kept(`cc-${place}-03-${"z".repeat(100)}`)).toEqual({
+    expect(storedMessage(`cc-${place}-03-${"z".repeat(100)}`)).toEqual({
       content: "Hi",
       traceparent: `00-${place}-01`,
     });
-    expect(kept(`00-${place}-00`)).toEqual({ content: "Hi", traceparent: `00-${place}-00` });
+    expect(storedMessage(`00-${place}-00`)).toEqual({ content: "Hi", traceparent: `00-${place}-00` });
     for (const header of [`cc-${place}-01-${"z".repeat(60_000)}`, "nonsense"])
-      expect(kept(header)).toEqual({ content: "Hi" });
+      expect(storedMessage(header)).toEqual({ content: "Hi" });
   });
 
-  test("SPAN-1 ids have their form, derive from their texts, and differ where these do", () => {
+  test("SPAN-1 ids have their form, derive from their texts, and differ if the texts differ", () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string(), { minLength: 2, maxLength: 40 }), (texts) => {
         expect(new Set(texts.map(spanIdOf)).size).toBe(texts.length);
@@ -214,7 +214,7 @@ describe("OTLP", () => {
     }
   });
 
-  test("OTLP-2 without a collector nothing is exported; what cannot be used is named, and no value is repeated", () => {
+  test("OTLP-2 without a collector no span is exported; an invalid setting is named without its value", () => {
     expect(exporterOf({})).toBeUndefined();
     expect(exporterOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "  " })).toBeUndefined();
     expect(() => exporterOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:sk-1" })).toThrow(
@@ -230,7 +230,7 @@ describe("OTLP", () => {
 });
 
 describe("the queue of spans", () => {
-  /** A clock whose timers the test fires. */
+  /** A clock with timers that the test fires. */
   function steered() {
     const timers = new Set<() => void>();
     return {
@@ -247,7 +247,7 @@ describe("the queue of spans", () => {
     };
   }
 
-  /** An exporter that answers when the test says so. */
+  /** An exporter that answers on the test's command. */
   function exporter() {
     const batches: (readonly Span[])[] = [];
     const answers: { resolve: () => void; reject: (error: unknown) => void }[] = [];
@@ -264,7 +264,7 @@ describe("the queue of spans", () => {
   const many = (count: number) => Array.from({ length: count }, (_, index) => span(index));
   const turnsOfLoop = () => new Promise((resolve) => setImmediate(resolve));
 
-  test("SPANOUT-2 exports at once; what comes meanwhile is the next batch, of bounded size", async () => {
+  test("SPANOUT-2 exports at once; later spans are the next batch, of bounded size", async () => {
     const out = exporter();
     const work: Promise<void>[] = [];
     const queue = new SpanQueue(steered().clock, out, (one) => work.push(one));
@@ -312,7 +312,7 @@ describe("the queue of spans", () => {
   });
 });
 
-describe("the times in which a turn works", () => {
+describe("the working times of a turn", () => {
   const record = recordOf();
   const calling = { item: 1, attempt: 1, notBefore: 0, final: false };
   const base: Turn = {
@@ -324,7 +324,7 @@ describe("the times in which a turn works", () => {
   };
   const stateOf = (...turns: Turn[]): ConversationState => {
     const active = new Map(turns.filter(({ status }) => status === "active").map((turn) => [turn.n, turn]));
-    return { ...NEW_STANDING, record, seq: 5, turns: 1, active, stored: new Map() };
+    return { ...NEW_STATE, record, seq: 5, turns: 1, active, stored: new Map() };
   };
   /** The turn after a commit that makes it `next`. */
   const commit = (before: Turn | undefined, next: Turn, now: number): Turn => {
@@ -343,14 +343,14 @@ describe("the times in which a turn works", () => {
     completedAt: now,
   });
 
-  test("WORK-1 a turn that only works stores none, and has one from its beginning to its end", () => {
+  test("WORK-1 a turn without waits stores no times, and has a single time from its start to its end", () => {
     const begun = commit(undefined, base, 10);
     const ended = commit(begun, over(begun, 30), 30);
     expect([begun.worked, ended.worked]).toEqual([undefined, undefined]);
     expect(workTimes(ended)).toEqual([{ from: 10, to: 30 }]);
   });
 
-  test("WORK-1 waits are in none, and one that ends while it waits ends with a time of no length", () => {
+  test("WORK-1 waits do not count, and a turn that ends while it waits ends with an empty time", () => {
     const waiting = commit(base, waits(base), 20);
     expect(waiting.worked).toEqual([{ from: 10, to: 20 }]);
     expect(commit(waiting, { ...waiting, recoveries: 1 }, 25).worked).toBe(waiting.worked);
@@ -363,7 +363,7 @@ describe("the times in which a turn works", () => {
     expect(workTimes(commit(waiting, over(waiting, 95), 95)).at(-1)).toEqual({ from: 95, to: 95 });
   });
 
-  test("WORK-1 a turn that is queued begins to work when its place has come", () => {
+  test("WORK-1 a queued turn begins to work at its turn", () => {
     const queued = commit(undefined, { ...base, call: null, queued: true }, 10);
     expect(queued.worked).toEqual([]);
     const begun = commit(queued, { ...base, worked: [] }, 40);
@@ -422,7 +422,7 @@ describe("the times in which a turn works", () => {
       operations: [answered as Operation],
     };
     const [first, second, wait, ...others] = spansOf(record, ended);
-    expect(others, "what nobody approved has not run").toEqual([]);
+    expect(others, "unapproved calls have not run").toEqual([]);
     expect(first?.attributes).not.toHaveProperty("dramatis.turn.part");
     expect(second?.attributes).toMatchObject({
       "dramatis.turn.part": 2,

@@ -142,7 +142,7 @@ const COMMON: [string, string][] = [
   ["{{ nested.list | json }} {{ name | json }}", '[[1],[2,3]] "Ann"'],
 ];
 
-describe("F13 templates say what the library says", () => {
+describe("F13 templates render like the library", () => {
   test.each(COMMON)("%s", (source, expected) => {
     expect(templateIssues(source)).toEqual([]);
     expect(of(source)).toBe(expected);
@@ -169,7 +169,7 @@ describe("TEMPLATE-1 F13 texts render as themselves, and values as plain text", 
     );
   });
 
-  test("a property: a value is never a template, and nothing of it is escaped", () => {
+  test("a property: a value is never a template, and is never escaped", () => {
     const hostile = fc.oneof(
       fc.string(),
       fc.constantFrom("{{ name }}", "{% for i in (1..9) %}", "{% raw %}", "%}{{"),
@@ -215,7 +215,7 @@ describe("TEMPLATE-2 F13 only own members are read", () => {
     expect("a" in {}).toBe(false);
   });
 
-  test("a property: no path reads what is not an own member", () => {
+  test("a property: every path reads only own members", () => {
     const inherited = [Object.prototype, Array.prototype, String.prototype].flatMap((prototype) =>
       Object.getOwnPropertyNames(prototype),
     );
@@ -288,9 +288,9 @@ describe("TEMPLATE-5 F13 errors that do not depend on values are issues", () => 
     ["{{ }}", /invalid value expression/],
     ["{% for in items %}{% endfor %}", /illegal tag/],
     ["{% endif %}", /tag "endif" not found/],
-    ["{{ name | append }}", /takes 1 arguments, and gets 0/],
-    ["{{ name | append: 'a', 'b' }}", /takes 1 arguments, and gets 2/],
-    ["{{ name | default: 'a', allow_false: true }}", /takes 1 arguments, and gets 2/],
+    ["{{ name | append }}", /takes 1 arguments. It has 0/],
+    ["{{ name | append: 'a', 'b' }}", /takes 1 arguments. It has 2/],
+    ["{{ name | default: 'a', allow_false: true }}", /takes 1 arguments. It has 2/],
     ["{{ name | truncate: length: 2 }}", /takes no named arguments/],
     ["{{ name count }}", /need an operator between/],
     ["{{ == count }}", /needs a value on each side/],
@@ -416,7 +416,7 @@ describe("TEMPLATE-4 F13 hostile templates end within their steps", () => {
     expect(() => of("{{ x }}{{ x }}", { x: TEXT })).toThrow(`more than ${MAX_RENDERED_LENGTH} characters`);
   });
 
-  test("a property: whatever the template and the values are, steps are taken before they are made", () => {
+  test("a property: for any template and values, the budget is checked before each result is built", () => {
     const value = fc.constantFrom(
       "x",
       "x.a",

@@ -1,8 +1,8 @@
 /** Turns of tenants in one isolate, on a virtual clock. */
 import { expect, test } from "vitest";
-import { GONE_MS, PACE_MS, TenantTurns } from "../../src/agents/base/runtime/tenant-turns.ts";
+import { DEAD_MS, PACE_MS, TenantTurns } from "../../src/agents/base/runtime/tenant-turns.ts";
+import { Random } from "../../src/testing/random.ts";
 import { MortalClock, WorldClock } from "../simulation/clocks.ts";
-import { Random } from "../simulation/random.ts";
 
 const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -12,7 +12,7 @@ async function play(clock: WorldClock): Promise<void> {
   while (await clock.runNext()) await breathe();
 }
 
-test("I2 TAKETURNS-1 pieces of one tenant begin in order and apart, and pieces of other tenants do not wait for them", async () => {
+test("I2 TAKETURNS-1 pieces of one tenant begin in order and one at a time, and pieces of other tenants do not wait for them", async () => {
   const clock = new WorldClock();
   const turns = new TenantTurns();
   const begun: [tenant: string, n: number, at: number][] = [];
@@ -54,6 +54,6 @@ test("TAKETURNS-3 actors that die in the line or right after their turn hold up 
     }
     await play(clock);
     expect(begun, `seed ${seed}`).toBe(living);
-    expect(clock.elapsed).toBeLessThan(14 * (GONE_MS + 13 * PACE_MS));
+    expect(clock.elapsed).toBeLessThan(14 * (DEAD_MS + 13 * PACE_MS));
   }
 });

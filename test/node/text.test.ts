@@ -8,7 +8,7 @@ import { utf8Length } from "../../src/shared/utf8.ts";
 
 const bytesOf = (text: string) => utf8Length(JSON.stringify(text));
 
-test("DELEGATE-10 a text fits as JSON, whatever its characters, and nothing is cut that fits", () => {
+test("DELEGATE-10 a text fits as JSON, whatever its characters, and a text that fits is not cut", () => {
   const unit = fc.constantFrom("a", "\u0001", '"', "\\", "é", "😀", "\ud800", "\u2028");
   const text = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit, maxLength: 300 }));
   fc.assert(

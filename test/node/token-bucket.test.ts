@@ -77,7 +77,7 @@ describe("a token bucket", () => {
     );
   });
 
-  test("BUCKET-2 a refusal costs nothing, and the returned wait is exact", () => {
+  test("BUCKET-2 a refusal is free, and the returned wait is exact", () => {
     fc.assert(
       fc.property(limits, steps, fc.integer({ min: 1, max: 50 }), (limit, steps, cost) => {
         let bucket = tokenBucket(limit);
@@ -132,7 +132,7 @@ describe("a rate limiter", () => {
     }
   });
 
-  test("LIMIT-1 forgets keys whose buckets are full again", () => {
+  test("LIMIT-1 forgets keys with buckets that are full again", () => {
     const limiter = new RateLimiter({ perMinute: 60, burst: 1 });
     for (let n = 0; n < 50; n++) limiter.take(`key ${n}`, START);
     expect(limiter.size).toBe(50);
@@ -141,7 +141,7 @@ describe("a rate limiter", () => {
   });
 });
 
-test("G6 default limits are the documented ones", () => {
+test("G6 default limits equal the documented limits", () => {
   const documented = {
     requests: { perMinute: 1200, burst: 600 },
     turns: { perMinute: 600, burst: 200 },

@@ -1,6 +1,7 @@
-/** Budgets of tokens: what counts, what fits, how results are shortened, and how a window moves. */
+/** Budgets of tokens: counting, fitting, shortening results, and moving a window. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import { shortenedContent } from "../../src/memory/session/shorten.ts";
 import {
   estimateTokens,
@@ -10,7 +11,6 @@ import {
   mostTokens,
   type TokenCounter,
 } from "../../src/memory/session/tokens.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { type BuildContextOptions, buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
@@ -30,7 +30,7 @@ const build = (events: readonly SessionEvent[], tokenBudget: number, options: Bu
 const isPrefix = (one: readonly ContextMessage[], other: readonly ContextMessage[]) =>
   one.every((message, index) => JSON.stringify(message) === JSON.stringify(other[index]));
 
-/** How often a context was not the beginning of the next one. */
+/** Number of contexts that are not the beginning of the next context. */
 function stepsOf(contexts: readonly (readonly ContextMessage[])[]): number {
   return contexts.filter((context, index) => index > 0 && !isPrefix(contexts[index - 1] ?? [], context))
     .length;
@@ -65,7 +65,7 @@ describe("counting", () => {
     );
   });
 
-  it("TOKEN-1 what a provider wants back counts beside text and calls, and media at a flat estimate", () => {
+  it("TOKEN-1 native parts count beside text and calls, and media at a flat estimate", () => {
     const spoken = { role: "assistant", content: "hello" } as const;
     const value = { thinking: "x".repeat(500) };
     const native = {
@@ -91,7 +91,7 @@ describe("counting", () => {
     ["Chinese", "\u6587"],
     ["words", "word"],
     ["control characters", "\u0001"],
-  ])("TOKEN-2 a text of %s counts, also where every sample shows only white space", (_, word) => {
+  ])("TOKEN-2 a text of %s counts, even if every sample shows only white space", (_, word) => {
     const length = 32 * 1024 * 8;
     const text = [...Array(8).keys()]
       .map((sample) => Math.floor((sample * (length - 4_096)) / 7))
@@ -103,7 +103,7 @@ describe("counting", () => {
     expect(estimateTokens(text)).toBeGreaterThan(length / 16);
   });
 
-  it("TOKEN-2 a long text is estimated from samples: close to counting it whole, and soon done", () => {
+  it("TOKEN-2 a long text is estimated from samples: close to a complete count, and fast", () => {
     const paragraph = (n: number) =>
       `Paragraph ${n}: the quick brown fox jumps over ${n * 7} lazy dogs, again and again.\n`;
     const parts = Array.from({ length: 2_000 }, (_, n) => paragraph(n));
@@ -112,7 +112,7 @@ describe("counting", () => {
     expect(estimateTokens(paragraph(1).repeat(400_000))).toBeGreaterThan(4_000_000);
   });
 
-  it("TOKEN-2 what was counted before has the same estimate, also after more than is kept", () => {
+  it("TOKEN-2 a counted text has the same estimate, even after the cache is full", () => {
     const texts = Array.from({ length: 400 }, (_, n) => `${n % 7} words and ${n} numbers. `.repeat(300 + n));
     const first = texts.map(estimateTokens);
     expect(new Set(first).size).toBeGreaterThan(200);
@@ -157,7 +157,7 @@ describe("counting", () => {
     );
   });
 
-  it("TOKEN-6 the limit decides only about estimates: another counter is asked", () => {
+  it("TOKEN-6 the limit decides only about estimates: a custom counter is called", () => {
     expect(fitsTokens("word", 4, () => 5)).toBe(false);
     expect(fitsTokens("word", 4, estimateTokens)).toBe(true);
     expect(fitsTokens("word word word", 3, estimateTokens)).toBe(true);
@@ -173,7 +173,7 @@ describe("counting", () => {
 describe("shortening results", () => {
   const json = jsonTexts({ maxDepth: 4 });
 
-  it("SHORT-1 SHORT-2 JSON stays JSON of its kind and says what is missing; what fits is untouched", () => {
+  it("SHORT-1 SHORT-2 JSON stays JSON of its kind and reports omissions; a text that fits is unchanged", () => {
     fc.assert(
       fc.property(
         fc.array(json, { maxLength: 12 }),
@@ -212,7 +212,7 @@ describe("shortening results", () => {
     );
   });
 
-  it("SHORT-1 text stays text, and what is too deep or too long to parse becomes a string", () => {
+  it("SHORT-1 text stays text, and JSON that is too deep or too long to parse becomes a string", () => {
     expect(shortenedContent("z".repeat(9_000), 50, quarters)).toMatch(
       /^z{100,}… \(shortened: 9000 characters\)$/,
     );
@@ -222,7 +222,7 @@ describe("shortening results", () => {
     }
   });
 
-  it("SHORT-2 white space is not free: a megabyte of it is shortened though it counts as nothing", () => {
+  it("SHORT-2 white space counts: a megabyte of it is shortened even without tokens", () => {
     expect(shortenedContent(" ".repeat(1_000_000), 50, () => 0).length).toBeLessThan(1_000);
   });
 });
@@ -230,7 +230,7 @@ describe("shortening results", () => {
 describe("a window within a budget", () => {
   const sessions = sessionTurns(30, 60);
 
-  it("TOKEN-3 M20 what is chosen fits, unless the newest unit alone does not; no request or result stands alone", () => {
+  it("TOKEN-3 M20 the selection fits, unless the newest unit alone does not; every request and result is paired", () => {
     fc.assert(
       fc.property(sessions, fc.integer({ min: 20, max: 3_000 }), (turns, budget) => {
         const messages = build(turns.flat(), budget);
@@ -258,7 +258,7 @@ describe("a window within a budget", () => {
     expect(withFacts.length).toBeLessThan(build(events, 900).length);
   });
 
-  it("TOKEN-4 a window begins with a user's message and holds whole turns", () => {
+  it("TOKEN-4 a window begins with a user's message and holds complete turns", () => {
     fc.assert(
       fc.property(sessions, fc.integer({ min: 800, max: 4_000 }), (turns, budget) => {
         fc.pre(turns.every((turn) => tokensOf(build(turn, 1e9)) <= budget));
@@ -303,7 +303,7 @@ describe("a window within a budget", () => {
     expect(tokensOf(messages)).toBeLessThanOrEqual(4_000);
   });
 
-  it("TOKEN-5 while all fits, each context begins with the one before it", () => {
+  it("TOKEN-5 while all fits, each context extends the previous context", () => {
     fc.assert(
       fc.property(sessions, (turns) => {
         const contexts = turns.map((_, index) => build(turns.slice(0, index + 1).flat(), 1e6));
@@ -336,7 +336,7 @@ describe("a window within a budget", () => {
     );
   });
 
-  it("TOKEN-5 with fifty turns in the budget, fifteen of sixteen contexts extend the one before", () => {
+  it("TOKEN-5 with fifty turns in the budget, fifteen of sixteen contexts extend the previous context", () => {
     const steps = (isCutOff: boolean) => {
       const contexts: ContextMessage[][] = [];
       for (let n = 1; n <= 600; n++) {
@@ -361,7 +361,7 @@ describe("a window within a budget", () => {
     expect(build(events.slice(0, 2), 1e6, { isCutOff: true }).map(({ content }) => content)).toEqual(["a0"]);
   });
 
-  it("M22 a summary stands once in front and counts, however small the rest of the window is", () => {
+  it("M22 a summary is in front once and counts, however small the rest of the window is", () => {
     const turns = Array.from({ length: 30 }, (_, n) => turnOfEvents(n, "q".repeat(30), [], "a".repeat(30)));
     const events = numbered([...turns.slice(0, 5).flat(), compaction("k", 8), ...turns.slice(5).flat()]);
     const messages = build(events, 600);
@@ -371,7 +371,7 @@ describe("a window within a budget", () => {
     expect(tokensOf(messages)).toBeLessThanOrEqual(600);
   });
 
-  it("a budget must be one, and without it everything is sent as it is", () => {
+  it("a budget must be valid, and without it everything is sent unchanged", () => {
     const events = numbered([
       user("q"),
       request("r", "c"),

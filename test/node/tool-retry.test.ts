@@ -1,13 +1,13 @@
-/** Attempts of tool calls: what is repeated, when, and what ends a pause. */
+/** Attempts of tool calls: which are repeated and when, and the causes that end a pause. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { effectsOfTurn } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
-import { nextAttemptAt } from "../../src/agents/conversation/core/planning/tool-retry.ts";
+import { nextAttemptAt } from "../../src/agents/conversation/core/planning/results.ts";
 import type { Signal, ToolCompleted } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
@@ -23,7 +23,7 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { RetryPolicy, ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import type { ExecutorReport, ToolResult } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { localExecutor } from "../support/local-executor.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { recordOf } from "../support/records.ts";
 import { callOf } from "../support/tools.ts";
 
@@ -79,7 +79,7 @@ function stateWith(tools: VersionChain["tools"], members: Partial<Operation> = {
     issues: {},
   };
   return {
-    ...NEW_STANDING,
+    ...NEW_STATE,
     record: { ...record, agents: [{ ...agent, chain: { ...chain, tools } }] },
     seq: 5,
     turns: 1,
@@ -133,7 +133,7 @@ describe("planning", () => {
       expect(operationOf(apply(stateWith(tools), failed(1)))).toMatchObject({ attempt: 1, status: "failed" });
   });
 
-  test("OP-1 TOOLRETRY-1 a late outcome of an earlier attempt changes nothing", () => {
+  test("OP-1 TOOLRETRY-1 a late outcome of an earlier attempt is ignored", () => {
     const { state } = apply(stateWith(chainWith(RETRY)), failed(1));
     expect(apply(state, failed(1)).entries).toEqual([]);
     const success = { tool_call_id: "call_2", success: true, result: 1 };
@@ -141,7 +141,7 @@ describe("planning", () => {
     expect(apply(state, { ...address, result: success }).entries).toEqual([]);
   });
 
-  test("TOOLRETRY-2 TOOLRETRY-3 a crash in the pause counts against nothing, and one during an attempt repeats that attempt", () => {
+  test("TOOLRETRY-2 TOOLRETRY-3 a crash in the pause does not count, and a crash during an attempt repeats that attempt", () => {
     const { state } = apply(stateWith(chainWith(RETRY)), failed(1));
     const pause = apply(state, { type: "conversation.cmd.recover" }, NOW + 399);
     expect(pause.entries).toEqual([]);
@@ -253,7 +253,7 @@ describe("the executor", () => {
     ["a result", () => "fine", false],
   ];
 
-  test.each(outcomes)("TOOLRETRY-1 tells what may pass: %s", async (_, execute, transient) => {
+  test.each(outcomes)("TOOLRETRY-1 recognises temporary failures: %s", async (_, execute, transient) => {
     const clock = new VirtualClock(NOW);
     const tool = defineTool({
       name: "tool",
@@ -312,7 +312,7 @@ describe("definitions", () => {
       expect(define({ retry: single })).not.toHaveProperty("retry");
   });
 
-  test("TOOLFORM-3 defineTool refuses attempts of a `once` tool, and says what to change", () => {
+  test("TOOLFORM-3 defineTool refuses attempts of a `once` tool, and names the fix", () => {
     const error = /"tool": \/retry: .*`once`.*Declare `effect: "idempotent"`.*or remove `retry`/;
     expect(() => define({ retry: { maxAttempts: 3 } })).toThrow(error);
     expect(() => define({ effect: "once", retry: { maxAttempts: 2, backoffMs: 1 } })).toThrow(error);

@@ -27,7 +27,7 @@ describe("the part of a conversation", () => {
     ...{ replies: [], operations: [], recoveries: 0, issues: {} },
   });
 
-  /** A conversation with these turns; `reads` has the numbers of those that were read with their content. */
+  /** A conversation with these turns. `reads` has the numbers of turns that were read with their content. */
   function room(...turns: Turn[]) {
     const reads: number[] = [];
     return {
@@ -63,7 +63,7 @@ describe("the part of a conversation", () => {
     }
   });
 
-  test("TRACEREAD-1 an exchange that is over ends the search; one that goes on makes the part partial at its bound", () => {
+  test("TRACEREAD-1 a finished exchange ends the search; an unfinished exchange makes the part partial at its bound", () => {
     const others = (from: number) =>
       Array.from({ length: MAX_TRACE_TURNS + 5 }, (_, index) => turnOf(index + 2, from, from + 1));
     const over = turnOf(1, 10, 50);
@@ -80,13 +80,13 @@ describe("the part of a conversation", () => {
     result: { tool_call_id: "c", success: true, result: 1 },
   };
 
-  test("TRACEREAD-1 an exchange goes on while any of its turns does, and not only the newest", () => {
+  test("TRACEREAD-1 an exchange continues while any of its turns does, not only the newest", () => {
     const turns = [turnOf(1, 10, 50), turnOf(2, 20, 90, 1), turnOf(3, 30, 40, 1), turnOf(4, 60, 70, 1)];
     const [first = expect.fail()] = turns;
     expect(begins(partOf(first, room(...turns)))).toEqual([10, 20, 30, 60]);
   });
 
-  test("TRACES-1 names the conversations of calls, one for each attempt, where they live; who joined has none", () => {
+  test("TRACES-1 names the conversations of calls, one for each attempt, with their location; a joined agent has none", () => {
     const called: Operation = {
       ...{ ...operation, target: "agent", attempt: 2 },
       agent: { id: "helper", mode: "delegate", jurisdiction: "eu" },
@@ -119,7 +119,7 @@ describe("the trace over all conversations", () => {
     ...{ traceId: "t", spans: [span(id, from)], opened },
   });
 
-  test("TRACES-1 has the conversations below those below, by the beginnings of their spans", async () => {
+  test("TRACES-1 follows calls to any depth, in the order of their spans' starts", async () => {
     const parts: Record<string, TracePart> = { b: part("b", 30, ["d"]), c: part("c", 20), d: part("d", 10) };
     const found = await gatherTrace(
       clock,
@@ -153,13 +153,13 @@ describe("the trace over all conversations", () => {
     expect([found.spans.map(({ name }) => name), found.partial]).toEqual([["run", "guest"], false]);
     const none = () => expect.fail("The first part has the turns.");
     expect((await gatherTrace(clock, first, none, "room")).partial).toBe(false);
-    const gone = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
+    const missing = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    expect((await gatherTrace(clock, first, gone)).partial).toBe(true);
+    expect((await gatherTrace(clock, first, missing)).partial).toBe(true);
     log.mockRestore();
   });
 
-  test("TRACES-2 reads no more conversations than its bound, the nearest ones first", async () => {
+  test("TRACES-2 reads no more conversations than its bound, the nearest first", async () => {
     const wide = Array.from({ length: MAX_TRACE_CONVERSATIONS - 2 }, (_, index) => `wide${index}`);
     const read: string[] = [];
     const found = await gatherTrace(clock, part("a", 0, wide), async (below) => {
@@ -173,7 +173,7 @@ describe("the trace over all conversations", () => {
     expect(found.spans).toHaveLength(MAX_TRACE_CONVERSATIONS);
   });
 
-  test("TRACES-2 a conversation that does not answer makes the trace partial; one that never was does not", async () => {
+  test("TRACES-2 a conversation that does not answer makes the trace partial; an unknown conversation does not", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const absent = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
     expect(await gatherTrace(clock, part("a", 0, ["b"]), absent)).toMatchObject({ partial: false });

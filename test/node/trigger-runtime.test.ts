@@ -27,7 +27,7 @@ function recordOf(when: TriggerWhen): TriggerRecord {
 /** Answers an attempt to start; `never` leaves it open. */
 type Answer = (firing: Firing) => TriggerStarted | "never";
 
-/** A trigger whose actor can be killed. The wake-up is stored with its data, as the job queue of the platform is. */
+/** A trigger with an actor that can be killed. The wake-up is stored with its data, as in the platform's job queue. */
 class World {
   readonly clock = new VirtualClock(START);
   readonly database = new NodeSqlDatabase();
@@ -54,14 +54,14 @@ class World {
     return new TriggerStore(this).get();
   }
 
-  /** Ends the life of the actor. The next one begins when something wakes it. */
+  /** Ends the life of the actor. A wake-up begins the next life. */
   kill(): void {
     this.#life.die();
     this.#life = new MortalClock(this.clock);
     this.runtime = this.#begin();
   }
 
-  /** Lets time pass. Wake-ups come, unless the platform is `down`. */
+  /** Lets time pass. Wake-ups run, unless the platform is `down`. */
   async pass(minutes: number, isDown = false): Promise<void> {
     const end = this.clock.now() + minutes * MINUTE;
     for (let steps = 0; steps < 10_000; steps++) {
@@ -147,7 +147,7 @@ function breathe(): Promise<void> {
 const EVERY_FIVE: TriggerWhen = { cron: "*/5 * * * *" };
 
 describe("G13 a trigger", () => {
-  test("FIRE-1 fires at each time of its cron expression, and notes what it started", async () => {
+  test("FIRE-1 fires at each time of its cron expression, and records the started run", async () => {
     const world = new World(EVERY_FIVE);
     await world.pass(16);
     expect(world.attempts).toEqual([at(5), at(10), at(15)]);
@@ -210,7 +210,7 @@ describe("G13 a trigger", () => {
     expect(world.attempts).toHaveLength(after);
   });
 
-  test("FIRE-4 a final failure is kept, and the next time comes", async () => {
+  test("FIRE-4 a final failure is recorded, and the next time follows", async () => {
     const world = new World(EVERY_FIVE, ({ key }) => {
       if (key === at(10)) return { runId: key };
       throw new DramatisError("NOT_FOUND", "There is no such workflow.");
@@ -227,7 +227,7 @@ describe("G13 a trigger", () => {
     expect(world.record.lastError).toBeUndefined();
   });
 
-  test("FIRE-4 an attempt without an answer ends after 30 seconds, and is made again", async () => {
+  test("FIRE-4 an attempt without an answer ends after 30 seconds, and is repeated", async () => {
     let isLost = true;
     const world = new World({ at: at(1) }, ({ key }) => (isLost ? "never" : { runId: key }));
     await world.pass(1.1);
@@ -238,7 +238,7 @@ describe("G13 a trigger", () => {
   });
 
   test.each([0, 90, 30 * 60, 9 * 24 * 60])(
-    "FIRE-4 a start is tried for a day from its first attempt, which comes %i minutes after its time",
+    "FIRE-4 a start is tried for a day from its first attempt, %i minutes after its time",
     async (outage) => {
       const tries: number[] = [];
       const world = new World({ at: at(1) }, () => {
@@ -296,7 +296,7 @@ describe("G13 a trigger", () => {
     expect(late).toBeGreaterThan(50);
   });
 
-  test("FIRE-5 fires nothing while it is disabled, not even what is due", async () => {
+  test("FIRE-5 does not fire while it is disabled, not even for due times", async () => {
     const world = new World(EVERY_FIVE, () => {
       throw new DramatisError("UNAVAILABLE", "Not now.");
     });
@@ -309,7 +309,7 @@ describe("G13 a trigger", () => {
     expect(world.record.nextAt).toBe(START + 40 * MINUTE);
   });
 
-  test("FIRE-9 a time that comes during an attempt waits for its end, without a busy actor", async () => {
+  test("FIRE-9 a time during an attempt waits for its end, without a busy actor", async () => {
     const world = new World({ cron: "* * * * *" }, () => "never");
     await world.pass(1.6);
     // The second attempt runs until 2:01.
@@ -321,7 +321,7 @@ describe("G13 a trigger", () => {
     expect(world.attempts).toEqual([at(1), at(1), at(2)]);
   });
 
-  test("FIRE-2 what is due keeps its request while the trigger changes", async () => {
+  test("FIRE-2 a due start keeps its request while the trigger changes", async () => {
     let isOpen = false;
     const world = new World({ at: at(1) }, ({ key }) => {
       if (isOpen) return { runId: key };

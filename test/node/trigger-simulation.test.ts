@@ -4,7 +4,7 @@ import { simulateTrigger } from "../simulation/triggers.ts";
 
 const SEEDS = Number(process.env.TRIGGER_SEEDS ?? 40);
 
-test("G13 H1 FIRE-1 FIRE-2 FIRE-5 FIRE-8 FIRE-9 random triggers start each of their times once, whatever fails, and go on", async () => {
+test("G13 H1 FIRE-1 FIRE-2 FIRE-5 FIRE-8 FIRE-9 random triggers start each of their times once despite failures, and continue", async () => {
   const failing: object[] = [];
   const seen = { runs: 0, attempts: 0, lives: 0 };
   for (let seed = 1; seed <= SEEDS; seed++) {

@@ -63,7 +63,7 @@ describe("G13 FIRE-6 FIRE-7 a start", () => {
     ]);
   });
 
-  test("is refused where the application says that the subject may not act", async () => {
+  test("is refused if the application forbids the subject", async () => {
     const { ports, asked } = world(({ subject }) => subject !== "ada");
     await expect(start(ports, firing())).rejects.toMatchObject({ code: "FORBIDDEN" });
     expect(asked).toEqual([]);

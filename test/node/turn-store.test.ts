@@ -22,7 +22,7 @@ describe("turns on node:sqlite", () => {
   }, 30);
 });
 
-test("MEMBER-1 MEMBER-2 any object comes back from its packed form, and what is stored is not written again", () => {
+test("MEMBER-1 MEMBER-2 any object is restored from its packed form, and stored texts are not written again", () => {
   const text = fc.string({ unit: "binary", maxLength: 30 });
   const value = fc.oneof(text, fc.integer(), jsonValues({ maxDepth: 2 }));
   const object = fc.record(

@@ -41,7 +41,7 @@ const action = (operation: VectorAction["operation"], index = "docs"): VectorAct
 });
 
 describe("VECTORACT-1 F13 an action reaches the vectors of its tenant", () => {
-  test("what is added is found", async () => {
+  test("added vectors are found", async () => {
     const indexes = new Map([["docs", new MemoryVectorIndex(2)]]);
     const vectors = [
       { id: "a", values: [1, 0], metadata: { lang: "en" } },
@@ -67,7 +67,7 @@ describe("VECTORACT-1 F13 an action reaches the vectors of its tenant", () => {
     ]);
     await expect(runVector(action("query", "none"), { vector: [1, 0] }, run(indexes))).rejects.toMatchObject({
       code: "NOT_FOUND",
-      message: 'Unknown index "none". There is: "docs", "faq".',
+      message: 'Unknown index "none". Known indexes: "docs", "faq".',
     });
     await expect(runVector(action("query"), { vector: [1] }, run(new Map()))).rejects.toThrow(
       "This deployment has no indexes.",
@@ -107,7 +107,7 @@ describe("VECTORACT-2 F13 input is checked first", () => {
       /bytes as JSON/,
     ],
     ["a vector that is too long", "query", { vector: Array.from({ length: 1_537 }, () => 0) }, /\/vector/],
-    ["a text", "query", "near", /Invalid input/],
+    ["a text", "query", "near", /Must be/],
   ])("%s", async (_, operation, input, message) => {
     const index: VectorIndex = {
       query: () => Promise.reject(new Error("asked")),

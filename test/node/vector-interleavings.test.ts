@@ -118,7 +118,7 @@ test.each([100, 300])(
         const world = new World(dimensions);
         for (const one of steps) await world.take(one);
         await world.settle();
-        // A request that was given up has taken effect by now.
+        // An abandoned request has taken effect by now.
         await world.memories.clock.advance(2 * MINUTE);
         await world.settle();
         const [expected, found] = await world.compared();

@@ -1,4 +1,4 @@
-/** Vectors that must leave a store which applies requests long after they were given up. */
+/** Vectors that must leave a store, although it applies requests long after they were given up. */
 import { describe, expect, test, vi } from "vitest";
 import { AgentRemoval, type AgentRemovalPorts } from "../../src/agents/agent/removal.ts";
 import { AgentStore } from "../../src/agents/agent/store.ts";
@@ -11,7 +11,7 @@ import { LateVectors } from "../support/late-vectors.ts";
 import { WordEmbedder, wordVector } from "../support/test-embedders.ts";
 
 const OWNER = { tenant: "acme", id: "keeper" };
-/** The highest number that an import brings, and the next one. */
+/** The highest number in an import, and the next number. */
 const HIGH = 2 ** 34;
 const DAY_MS = 86_400_000;
 
@@ -41,7 +41,7 @@ async function send({ memories, store }: ReturnType<typeof world>) {
   store.mood = "late";
   const { length } = store.upserts;
   const pumped = memories.pumpAll();
-  await vi.waitFor(() => expect(store.upserts).toHaveLength(length + 1));
+  await expect.poll(() => store.upserts).toHaveLength(length + 1);
   store.mood = "well";
   return { pumped };
 }
@@ -56,7 +56,7 @@ async function giveUp({ memories, store }: ReturnType<typeof world>): Promise<vo
 const ids = (space: number, ...ns: number[]) => ns.map((n) => `${space}.${n}`).sort();
 
 describe("an upsert that takes effect after it was given up", () => {
-  test("MEMVECTORS-2 of a memory that was erased meanwhile: the vector goes", async () => {
+  test("MEMVECTORS-2 of an erased memory: the vector is deleted", async () => {
     const { memories, store } = world();
     await memories.put(someMemory(1), someMemory(2));
     await giveUp({ memories, store });
@@ -66,7 +66,7 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(memories.index.status().vectors).toEqual({ pending: 0 });
   });
 
-  test("MEMVECTORS-2 of a memory that was erased while it was under way, and a restart", async () => {
+  test("MEMVECTORS-2 of a memory that was erased during its upsert, and a restart", async () => {
     const { memories, store } = world();
     await memories.put(someMemory(1), someMemory(2));
     store.lateMs = 55_000;
@@ -77,7 +77,7 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(store.ids()).toEqual(ids(1, 2));
   });
 
-  test("MEMVECTORS-4 of a text that was replaced meanwhile: the store has the vector of the new one in the end", async () => {
+  test("MEMVECTORS-4 of a replaced text: the store finally has the vector of the new text", async () => {
     const { memories, store } = world();
     await memories.put(someMemory(1, { text: "winter letter" }));
     await giveUp({ memories, store });
@@ -89,7 +89,7 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(match?.score).toBeGreaterThan(0.99);
   });
 
-  test("MEMVECTORS-7 of a space that was withdrawn meanwhile: all of its vectors go", async () => {
+  test("MEMVECTORS-7 of a withdrawn space: all of its vectors are deleted", async () => {
     const { memories, store } = world();
     await memories.put(...Array.from({ length: 150 }, (_, at) => someMemory(at + 1)));
     await settle(memories);
@@ -105,7 +105,7 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(memories.database.all("SELECT key FROM memory_index WHERE length(data) < 9")).toEqual([]);
   });
 
-  test("MEMVECTORS-7 a crash at any deletion of a withdrawn space, and a store that is gone for a while, leave none behind", async () => {
+  test("MEMVECTORS-7 a crash at any deletion of a withdrawn space, and a temporarily missing store, leave no vector", async () => {
     const { memories, store } = world();
     await memories.put(...Array.from({ length: 1_500 }, (_, at) => someMemory(at + 1)));
     await settle(memories);
@@ -124,7 +124,7 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(store.ids().filter((id) => !id.startsWith("2."))).toEqual([]);
   });
 
-  test("MEMVECTORS-6 of an agent that is deleted meanwhile: nothing is left of it, and the agent is gone only then", async () => {
+  test("MEMVECTORS-6 of a deleted agent: all its vectors are deleted before the removal ends", async () => {
     const { memories, store } = world();
     vi.spyOn(console, "error").mockReturnValue(undefined);
     const agent = deletable({ memories, store });
@@ -140,14 +140,14 @@ describe("an upsert that takes effect after it was given up", () => {
   });
 });
 
-test("MEMVECTORS-6 a store that fails, is not bound for a while and comes back has nothing left of a deleted agent", async () => {
+test("MEMVECTORS-6 a store that fails, is unbound for a while and returns has no vectors of a deleted agent", async () => {
   const { memories, store } = world();
   vi.spyOn(console, "error").mockReturnValue(undefined);
   const agent = deletable({ memories, store });
   await memories.put(...Array.from({ length: 300 }, (_, at) => someMemory(at + 1)));
   await settle(memories);
   store.mood = "down";
-  // The rows of these are gone, and their numbers wait for the store.
+  // Their rows are deleted, and their numbers wait for the store.
   for (let n = 1; n <= 250; n++) memories.remove(n);
   await agent.remove();
   await memories.clock.advance(120_000);
@@ -192,7 +192,7 @@ test("REMOVE-6 after 90 days an agent looks no more for a store that is not boun
 });
 
 describe("numbers that no counting reaches", () => {
-  test("MEMVECTORS-8 a vector goes with its memory, and nothing else does", async () => {
+  test("MEMVECTORS-8 only the vector of a removed memory is deleted", async () => {
     const { memories, store } = world();
     const [below, above] = [HIGH - 1, HIGH + 1];
     await memories.put(someMemory(1), someMemory(below), someMemory(HIGH), someMemory(above));
@@ -222,7 +222,7 @@ describe("numbers that no counting reaches", () => {
   });
 });
 
-/** Returns the removal of the agent whose memories they are, on the same database. */
+/** Returns the removal of the agent that owns the memories, on the same database. */
 function deletable({ memories, store: index }: ReturnType<typeof world>) {
   let binding: VectorIndex | null = index;
   const { database, keyValue, clock } = memories;
@@ -241,7 +241,7 @@ function deletable({ memories, store: index }: ReturnType<typeof world>) {
     clock,
     store,
     wakeup: { arm: async () => undefined, disarm: () => undefined },
-    stores: () => ownedStores({ rows: null, objects: null, vectors: binding }),
+    stores: () => ownedStores({ rows: null, objects: null, events: null, vectors: binding }),
     retainVectors: () => memories.index.retainForRemoval(),
     forgetMail: () => true,
     conversation: async () => ({ removeAgent: async () => ({ ok: true, value: null }) }),
@@ -262,7 +262,7 @@ function deletable({ memories, store: index }: ReturnType<typeof world>) {
       binding = next;
       removal = new AgentRemoval(ports);
     },
-    /** Runs the removal until the actor has nothing left to do, and a minute more. */
+    /** Runs the removal until the actor is idle, and a minute more. */
     end: () => runUntil(null),
     /** Runs the removal until the actor waits for a store. */
     waits: () => runUntil(DAY_MS),

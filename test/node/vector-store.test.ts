@@ -1,4 +1,4 @@
-/** Agents whose vectors a store such as Vectorize has, too: what it gets, what searches ask, and what goes. */
+/** Agents with a store of vectors such as Vectorize: its content, its queries, and its deletions. */
 import { describe, expect, test } from "vitest";
 import {
   deleteVectors,
@@ -28,7 +28,6 @@ class Deployment {
     this.vectors = new VectorizeVectorIndex(this.double);
   }
 
-  /** Returns the memories of an agent. */
   agent(id: string, tenant = "acme", embedder = new WordEmbedder(100, true)): IndexedMemories {
     const memories: IndexedMemories = new IndexedMemories(embedder, {
       vectors: {
@@ -116,7 +115,7 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
     expect(double.seen()).toHaveLength(3_000);
   });
 
-  test("MEMVECTORS-5 MEMNEAREST-2 agents with equal keys in one index find their own, and those of a reader's scope", async () => {
+  test("MEMVECTORS-5 MEMNEAREST-2 agents with equal keys in one index find only their own vectors, and only vectors in a reader's scope", async () => {
     const deployment = new Deployment();
     const [one, other] = [deployment.agent("same"), deployment.agent("same", "umbrella")];
     await fill(one, 1_200);
@@ -154,7 +153,7 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
     expect([deployment.double.seen().length, deployment.double.queries]).toEqual([500, 0]);
   });
 
-  test("MEMVECTORS-2 a vector goes with its memory, and comes back with it", async () => {
+  test("MEMVECTORS-2 a vector is deleted and restored with its memory", async () => {
     const deployment = new Deployment();
     const memories = deployment.agent("keeper");
     await fill(memories, 50);
@@ -173,7 +172,7 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
     expect(deployment.double.seen(), "a text without a word has no vector").toHaveLength(48);
   });
 
-  test("MEMVECTORS-3 MEMVECTORS-4 a store that is down delays vectors, and is reported; searches go on", async () => {
+  test("MEMVECTORS-3 MEMVECTORS-4 a store that is down delays vectors, and is reported; searches continue", async () => {
     const deployment = new Deployment();
     const memories = deployment.agent("keeper");
     const { double } = deployment;
@@ -205,7 +204,7 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
     expect(double.queries).toBe(2);
   });
 
-  test("MEMVECTORS-1 a new embedder: vectors of the old one leave, those of the new one come", async () => {
+  test("MEMVECTORS-1 a new embedder replaces the vectors of the old embedder", async () => {
     const deployment = new Deployment();
     const old = new WordEmbedder(100, true, "old");
     const memories = deployment.agent("keeper", "acme", old);
@@ -245,7 +244,7 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
   });
 });
 
-describe("work that a deployment brings", () => {
+describe("work at a deployment", () => {
   test("MEMJOBS-5 a search of an idle agent starts the filling of a new embedder's index, once in a life", async () => {
     let started = 0;
     const memories = new IndexedMemories(new WordEmbedder(100, true), {

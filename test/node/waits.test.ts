@@ -5,7 +5,7 @@ import type { Operation } from "../../src/agents/conversation/core/operation.ts"
 import { announceWait } from "../../src/agents/conversation/core/planning/results.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import {
-  holdsQueue,
+  blocksQueue,
   onlyWaits,
   outlivesInterruption,
   waitForResults,
@@ -56,7 +56,7 @@ describe("WAIT-1 a turn waits for one thing at a time", () => {
   ] as const)("%s", (wait, turn) => {
     expect(waitOf(turn)).toBe(wait);
     expect(works(turn), "works").toBe(["model", "tools", "agents"].includes(wait));
-    expect(holdsQueue(turn), "holds the queue").toBe(
+    expect(blocksQueue(turn), "holds the queue").toBe(
       ["queue", "model", "tools", "agents", "cycle"].includes(wait),
     );
     expect(onlyWaits(turn), "only waits").toBe(["person", "client", "handle", "background"].includes(wait));

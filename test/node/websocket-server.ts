@@ -1,6 +1,6 @@
 /**
  * A WebSocket server on loopback for tests of clients, with unfragmented text messages of RFC 6455 only. Tests await
- * what a client does.
+ * the client's actions.
  */
 import { createHash } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -55,7 +55,6 @@ export class ServerSocket {
     this.#write(1, Buffer.from(text));
   }
 
-  /** Closes the connection with a code. */
   close(code: number): void {
     const payload = Buffer.alloc(2);
     payload.writeUInt16BE(code);

@@ -1,6 +1,8 @@
-/** Runs that tool calls and hooks start: long waits, limits, stops, and envelopes that come late, twice, or from elsewhere. */
+/**
+ * Runs that tool calls and hooks start: long waits, limits, stops, and envelopes that are late, repeated, or foreign.
+ */
 import { describe, expect, test, vi } from "vitest";
-import { planHeld } from "../../src/agents/conversation/core/planning/run-call.ts";
+import { planHold } from "../../src/agents/conversation/core/planning/run-call.ts";
 import { HookRuns } from "../../src/agents/conversation/effects/hook-runs.ts";
 import { operationOf } from "../../src/agents/coordinator/core/operations.ts";
 import { plan as planRun } from "../../src/agents/coordinator/core/plan.ts";
@@ -177,7 +179,7 @@ test("OP-1 HOLD-1 a late message about a wait of an earlier attempt is ignored",
     const active = new Map([[turn.n, { ...turn, operations: [again] }]]);
     const held = { turn: turn.n, item: operation.item, seq: 1_000, isHeld: true };
     const planned = (attempt: number) =>
-      planHeld({ active }, { type: "conversation.work.held", ...held, attempt });
+      planHold({ active }, { type: "conversation.work.held", ...held, attempt });
     expect(planned(1)).toEqual([]);
     expect(planned(2)).toContainEqual({ type: "NOTE_HOLD", ...held });
   });
@@ -294,7 +296,7 @@ describe("the run of a hook", () => {
     expect(cancel).toHaveBeenCalledTimes(2);
   });
 
-  test("HOOKRUN-3 is asked again while its connection breaks, but not for ever", async () => {
+  test("HOOKRUN-3 is repeated while its connection breaks, but not forever", async () => {
     const start = vi.fn().mockRejectedValue(new Error("The Durable Object was reset."));
     const { clock, runs } = setUp(start);
     const failing = runs.start({ ...input, timeoutMs: 1_000_000 }, new AbortController().signal);

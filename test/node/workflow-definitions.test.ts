@@ -31,7 +31,6 @@ const input = z.object({ id: z.string() });
 const inputSchema = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
 const nodes = [node("a", { task: "lib/a" }), node("b", { task: "lib/b" })];
 
-/** Returns the error of a workflow. */
 function refusal(options: Partial<Record<keyof WorkflowOptions, unknown>>): DramatisError {
   const given = {
     input,
@@ -77,7 +76,7 @@ describe("the checks of a workflow", () => {
       "INVALID_NODE_REF",
       edges({ to: "bb" }),
       "/transitions/0/to",
-      /There is no node "bb"\. There is: b, a\./,
+      /There is no node "bb"\. Known nodes: b, a\./,
     ],
     ["INVALID_NODE_REF", { initialNode: "c" }, "/initialNode", /There is no node "c"/],
     [
@@ -96,7 +95,7 @@ describe("the checks of a workflow", () => {
       "INVALID_SIBLING_GROUP",
       edges({ synchronization }),
       "/transitions/0/synchronization/siblingGroup",
-      /No transition has the `siblingGroup` "g"\. There is: none\./,
+      /No transition has the `siblingGroup` "g"\. Known groups: none\./,
     ],
     [
       "INVALID_SIBLING_GROUP",
@@ -122,7 +121,7 @@ describe("the checks of a workflow", () => {
       "/transitions/1/synchronization/strategy",
       /whole number from 1/,
     ],
-  ])("FLOWCHECK-1 FLOWBUILD-1 %s names its place and what to change", (code, options, path, message) => {
+  ])("FLOWCHECK-1 FLOWBUILD-1 %s names its place and the fix", (code, options, path, message) => {
     const issue = issuesOf(options).find((one) => one.path === path);
     expect(issue?.message).toMatch(new RegExp(`^${code}: .*${message.source}`));
     expect(refusal(options).message).toContain('Workflow "flow" is not valid: ');
@@ -152,7 +151,7 @@ describe("the checks of a workflow", () => {
       /Must be "_branch\.output"/,
     ],
     [
-      "the result of a node that runs nothing",
+      "the result of a node without a task",
       { nodes: [node("a", { outputMapping: { "output.x": "result" } }), node("b")] },
       "/nodes/0/outputMapping/output.x",
       /no variable "result"/,
@@ -287,7 +286,7 @@ describe("the forms of a workflow", () => {
   // SAFETY: a definition is JSON.
   const canonical = (value: unknown) => canonicalJson(value as Json);
 
-  test("FLOWFORM-2 a workflow in TypeScript and the same one as JSON are equal", () => {
+  test("FLOWFORM-2 the same workflow in TypeScript and as JSON is equal", () => {
     expect(canonical(workflowSchema.parse(asJson))).toBe(canonical(inCode.definition));
     expect(canonical(workflowSchema.parse(inCode.definition))).toBe(canonical(inCode.definition));
     expect(checkWorkflow(workflowSchema.parse(asJson))).toEqual([]);
@@ -327,7 +326,7 @@ describe("the forms of a workflow", () => {
   });
 });
 
-describe("what stands in a node", () => {
+describe("inline definitions in a node", () => {
   const read = defineTask({
     id: "read",
     input: z.object({ page: z.number() }),
@@ -395,7 +394,7 @@ describe("the workflows of a library", () => {
     );
   });
 
-  test("NEST-1 NEST-3 may contain one workflow by many ways, and those of other libraries", () => {
+  test("NEST-1 NEST-3 may contain a workflow by many paths, and workflows of other libraries", () => {
     const below = (level: number) => Array.from({ length: 8 - level }, (_, n) => `w${level + n + 1}`);
     const levels = Array.from({ length: 8 }, (_, level) =>
       flow(`w${level}`, ...below(level), ...below(level)),
@@ -519,7 +518,7 @@ describe("hostile workflows", () => {
     expect(checked(MAX_ITEM_NAMES)).toEqual([
       {
         path: "/nodes/1/inputMapping/x",
-        message: `Reference error: There is no variable "nothing". There is: input, state, output, ${Array.from({ length: 17 }, (_, index) => `item${index}`).join(", ")}, and more.`,
+        message: `Reference error: There is no variable "nothing". Known variables: input, state, output, ${Array.from({ length: 17 }, (_, index) => `item${index}`).join(", ")}, and more.`,
       },
     ]);
   });
@@ -563,7 +562,7 @@ describe("hostile workflows", () => {
     return { issues, count };
   };
 
-  test("FLOWDEF-1 a workflow writes 2 000 paths at most, and none is looked at beyond them", () => {
+  test("FLOWDEF-1 a workflow writes at most 2 000 paths, and further paths are not checked", () => {
     const checked = (...counts: number[]) =>
       checkWorkflow({ ...writing(counts, "1"), contextSchema: { type: "object" } });
     expect(checked(MAX_WRITTEN_PATHS)).toEqual([]);
@@ -596,13 +595,13 @@ describe("hostile workflows", () => {
     ]);
   });
 
-  test("FLOWCHECK-2 wrong expressions are compiled up to the last issue that is shown", () => {
+  test("FLOWCHECK-2 wrong expressions are compiled up to the last reported issue", () => {
     const { issues, count } = parses(() => checkWorkflow(writing([1_000], "nothing")));
     expect(issues).toHaveLength(20);
     expect(count).toBe(20);
   });
 
-  test("SOUND-9 no more schemas are asked for than those of the issues that are shown", () => {
+  test("SOUND-9 requests only the schemas of the reported issues", () => {
     const asked = vi.fn(() => null);
     expect(checkWorkflow(writing(Array(400).fill(2), "result"), asked)).toHaveLength(20);
     // Each of ten nodes, at its input and at each of its two paths, which ask twice.

@@ -71,7 +71,7 @@ describe("a reference is read once", () => {
     copies.mockRestore();
   });
 
-  test("a database that does not answer is asked again, and what is added is found", async () => {
+  test("a database that does not answer is asked again, and additions are found", async () => {
     const own = await withTask(1);
     const registry = own.registry();
     own.find.mockRejectedValueOnce(new DramatisError("UNAVAILABLE", "The database is away."));
@@ -86,7 +86,7 @@ describe("a reference is read once", () => {
 });
 
 describe("a posted workflow is refused", () => {
-  test("NEST-2 with more than 200 tasks and workflows, of which no more are read", async () => {
+  test("NEST-2 with more than 200 tasks and workflows, and the rest is not read", async () => {
     const own = library();
     await own.add("workflow", "leaf", workflow([{}]));
     for (let n = 0; n < 201; n++) await own.add("workflow", `w${n}`, workflow([{}]));

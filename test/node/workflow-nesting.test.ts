@@ -17,7 +17,7 @@ import { library, taskOf, workflow } from "../support/authored-library.ts";
 const defaultProfile: ModelProfile = { provider: "offline", modelId: "default" };
 const pin = (registry: Registry, reference: string) => pinWorkflow(registry, reference, { defaultProfile });
 
-/** A workflow by number, with the numbers of those that it runs. */
+/** A workflow by number, with the numbers of the workflows that it runs. */
 type Graph = readonly (readonly number[])[];
 
 /** Mostly chains, with ways beside them, and seldom a way back. */
@@ -65,7 +65,7 @@ const flowIn = (id: string, inner: readonly string[]): Workflow =>
     transitions: inner.map((_, index) => transition({ from: `n${index}`, to: `n${index + 1}` })),
   });
 
-/** Returns what is pinned, as nested ids. */
+/** Returns the pinned workflows as nested ids. */
 type Tree = { id: string; below: Tree[] };
 const treeOf = ({ id, workflows }: PinnedWorkflow): Tree => ({
   id,
@@ -120,7 +120,7 @@ describe("workflows within workflows", () => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(5);
   });
 
-  test("NEST-1 a version of itself is refused, whichever way is walked first", async () => {
+  test("NEST-1 a version of itself is refused, whichever path is checked first", async () => {
     for (const order of [
       ["k", "a"],
       ["a", "k"],
@@ -153,7 +153,7 @@ describe("workflows within workflows", () => {
     expect(new DeployedCode([one, chain(8)]).libraryIds).toEqual(["one", "two"]);
   });
 
-  test("NEST-3 what is unknown at the start is checked when it is pinned", async () => {
+  test("NEST-3 a reference that is unknown at the start is checked when it is pinned", async () => {
     const own = library([defineLibrary("lib", { workflows: [flowIn("a", ["own/b"])] })]);
     await own.add("workflow", "b", workflow([{ workflow: "lib/a" }]));
     await expect(pin(own.registry(), "lib/a")).rejects.toThrow(
@@ -164,7 +164,7 @@ describe("workflows within workflows", () => {
   test("NEST-2 the tasks of sub-workflows count, when posted, in code and when pinned", async () => {
     const own = library();
     await own.add("task", "t", taskOf({ kind: "llm", template: "Hello" }));
-    // Different references to one task, of which each is a part.
+    // Different references to one task. Each reference counts as a part.
     for (let n = 0; n < 201; n++) await own.add("task", `t${n}`, taskOf({ kind: "llm", template: "Hello" }));
     const tasks = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, n) => ({ task: `t${from + n}` }));
@@ -174,7 +174,7 @@ describe("workflows within workflows", () => {
     const top = (count: number) => workflow([{ workflow: "inner" }, ...tasks(100, 99 + count)]);
     const posting = (count: number) => checkedWorkflow(ports, { library: "own", id: "top" }, top(count));
     expect(await posting(100)).toEqual(top(100));
-    const tooMany = "A workflow may name 200 tasks and workflows, those in its sub-workflows included";
+    const tooMany = "A workflow may name 200 tasks and workflows, including its sub-workflows";
     await expect(posting(101)).rejects.toThrow(tooMany);
     await own.add("workflow", "top", top(100));
     expect(Object.keys((await pin(own.registry(), "own/top")).tasks)).toHaveLength(99);

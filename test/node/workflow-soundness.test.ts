@@ -13,7 +13,7 @@ import {
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import type { WorkflowDefinition, WorkflowTransition } from "../../src/protocol/workflow-definition.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
-import { Random } from "../simulation/random.ts";
+import { Random } from "../../src/testing/random.ts";
 import { generate } from "../support/workflows/generate.ts";
 import { run } from "../support/workflows/interpreter.ts";
 import { type Effort, judge } from "../support/workflows/judge.ts";
@@ -59,25 +59,25 @@ const branches: readonly [string, Edge?][] = [
 describe("the graph of a workflow", () => {
   test.each<[string, WorkflowDefinition, string[], WorkflowDefinition]>([
     [
-      "SOUND-1 a node that nothing reaches",
+      "SOUND-1 an unreachable node",
       graph([["a>b"]], { nodes: [{ ref: "lost", task: "lib/task" }] }),
       ["/nodes/2 SOUND-1"],
       graph([["a>b"], ["b>lost"]]),
     ],
     [
-      "SOUND-1 a loop that nothing enters",
+      "SOUND-1 an unreachable loop",
       graph([["a>b"], ["c>d"], ["d>c", { loopConfig: { maxIterations: 2 } }]]),
       ["/nodes/2 SOUND-1", "/nodes/3 SOUND-1"],
       graph([["a>b"], ["b>c"], ["c>d"], ["d>c", { loopConfig: { maxIterations: 2 } }]]),
     ],
     [
-      "SOUND-2 a transition behind one that always fires",
+      "SOUND-2 a transition behind a transition that always fires",
       graph([["a>b"], ["b>c"], ["a>c", { priority: 1 }]]),
       ["/transitions/2 SOUND-2"],
       graph([["a>b", { condition: "input.id == 'x'" }], ["b>c"], ["a>c", { priority: 1 }]]),
     ],
     [
-      "SOUND-2 a transition behind a bound that nothing uses up",
+      "SOUND-2 a transition behind a bound that is never used up",
       graph([["a>b", { loopConfig: { maxIterations: 3 } }], ["b>c"], ["a>c", { priority: 1 }]]),
       ["/transitions/2 SOUND-2"],
       graph([["a>b", { loopConfig: { maxIterations: 3 } }], ["b>a"], ["a>c", { priority: 1 }]]),
@@ -89,7 +89,7 @@ describe("the graph of a workflow", () => {
       graph([["a>b"], ["a>b", { condition: "input.id != 'x'" }]]),
     ],
     [
-      "SOUND-2 a transition whose token an `any` fan-in cancels at once",
+      "SOUND-2 a transition with a token that an `any` fan-in cancels at once",
       graph([["a>b", fan("g")], ["b>c", join("g", "any")], ["b>d"]]),
       ["/nodes/3 SOUND-1", "/transitions/2 SOUND-2"],
       graph([["a>b", fan("g")], ["b>c", join("g", "all")], ["b>d"]]),
@@ -194,7 +194,7 @@ describe("the graph of a workflow", () => {
       ]),
     ],
     [
-      "SOUND-6 a loop around branches whose bound is within them",
+      "SOUND-6 a loop around branches with a bound within them",
       graph([
         ["a>b", fan("g")],
         ["b>b2", { loopConfig: { maxIterations: 2 } }],
@@ -209,7 +209,7 @@ describe("the graph of a workflow", () => {
       ]),
     ],
     [
-      "SOUND-6 a loop whose bound is on the transition that joins",
+      "SOUND-6 a loop with a bound on the transition that joins",
       graph([
         ["a>b", fan("g")],
         ["b>a", { ...join("g"), loopConfig: { maxIterations: 2 } }],
@@ -225,7 +225,7 @@ describe("the graph of a workflow", () => {
     expect(issuesOf(mended)).toEqual([]);
   });
 
-  test("SOUND-6 the issue names the nodes of the loop and says what to change", () => {
+  test("SOUND-6 the issue names the nodes of the loop and the fix", () => {
     const [issue] = checkWorkflow(graph([["a>b"], ["b>a"]]));
     expect(issue).toEqual({
       path: "/transitions/1",
@@ -234,7 +234,7 @@ describe("the graph of a workflow", () => {
     });
   });
 
-  test("SOUND-5 branches that nothing joins, ends of branches and passing tokens are no mistakes", () => {
+  test("SOUND-5 branches without a fan-in, ends of branches and passing tokens are no mistakes", () => {
     expect(issuesOf(graph([["a>b", fan("g")], ["b>c"], ["a>d"]]))).toEqual([]);
     expect(
       issuesOf(
@@ -253,12 +253,12 @@ describe("the graph of a workflow", () => {
 const task = (ref: string, more: object = {}): JsonObject => ({ ref, task: `lib/${ref}`, ...more });
 const context = (properties: JsonObject) => ({ contextSchema: { type: "object", properties } });
 
-/** Two nodes, of which the second reads what the first may have written. */
+/** Two nodes. The second reads a value that the first may have written. */
 function chain(first: object, second: object, more: JsonObject = {}): WorkflowDefinition {
   return graph([["a>b"]], { nodes: [task("a", first), task("b", second)], ...more });
 }
 
-describe("what a workflow reads and writes", () => {
+describe("reads and writes of a workflow", () => {
   const fields = { sum: { type: "number" }, name: { type: "string" }, list: { type: "array" } };
 
   test.each<[string, WorkflowDefinition, string[], WorkflowDefinition]>([
@@ -362,7 +362,7 @@ describe("what a workflow reads and writes", () => {
       graph([["a>b", { condition: "input.id == 'x'" }]]),
     ],
     [
-      "SOUND-8 a collection that nothing has written",
+      "SOUND-8 a collection that is never written",
       graph([["a>b", { foreach: { collection: "output.items", itemVar: "item" } }]]),
       ["/transitions/0/foreach/collection SOUND-8"],
       graph([["a>b", { foreach: { collection: "output.items", itemVar: "item" } }]], {
@@ -370,7 +370,7 @@ describe("what a workflow reads and writes", () => {
       }),
     ],
     [
-      "SOUND-8 an output that nothing has written",
+      "SOUND-8 an output that is never written",
       graph([["a>b"]], { outputMapping: { sum: "output.sum" } }),
       ["/outputMapping/sum SOUND-8"],
       graph([["a>b"]], { outputMapping: { sum: "has(output.sum) ? 1 : 0" } }),
@@ -447,7 +447,7 @@ describe("what a workflow reads and writes", () => {
     ["is missing", second({}), ["/nodes/1/inputMapping SOUND-9"]],
     ["has too much", second({ n: "state.sum", m: "1" }), ["/nodes/1/inputMapping/m SOUND-9"]],
     [
-      "comes from a member that the result does not have",
+      "is a missing member of the result",
       second({ n: "1" }, { "output.n": "result.total" }),
       ["/nodes/0/outputMapping/output.n SOUND-9"],
     ],
@@ -457,16 +457,16 @@ describe("what a workflow reads and writes", () => {
       ["/nodes/0/outputMapping/state.sum SOUND-9"],
     ],
     ["is the run's input, which does not fit", chain({}, {}), ["/nodes/1 SOUND-9"]],
-    ["is an expression, whose type is not known", second({ n: "input.id + ''" }), []],
-  ])("SOUND-9 what a node gets %s", (_, definition, expected) => {
+    ["is an expression of unknown type", second({ n: "input.id + ''" }), []],
+  ])("SOUND-9 the input of a node %s", (_, definition, expected) => {
     expect(issuesOf(definition, lookup)).toEqual(expected);
   });
 
-  test("SOUND-9 nothing is checked against schemas that are not known", () => {
+  test("SOUND-9 unknown schemas are not checked", () => {
     expect(issuesOf(second({}))).toEqual([]);
   });
 
-  test("SOUND-8 a token may read what another one beside it has written", () => {
+  test("SOUND-8 a token may read a value that another parallel token has written", () => {
     const beside = graph([["a>b"], ["a>c"]], {
       nodes: [
         task("b", { outputMapping: { "output.v": "result" } }),
@@ -477,7 +477,7 @@ describe("what a workflow reads and writes", () => {
   });
 });
 
-test("MEET-1 a list without items, and branches that end early, go on where branches meet", () => {
+test("MEET-1 a list without items, and branches that end early, continue where branches meet", () => {
   const definition = graph([
     ["a>b", { siblingGroup: "g", foreach: { collection: "input.id", itemVar: "item" } }],
     ["b>c", { ...join("g"), condition: "input.id == 'x'" }],

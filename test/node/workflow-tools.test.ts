@@ -1,7 +1,7 @@
 /** Tools over workflows: in code, posted, pinned, and kept from sub-agents. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { runMark, userOf } from "../../src/agents/conversation/core/called-workflow.ts";
+import { runMember, userOf } from "../../src/agents/conversation/core/called-workflow.ts";
 import { hookRunRefusal, runRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import type { CallOrigin } from "../../src/agents/conversation/core/state.ts";
 import { checkedTool } from "../../src/library/authoring/authoring.ts";
@@ -21,7 +21,7 @@ const review = defineWorkflow("review", {
 const options = { name: "review", description: "Reviews a document." };
 
 describe("FLOWTOOL-1 a tool over a workflow in code", () => {
-  test("has the workflow's input, is idempotent, and brings its workflows into the library", () => {
+  test("has the workflow's input, is idempotent, and adds its workflows to the library", () => {
     const tool = defineTool({ ...options, target: { workflow: review } });
     expect(tool.definition).toEqual({
       ...options,
@@ -57,7 +57,7 @@ describe("FLOWTOOL-1 a tool over a workflow in code", () => {
     expect(() => defineTool({ ...options, ...more } as Parameters<typeof defineTool>[0])).toThrow(message);
   });
 
-  test("is refused where its library has no such workflow", () => {
+  test("is refused if its library has no such workflow", () => {
     const tool = defineTool({ ...options, target: { workflow: "reveiw" }, input: z.object({}) });
     expect(() => defineLibrary("my", { tools: [tool], workflows: [review] })).toThrow(
       'Tool "review", /target/workflow: library "my" has no workflow "reveiw". It has: review, inner.',
@@ -92,7 +92,7 @@ describe("REG-9 a tool over a workflow that is pinned", () => {
     });
   });
 
-  test("is refused where the workflow does not exist, or it promises too much", async () => {
+  test("is refused if the workflow does not exist, or if it promises too much", async () => {
     const own = library();
     await own.add("workflow", "flow", workflow([{}]));
     const ports = { registry: own.registry(), mayReceiveKey: () => true, mayReach: () => true };
@@ -149,7 +149,7 @@ describe("FLOWRUN-1 a call that may start no run", () => {
     expect(refusal(["a", "b", "c", "d", "e", "f", "g", "h", "i"], ["ada"])).toMatch(/At most \d+ calls/);
   });
 
-  test("may be that of a hook, too; a hook that is a task is never refused", () => {
+  test("may be a hook's call, too; a hook that is a task is never refused", () => {
     const workflow = { ...PIN, library: "own", id: "flow", tasks: {}, workflows: {} };
     const definition = { inputSchema: { type: "object" }, initialNode: "n", nodes: [], transitions: [] };
     const refusal = (readers: string[], hook: Parameters<typeof hookRunRefusal>[2]) =>
@@ -175,7 +175,8 @@ describe("FLOWRUN-1 a call that may start no run", () => {
   test("names the run of an attempt, unless it never began", () => {
     const record = recordOf(chain, { id: "conv_test_eu" });
     const begun = { n: 1, stem: "0".repeat(19), agentId: "tester" };
-    const mark = (more: object) => runMark(record, begun, { ...operation, item: 3, reply: 0, ...more }).runId;
+    const mark = (more: object) =>
+      runMember(record, begun, { ...operation, item: 3, reply: 0, ...more }).runId;
     const id = operationId(begun, 3);
     expect(mark({})).toBe(calledRunId(id, 1, "eu"));
     expect(mark({ attempt: 2 })).toBe(calledRunId(id, 2, "eu"));

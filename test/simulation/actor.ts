@@ -43,7 +43,7 @@ export class Actor implements LifeHost {
   #life: Life | null = null;
   #starting: Promise<Life> | null = null;
   #alarm: { due: number; cancel: () => void } | null = null;
-  /** Time of the armed wake-up; `null` if none is armed, `undefined` until it is read again. */
+  /** Time of the armed wake-up. `null` if no wake-up is armed, `undefined` until the next read. */
   #due: number | null | undefined;
   #wasIdle = false;
   #looked: ConversationState | null = null;
@@ -156,7 +156,7 @@ export class Actor implements LifeHost {
     this.#look();
   }
 
-  /** Looks for turns that wait for nothing. */
+  /** Looks for stuck turns. */
   #look(): void {
     const { records, conversation } = this.surroundings;
     const state = this.living?.runtime.state ?? null;
@@ -246,7 +246,7 @@ export class Actor implements LifeHost {
     note(conversation, "wake-up");
     const crash = faults.find((fault) => fault.kind === "crash");
     const twice = faults.find((fault) => fault.kind === "duplicate");
-    // It stays armed until it succeeds: a wake-up whose actor dies is repeated.
+    // The wake-up stays armed until it succeeds. If its actor dies, it repeats.
     this.#postpone(ALARM_RETRY_MS);
     const handle = (life: Life) => {
       if (crash?.when === "before") {

@@ -3,10 +3,10 @@ import type { PendingCall } from "../../src/client/state.ts";
 import type { ClientSurroundings } from "./client.ts";
 import { callOf } from "./client-tool.ts";
 import type { ApprovalRecord } from "./history.ts";
-import { type ApprovalPlan, CAREFUL_NAMES, type MessagePlan } from "./plan.ts";
+import { CAREFUL_NAMES, type MessagePlan } from "./plan.ts";
 import { plannedCalls } from "./planned-calls.ts";
 
-/** Time in which a call must be approved, in milliseconds. */
+/** Time limit for the approval of a call, in milliseconds. */
 export const APPROVAL_TIMEOUT_MS = 60_000;
 /** Delay before a client repeats an answer, in milliseconds. */
 const AGAIN_MS = 400;
@@ -23,25 +23,22 @@ export function needsApproval({ replies }: MessagePlan): boolean {
   return replies.some(({ calls }) => calls.some(({ tool }) => isCareful(tool)));
 }
 
-/** Answers each request for approval that one client sees as planned. */
+/** Answers each request for approval that a client sees, as planned. */
 export class Approver {
   readonly #begun = new Set<string>();
-  readonly #plans: ReadonlyMap<string, ApprovalPlan>;
+  readonly #calls: ReturnType<typeof plannedCalls>;
 
   constructor(
     private readonly world: ClientSurroundings,
     private readonly isGone: () => boolean,
     private readonly give: (answer: ApprovalRecord) => void,
   ) {
-    const calls = [...plannedCalls(world.history.plan)];
-    this.#plans = new Map(
-      calls.flatMap(([call, { approval }]) => (approval === undefined ? [] : [[call, approval]])),
-    );
+    this.#calls = plannedCalls(world.history.plan);
   }
 
   see({ operationId: id, input }: Pick<PendingCall, "operationId" | "input">): void {
     const call = callOf(input);
-    const plan = this.#plans.get(call);
+    const plan = this.#calls.get(call)?.approval;
     const isOwn = call.startsWith(`#${this.world.conversation}.${this.world.client}.`);
     if (plan === undefined || this.#begun.has(id) || (!isOwn && plan.rivals !== true)) return;
     this.#begun.add(id);

@@ -1,9 +1,9 @@
-/** Checks of calls that need an approval: who allowed what ran, and what became of the others. Pure. */
+/** Checks of calls that need an approval: who approved each call that ran, and how the other calls ended. Pure. */
 import type { JournalEntryView, MoveView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import { APPROVAL_TIMEOUT_MS, isCareful } from "./approvals.ts";
 import type { ApprovalRecord, History } from "./history.ts";
-import type { Scope } from "./scope.ts";
+import { type Scope, takenIn } from "./scope.ts";
 import { namedUser, TurnTimeline } from "./turn-times.ts";
 
 export function checkApprovals(scope: Scope): void {
@@ -14,9 +14,11 @@ export function checkApprovals(scope: Scope): void {
     ({ operationId = "" }) => operationId,
   );
   const given = history.approvals.filter((answer) => answer.conversation === conversation);
+  const taken = takenIn(outcome);
   for (const { moves } of outcome.turns) {
     for (const move of moves) {
       const { operationId = "", name = "" } = move.toolCall ?? {};
+      if (taken.has(operationId)) continue;
       const own = entries.get(operationId) ?? [];
       if (!isCareful(name)) {
         if (own.length > 0) fail("approvals", `${operationId} (${name}) needs no approval.`);
@@ -53,8 +55,9 @@ function checkCall(
 
   const isAnswered = how === "approved" || how === "denied";
   const by = entry && namedUser(entry);
-  const said = (one: ApprovalRecord) => one.user === by && one.approved === (how === "approved");
-  if (isAnswered && !answers.some(said)) fail("approvals", `${id} was ${how} by ${by}, who did not say so.`);
+  const isMatching = (one: ApprovalRecord) => one.user === by && one.approved === (how === "approved");
+  if (isAnswered && !answers.some(isMatching))
+    fail("approvals", `${id} was ${how} by ${by} without an answer of ${by}.`);
   if (how === "superseded" && timeline.standingAt(entry?.seq ?? 0).order !== "interrupt")
     fail("approvals", `${id} was superseded where messages do not interrupt.`);
   const waited = Date.parse(entry?.time ?? "") - Date.parse(requested?.time ?? "");

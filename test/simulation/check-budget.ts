@@ -1,4 +1,4 @@
-/** Checks of budgets: nothing runs that a budget has no room for. */
+/** Checks of budgets: work runs only if the budget has room for it. */
 import type { Scope } from "./scope.ts";
 
 export function checkBudget(scope: Scope): void {

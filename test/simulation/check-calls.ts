@@ -6,7 +6,7 @@ import { compactionsOf } from "./check-compactions.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";
 import type { ModelFailure } from "./plan.ts";
-import { firedIn, type Scope, tagIn } from "./scope.ts";
+import { firedIn, messageTag, type Scope, tagOfTurn } from "./scope.ts";
 
 export function checkModelCalls(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
@@ -16,13 +16,13 @@ export function checkModelCalls(scope: Scope): void {
     const failures = own.filter(({ failure }) => failure !== undefined).length;
     const most = Math.max(1, outcome.lives) + failures + faults;
     if (own.length > most)
-      fail("model calls", `${round} was asked for ${own.length} times; explained are ${most}.`);
+      fail("model calls", `${round} was requested ${own.length} times; faults explain ${most}.`);
   }
 }
 
-/** Failures after which a model is not retried. */
+/** Failures that end the attempts of a model. */
 const FINAL: ReadonlySet<ModelFailure | undefined> = new Set(["wrong key", "unknown model"]);
-/** The failure whose wait is longer than the backoff: the next model is called, and this one perhaps later. */
+/** The failure with a wait longer than the backoff. The next model is called first, and this model perhaps later. */
 const DEFERRING: ModelFailure = "rate limit";
 const ATTEMPTS = 3;
 
@@ -55,7 +55,7 @@ export function checkFallbacks(scope: Scope): void {
         fail("fallbacks", `${round} goes back to ${MODELS[profile]} without need.`);
     });
     const last = own.at(-1)?.profile ?? 0;
-    // A withdrawn answer, and a reply that gave way to a newer message, are retried by the same model.
+    // A withdrawn answer, and an interrupted reply, are retried by the same model.
     const first = isRepeat(own[0], calls) ? (own[0]?.profile ?? 0) : 0;
     const earlier = own.filter(({ profile }) => profile < last);
     const used = earlier.reduce(
@@ -67,7 +67,7 @@ export function checkFallbacks(scope: Scope): void {
   }
 }
 
-/** Reports whether a request may be for a message whose reply was withdrawn. */
+/** Reports whether a request may be for a message with a withdrawn reply. */
 function isRepeat(call: ModelCallRecord | undefined, calls: readonly ModelCallRecord[]): boolean {
   return callBefore(call, calls)?.unfit !== undefined || hasNewer(call, calls);
 }
@@ -77,7 +77,7 @@ function callBefore(call: ModelCallRecord | undefined, calls: readonly ModelCall
   return calls.findLast(({ tag, step }) => call !== undefined && tag === call.tag && step < call.step);
 }
 
-/** Returns the calls of the rounds before that were for the same message: what was deferred in them stays so. */
+/** Returns the calls of earlier rounds for the same message. Models that were deferred in them stay deferred. */
 function repeatedBy(
   [first]: readonly ModelCallRecord[],
   calls: readonly ModelCallRecord[],
@@ -100,7 +100,7 @@ export function checkCalls(scope: Scope): void {
   const unseen = localFailures(scope);
   const names = new Set<string>();
   for (const turn of outcome.turns) {
-    const seen = history.modelCalls.filter(({ tag }) => tag === tagIn(turn.input));
+    const seen = history.modelCalls.filter(({ tag }) => tag === tagOfTurn(turn));
     const attempts = turn.calls.reduce((sum, call) => sum + (call.outcome?.attempts ?? 0), 0);
     // An attempt may be stopped before its request arrives.
     const stopped = turn.error?.code === "CANCELLED" ? 1 : 0;
@@ -187,7 +187,7 @@ export function checkUsage(scope: Scope): void {
 
 type Counts = Pick<UsageTotals, "calls" | "inputTokens" | "outputTokens">;
 
-/** Returns what the calls for summaries have used: the rest of the totals, if that can be. */
+/** Returns the usage of the calls for summaries: the rest of the totals, if that is possible. */
 function summaryUsage(scope: Scope, own: Counts): Counts {
   const { history, outcome, conversation, fail } = scope;
   const { usage } = outcome.stored;
@@ -214,7 +214,7 @@ export function checkContext(scope: Scope): void {
   for (const call of history.modelCalls) {
     if (call.conversation !== conversation) continue;
     const { requestId, tag, images, missing } = call;
-    const sent = history.sent.find((message) => message.tag === tag)?.content ?? "";
+    const sent = history.sent.find((message) => message.tag === messageTag(tag))?.content ?? "";
     const named = typeof sent === "string" ? 0 : sent.length - 1;
     if (images + missing !== named || missing > lost)
       fail(

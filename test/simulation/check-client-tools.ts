@@ -3,16 +3,17 @@ import { isDeepStrictEqual } from "node:util";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { MoveView } from "../../src/protocol/views.ts";
 import type { Submission } from "./history.ts";
-import type { Scope } from "./scope.ts";
+import { type Scope, takenIn } from "./scope.ts";
 
 export function checkClientTools(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
   const given = history.submissions.filter((submission) => submission.conversation === conversation);
   const byOperation = Map.groupBy(given, ({ operationId }) => operationId);
+  const taken = takenIn(outcome);
   for (const turn of outcome.turns) {
     for (const move of turn.moves) {
       const { toolCall, toolResult } = move;
-      if (toolCall?.client !== true) continue;
+      if (toolCall?.client !== true || taken.has(toolCall.operationId)) continue;
       const { operationId } = toolCall;
       const submissions = byOperation.get(operationId) ?? [];
       byOperation.delete(operationId);
@@ -41,15 +42,13 @@ function checkResult(
   if (code === "TIMEOUT" && mayBeLate(move, submissions, scope)) return;
   // The turn ended before there was a result.
   if (code === "CANCELLED" && isFailed) return;
-  scope.fail("client results", `${operationId} has a result that nobody gave: ${code} ${message}`);
+  scope.fail("client results", `${operationId} has a result that no client sent: ${code} ${message}`);
 }
 
 /** A time longer than any user's absence and shorter than a client tool's timeout, in milliseconds. */
 const PROMPT_MS = 25_000;
 
-/**
- * Reports whether a call may time out. It may not if a connected client gave its result at once and no fault happened.
- */
+/** Reports whether a call may time out: unless a connected client sent its result at once without a fault. */
 function mayBeLate({ createdAt }: MoveView, submissions: readonly Submission[], { history }: Scope): boolean {
   if (history.fired.length > 0) return true;
   return !submissions.some(({ conversation, client, at }) => {

@@ -1,4 +1,4 @@
-/** Checks of compactions: when they begin, what they cover, what they ask for, and how they end. Pure. */
+/** Checks of compactions: their start, their cover, their requests, and their end. Pure. */
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import type { SummaryCallRecord } from "./history.ts";
@@ -17,10 +17,10 @@ const PAUSES_MS = [500, 1_000];
 export interface Compaction {
   /** Number of its first entry. */
   started: number;
-  /** The events below this number are to be covered. */
+  /** The compaction covers the events below this number. */
   cover: number;
   failures: JournalEntryView[];
-  /** The entry that ended it; absent if none did. */
+  /** The entry that ended it; absent while it runs. */
   end?: JournalEntryView;
 }
 
@@ -73,7 +73,7 @@ export function checkCompactions(
     if (end === undefined) fail("ends", `The compaction that began at ${started} never ends.`);
     const window = windowOf(outcome, countAt(started));
     checkCut(compaction, window, timeline, scope);
-    // What was given up is tried again behind it only; what was stopped goes on with the attempts that are left.
+    // After a compaction gave up, only a higher cover is tried. After a stop, the remaining attempts continue.
     const isGivenUp =
       before?.end?.type === "context.compaction.failed" && dataOf(before.end).code !== "CANCELLED";
     const last = outcome.session[countAt(before?.started ?? 0) - 1]?.seq ?? -1;
@@ -161,17 +161,17 @@ function checkAttempts(
   });
 }
 
-/** A request for a summary has what the summary is to replace, the summary before it included. */
+/** A request for a summary contains the events that the summary replaces and the previous summary. */
 function checkSummaries(calls: readonly SummaryCallRecord[], covered: Window, scope: Scope): void {
   const budgets = new Set(scope.outcome.turns.map(({ input }) => budgetOf(scope, tagIn(input))));
   for (const { requestId, before } of calls) {
     const amiss = [...budgets].map((budget) => amissIn(before, covered, budget));
     if (!amiss.includes(undefined))
-      scope.fail("context", `${requestId} shows not what is to be covered: ${amiss[0]}.`);
+      scope.fail("context", `${requestId} differs from the events to cover: ${amiss[0]}.`);
   }
 }
 
-/** A stop ends the compaction, and its request. A stopped conversation begins none. */
+/** A stop ends the compaction and its request. A stopped conversation begins no compaction. */
 function checkStop(
   { started, end }: Compaction,
   calls: readonly SummaryCallRecord[],
@@ -183,15 +183,15 @@ function checkStop(
     ({ seq, isStopped, isEnded }) => (isStopped || isEnded) && seq > started,
   );
   if (stop !== undefined && (end?.seq ?? Infinity) > stop.seq)
-    fail("stops", `The compaction that began at ${started} goes on after the stop at ${stop.seq}.`);
+    fail("stops", `The compaction that began at ${started} continues after the stop at ${stop.seq}.`);
   const commit = end === undefined ? undefined : timeline.commitOf(end.seq);
   if (end === undefined || commit === undefined || dataOf(end).code !== "CANCELLED") return;
   if (stop === undefined || timeline.commitOf(stop.seq)?.seq !== commit.seq)
-    fail("stops", `The compaction that began at ${started} was stopped by nobody.`);
+    fail("stops", `The compaction that began at ${started} ended by a stop without a request.`);
   for (const { requestId, life, over } of calls) {
     if (life !== commit.life) continue;
     const goesOn =
       over === undefined ? life === outcome.lives : over.step > commit.step && over.how === "complete";
-    if (goesOn) fail("over", `${requestId} goes on after the conversation was stopped.`);
+    if (goesOn) fail("over", `${requestId} continues after the conversation was stopped.`);
   }
 }

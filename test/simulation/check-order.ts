@@ -1,4 +1,4 @@
-/** Checks of turns that overlap: their order, and what each is told of newer messages. Pure. */
+/** Checks of turns that overlap: their order, and the newer messages that each turn receives. Pure. */
 import { type Scope, sentIn } from "./scope.ts";
 import { EFFECTS } from "./tools.ts";
 import { TurnTimeline, type TurnTimes } from "./turn-times.ts";
@@ -33,7 +33,10 @@ function checkQueue({ outcome, fail }: Scope, timeline: TurnTimeline): void {
     const isHeld =
       timeline.standingAt(last).order === "queued" && turns.some((one) => works(one, last, timeline));
     if (waiting.length > 0 && !isHeld)
-      fail("queue", `${waiting.map(({ turn }) => turn.id).join(", ")} waits at ${last} for nobody.`);
+      fail(
+        "queue",
+        `${waiting.map(({ turn }) => turn.id).join(", ")} waits at ${last} without a turn before it.`,
+      );
   }
   for (const entry of outcome.journal) {
     if (entry.type === "turn.queued" && timeline.standingAt(entry.seq).order !== "queued")
@@ -41,7 +44,7 @@ function checkQueue({ outcome, fail }: Scope, timeline: TurnTimeline): void {
   }
 }
 
-/** A further cycle begins when a result is there, and, where turns do not run in parallel, no other turn works. */
+/** If turns do not run in parallel, a further cycle begins when a result is there and no other turn works. */
 function checkCycles({ fail }: Scope, timeline: TurnTimeline): void {
   for (const { turn, cycles } of timeline.turns) {
     for (const [index, seq] of cycles.entries()) {
@@ -68,7 +71,7 @@ function works({ turn, began, ended, waits }: TurnTimes, seq: number, timeline: 
   return open.length === 0 || open.some(({ client, awaits }) => !client && !awaits);
 }
 
-/** Where messages interrupt, a turn begins at once, and alone. */
+/** If messages interrupt, a turn begins at once, and alone. */
 function checkInterrupts({ fail }: Scope, timeline: TurnTimeline): void {
   for (const { turn, started, began } of timeline.turns) {
     const { order, isStopped } = timeline.standingAt(started);
@@ -86,7 +89,7 @@ function checkInterrupts({ fail }: Scope, timeline: TurnTimeline): void {
   }
 }
 
-/** A call that must not run twice is made only by a reply to a request with all that its user had said before it. */
+/** A call that must run at most once is made only in reply to a request with all earlier messages of its user. */
 function checkNewer(scope: Scope, timeline: TurnTimeline): void {
   const { history, outcome, fail } = scope;
   const users = new Map(sentIn(scope).map(({ tag, user }) => [tag, user]));
@@ -95,7 +98,7 @@ function checkNewer(scope: Scope, timeline: TurnTimeline): void {
       type === "tool.requested" && operationId !== undefined ? [[operationId, seq] as const] : [],
     ),
   );
-  for (const { turn, tag, started, cycles } of timeline.turns) {
+  for (const { turn, tag, said, started, cycles } of timeline.turns) {
     for (const { toolCall } of turn.moves) {
       if (toolCall === undefined || !isOnce(toolCall.name)) continue;
       const { operationId } = toolCall;
@@ -104,11 +107,11 @@ function checkNewer(scope: Scope, timeline: TurnTimeline): void {
       const last = history.modelCalls.findLast((call) => call.tag === tag && call.step < step);
       const newer = timeline.turns.filter(
         (other) =>
-          other.started > started && other.started < decided && users.get(other.tag) === users.get(tag),
+          other.started > started && other.started < decided && users.get(other.said) === users.get(said),
       );
       // Turns that were over when the cycle began are in its history, which may be a summary of them.
       const cycle = cycles[last?.cycle ?? 0] ?? started;
-      const unseen = newer.filter((other) => other.ended > cycle && !isSaid(other.tag, last));
+      const unseen = newer.filter((other) => other.ended > cycle && !isInRequest(other.said, last));
       if (
         unseen.length > (last?.newerLeft ?? 0) &&
         history.toolRuns.some((run) => run.operationId === operationId)
@@ -122,7 +125,7 @@ function isOnce(name: string): boolean {
   return Object.entries(EFFECTS).some(([tool, effect]) => tool === name && effect === "once");
 }
 
-function isSaid(
+function isInRequest(
   tag: string,
   call: { newer: string[]; before: { role: string; text: string }[] } | undefined,
 ) {

@@ -1,7 +1,7 @@
-/** Checks of the messages that came in batches, or wait for their turns. Pure. */
+/** Checks of messages that arrive in batches, or are queued. Pure. */
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { SentMessage } from "./history.ts";
-import { type Scope, sentIn, tagIn } from "./scope.ts";
+import { type Scope, sentIn, tagOfTurn } from "./scope.ts";
 
 /** Returns the messages of the queue that were refused when they could have begun, each with the reasons. */
 export function refusedIn({ outcome }: Pick<Scope, "outcome">): Map<string, string[]> {
@@ -26,7 +26,7 @@ export function checkQueued(scope: Scope): void {
     if (!isKnown || !isEnded || codes.some((code) => code !== "CONVERSATION_CLOSED"))
       fail("queued", `${tag} was refused in the queue: ${codes.join(", ")}.`);
   }
-  const place = new Map(outcome.turns.map(({ input }, index) => [tagIn(input), index]));
+  const place = new Map(outcome.turns.map((turn, index) => [tagOfTurn(turn), index]));
   for (const { tag, refused: code, acknowledgedAt } of sent) {
     if (code === undefined) continue;
     if (!isEnded) fail("queued", `${tag} was refused with ${code} in a conversation that has not ended.`);
@@ -36,7 +36,7 @@ export function checkQueued(scope: Scope): void {
   const drained = outcome.journal.filter(({ type }) => type === "conversation.queue.drained").map(countOf);
   if (sum(waited) !== sum(drained) + (queue === undefined ? 0 : queue.next - queue.first))
     fail("queued", `${sum(waited)} messages were queued, and ${sum(drained)} left the queue.`);
-  // A signal that failed by itself is sent again, after those behind it.
+  // The client resends a failed signal after the signals behind it.
   if (history.fired.some((fault) => fault.conversation === conversation && fault.kind === "error")) return;
   for (const batch of Map.groupBy(sent.filter(isInBatch), ({ batch }) => batch).values()) {
     const places = batch.flatMap(({ tag }) => place.get(tag) ?? []);

@@ -1,19 +1,20 @@
 /**
- * Checks what the model is given: the turns that were over before the cycle began, in order, what it is told of those that
- * were active, then the turn's own message and its moves so far. The agent's session has the same turns, whole. Pure.
+ * Checks the model's input: the turns that ended before the cycle began, in order; a note on the turns that were
+ * active; then the turn's own message and its moves so far. The agent's session has the same turns, complete. Pure.
  */
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../../src/client/state.ts";
 import type { MoveView, TurnView } from "../../src/protocol/views.ts";
 import { checkCompactions, compactionsOf, requestsOf } from "./check-compactions.ts";
-import { saidBefore } from "./said-before.ts";
+import { notedCalls, replacedAt } from "./replaced-turns.ts";
 import { firedIn, type Scope, tagIn } from "./scope.ts";
+import { seededMessages } from "./seeded-history.ts";
 import { effectOf } from "./tools.ts";
 import { type ToolCall, TurnTimeline, type TurnTimes } from "./turn-times.ts";
 import { amissIn, budgetOf, windowOf } from "./windows.ts";
 
-/** A message of a request. Of a user's message, only the first word counts: images change the rest. */
-export interface Said {
+/** A message of a request. Only the first word of a user's message counts, because images change the rest. */
+export interface PromptMessage {
   role: string;
   text: string;
   /** Names of the called tools. */
@@ -22,31 +23,34 @@ export interface Said {
 
 /** Other active turns that a request describes. */
 const MAX_TOLD = 8;
+/** The beginning of the note on calls of replaced turns. */
+const REPLACEMENT = "A later message replaces a part of this conversation";
 /** Characters that the inputs of a list of their calls share, and the errors. */
 const MAX_CALLS_LENGTH = 400;
 
 export function checkRequests(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
   const timeline = new TurnTimeline(scope);
-  // A context hook chooses what precedes the moves.
+  // A context hook chooses the messages before the moves.
   const hasHook = history.plan.conversations[conversation]?.hooks?.assembly !== undefined;
-  const seeded = saidBefore(history.plan.conversations[conversation]?.history ?? 0).map(
+  const seeded = seededMessages(history.plan.conversations[conversation]?.history ?? 0).map(
     ({ role, content, toolCalls = [] }) =>
-      said(
+      promptMessage(
         role,
         content,
         toolCalls.map(({ name }) => name),
       ),
   );
   const recorded = [
-    ...timeline.turns.map((times) => ({ seq: times.ended, messages: turnSaid(times, timeline) })),
-    ...lateSaid(scope),
-    ...summariesSaid(scope, timeline),
+    ...timeline.turns.map((times) => ({ seq: times.ended, messages: turnMessages(times, timeline) })),
+    ...lateMessages(scope),
+    ...replacementMessages(scope, timeline),
+    ...summaryMessages(scope, timeline),
   ]
     .filter(({ seq }) => seq !== Infinity)
     .sort((one, other) => one.seq - other.seq);
   const all = [...seeded, ...recorded.flatMap(({ messages }) => messages)];
-  const session = outcome.session.flatMap((event) => event.said ?? []);
+  const session = outcome.session.flatMap((event) => event.message ?? []);
   if (!isDeepStrictEqual(session, all))
     fail("session", `The session has ${textsOf(session)}, not ${textsOf(all)}.`);
   const countAt = (seq: number) =>
@@ -54,20 +58,20 @@ export function checkRequests(scope: Scope): void {
   checkCompactions(scope, timeline, countAt);
   checkPrompt(scope, timeline);
   for (const { turn, tag, began, cycles } of timeline.turns) {
-    const own = movesSaid(turn.moves);
+    const own = messagesOfMoves(turn.moves);
     for (const call of history.modelCalls.filter((one) => one.tag === tag)) {
       const at = cycles[call.cycle] ?? began;
-      const besides = besidesSaid(turn, at, timeline);
+      const besides = concurrentTurnsNote(turn, at, timeline);
       const beside = call.before.length - besides.length;
-      const window = windowOf(outcome, countAt(at));
+      const window = windowOf(outcome, countAt(at), replacedAt(timeline, at));
       const amiss = isDeepStrictEqual(call.before.slice(beside), besides)
         ? amissIn(call.before.slice(0, beside), window, budgetOf(scope, tag))
         : `it says of other turns not ${textsOf(besides)}`;
-      const due = noticesSaid(turn, cycles.slice(0, call.cycle + 1), timeline);
+      const due = noticeTexts(turn, cycles.slice(0, call.cycle + 1), timeline);
       if (!isAlike(call.notices, due))
         fail("context", `${call.requestId} carries the results ${call.notices}, not ${due}.`);
       if (!hasHook && amiss !== undefined) {
-        const whole = textsOf(window.turns.flat().map((event) => event.said));
+        const whole = textsOf(window.turns.flat().map((event) => event.message));
         fail("context", `${call.requestId} carries ${textsOf(call.before)} of ${whole}: ${amiss}.`);
       }
       const replies = call.moves.filter(({ calls }) => calls.length > 0).length;
@@ -79,10 +83,10 @@ export function checkRequests(scope: Scope): void {
   }
 }
 
-/** Time in which the first request of a cycle reaches the model where no fault delays it, in milliseconds. */
+/** Time until the first request of a cycle reaches the model if no fault delays it, in milliseconds. */
 const PROMPT_MS = 30;
 
-/** No cycle waits before it calls its model: neither for a compaction, nor for anything else. */
+/** A cycle calls its model immediately, even during a compaction. */
 function checkPrompt(scope: Scope, timeline: TurnTimeline): void {
   const { history, outcome, conversation, fail } = scope;
   const { hooks } = history.plan.conversations[conversation] ?? {};
@@ -98,18 +102,22 @@ function checkPrompt(scope: Scope, timeline: TurnTimeline): void {
   }
 }
 
-/** A result that was left out of a request, to make room for newer ones. */
+/** A result that a request left out to make room for newer results. */
 const LEFT_OUT = /^(?:op_\w+: )?"\(Left out: \d+ characters/;
 
-/** Compares what a request carries with what it should. A small budget may leave out results. */
-function isAlike(actual: readonly (Said | string)[], wanted: readonly (Said | string)[]): boolean {
-  const textOf = (one: Said | string | undefined) => (typeof one === "object" ? one.text : (one ?? ""));
+/** Compares a request with the expected request. A small budget may leave out results. */
+function isAlike(
+  actual: readonly (PromptMessage | string)[],
+  wanted: readonly (PromptMessage | string)[],
+): boolean {
+  const textOf = (one: PromptMessage | string | undefined) =>
+    typeof one === "object" ? one.text : (one ?? "");
   const known = actual.map((one, index) => (LEFT_OUT.test(textOf(one)) ? wanted[index] : one));
   return isDeepStrictEqual(known, wanted);
 }
 
 /** Returns the summaries, each with its place in the journal. */
-function summariesSaid(scope: Scope, timeline: TurnTimeline): { seq: number; messages: Said[] }[] {
+function summaryMessages(scope: Scope, timeline: TurnTimeline): { seq: number; messages: PromptMessage[] }[] {
   return compactionsOf(scope).flatMap((compaction) => {
     const { end } = compaction;
     if (end?.type !== "context.compacted") return [];
@@ -122,8 +130,20 @@ function summaryText(text: string): string {
   return `summary: ${text}`;
 }
 
+/** Returns the notes on calls of replaced turns, each with its place in the journal. */
+function replacementMessages(
+  { outcome }: Scope,
+  timeline: TurnTimeline,
+): { seq: number; messages: PromptMessage[] }[] {
+  return timeline.turns.flatMap(({ turn, started }) =>
+    notedCalls(turn, outcome).length === 0
+      ? []
+      : [{ seq: started, messages: [{ role: "system", text: REPLACEMENT, calls: [] }] }],
+  );
+}
+
 /** Returns the notes on results of stopped calls, each with its place in the journal. */
-function lateSaid({ history, outcome }: Scope): { seq: number; messages: Said[] }[] {
+function lateMessages({ history, outcome }: Scope): { seq: number; messages: PromptMessage[] }[] {
   return outcome.journal.flatMap(({ type, seq, operationId = "" }) => {
     if (type !== "tool.late") return [];
     const run = history.toolRuns.find((one) => one.operationId === operationId);
@@ -136,16 +156,16 @@ function lateText(tool: string, result: string): string {
   return `late: ${tool} ${result}`;
 }
 
-/** Returns the results that a cycle has: of each cycle up to it, those since the cycle before. */
-function noticesSaid(turn: TurnView, cycles: readonly number[], timeline: TurnTimeline): string[] {
+/** Returns the results of a cycle: for each cycle up to it, the results since the previous cycle. */
+function noticeTexts(turn: TurnView, cycles: readonly number[], timeline: TurnTimeline): string[] {
   return cycles.flatMap((at, index) => {
     const before = cycles[index - 1];
     return before === undefined ? [] : timeline.resultsBetween(turn, before, at).map(({ text }) => text);
   });
 }
 
-/** Returns the note on the turns that were active when a cycle began. Only a further cycle is told of turns that are queued. */
-function besidesSaid({ id }: TurnView, began: number, timeline: TurnTimeline): Said[] {
+/** Returns the note on active turns at the start of a cycle. Only later cycles list queued turns. */
+function concurrentTurnsNote({ id }: TurnView, began: number, timeline: TurnTimeline): PromptMessage[] {
   const isFirst = timeline.turns.some((one) => one.turn.id === id && one.began === began);
   const others = timeline.turns.filter((other) => {
     const since = isFirst ? other.began : other.started;
@@ -154,12 +174,12 @@ function besidesSaid({ id }: TurnView, began: number, timeline: TurnTimeline): S
   if (others.length === 0) return [];
   const told = others
     .slice(-MAX_TOLD)
-    .map(({ turn, tag }: TurnTimes) => `${tag} [${callsSaid(turn, began, timeline)}]`);
-  return [{ role: "system", text: besidesText(told, others.length - told.length), calls: [] }];
+    .map(({ turn, said }: TurnTimes) => `${said} [${callsText(turn, began, timeline)}]`);
+  return [{ role: "system", text: concurrentTurnsText(told, others.length - told.length), calls: [] }];
 }
 
-/** Returns what a turn's note tells of its calls at an entry: those that run, and what became of those with an effect. */
-function callsSaid(turn: TurnView, seq: number, timeline: TurnTimeline): string {
+/** Returns the calls in a turn's note at an entry: the running calls, and the results of calls with an effect. */
+function callsText(turn: TurnView, seq: number, timeline: TurnTimeline): string {
   const open = timeline.openAt(turn, seq);
   const settled = timeline.settledAt(turn, seq).filter(({ name }) => effectOf(name) !== "pure");
   const list = (title: string, calls: readonly ToolCall[]) => {
@@ -195,25 +215,26 @@ function cut(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length)}…`;
 }
 
-function besidesText(told: readonly string[], left: number): string {
+function concurrentTurnsText(told: readonly string[], left: number): string {
   return ["besides", ...told, ...(left > 0 ? [`and ${left}`] : [])].join("; ");
 }
 
-export function said(role: string, text: string, calls: string[] = []): Said {
-  if (role === "system") return { role, text: noteSaid(text), calls };
+export function promptMessage(role: string, text: string, calls: string[] = []): PromptMessage {
+  if (role === "system") return { role, text: noteContent(text), calls };
   return { role, text: role === "user" ? (text.split(" ")[0] ?? "") : text, calls };
 }
 
 /** Returns the content of a note: on other turns, or on the end of one. */
-function noteSaid(text: string): string {
+function noteContent(text: string): string {
   if (text.startsWith("Other turns of this conversation")) {
     const told = [...text.matchAll(/^- The user said: (".*?[^\\]")\.(?: (.*))?$/gm)];
     const left = /^And (\d+) earlier ones[.,]/m.exec(text)?.[1] ?? 0;
     const lines = told.map(([, said = '""', calls = ""]) => `${tagIn(JSON.parse(said))} [${calls}]`);
-    return besidesText(lines, Number(left));
+    return concurrentTurnsText(lines, Number(left));
   }
   const notice = noticeIn(text);
   if (notice !== undefined) return notice;
+  if (text.startsWith(REPLACEMENT)) return REPLACEMENT;
   const [, summary] = /^Summary of the earlier conversation\. .*?\n\n(.*)$/s.exec(text) ?? [];
   if (summary !== undefined) return summaryText(summary);
   const [, tool, result = ""] =
@@ -237,26 +258,26 @@ function endText(message: string): string {
 }
 
 /** Returns the messages of a turn that is over. */
-function turnSaid({ turn, cycles }: TurnTimes, timeline: TurnTimeline): Said[] {
-  const note = (text: string): Said => ({ role: "system", text, calls: [] });
+function turnMessages({ turn, cycles }: TurnTimes, timeline: TurnTimeline): PromptMessage[] {
+  const note = (text: string): PromptMessage => ({ role: "system", text, calls: [] });
   const results = cycles.map((at, index) => {
     const before = cycles[index - 1];
     return before === undefined ? [] : timeline.resultsBetween(turn, before, at);
   });
   const left = timeline.resultsBetween(turn, cycles.at(-1) ?? 0, Infinity);
-  const calling = movesSaid(turn.moves);
-  const messages: Said[] = [];
+  const calling = messagesOfMoves(turn.moves);
+  const messages: PromptMessage[] = [];
   let isNew = false;
   for (const { raw, toolCall } of turn.moves) {
     if (raw === undefined) continue;
     if (isNew) messages.push(...(results.shift() ?? []).map(({ text }) => note(text)));
     else if (messages.length === 0) results.shift();
     isNew = toolCall === undefined;
-    messages.push(...(isNew ? [replySaid(raw)] : (calling.shift() ?? [])));
+    messages.push(...(isNew ? [replyMessage(raw)] : (calling.shift() ?? [])));
   }
   if (messages.length === 0) results.shift();
   return [
-    said("user", textOf(turn.input)),
+    promptMessage("user", textOf(turn.input)),
     ...messages,
     ...[...results.flat(), ...left].map(({ text }) => note(text)),
     ...(turn.status === "failed" ? [note(endText(turn.error?.message ?? ""))] : []),
@@ -264,20 +285,20 @@ function turnSaid({ turn, cycles }: TurnTimes, timeline: TurnTimeline): Said[] {
 }
 
 /** Returns the messages of each reply that called tools. */
-function movesSaid(moves: readonly MoveView[]): Said[][] {
-  const replies: Said[][] = [];
+function messagesOfMoves(moves: readonly MoveView[]): PromptMessage[][] {
+  const replies: PromptMessage[][] = [];
   for (const { raw, toolCall, toolResult } of moves) {
     if (toolCall === undefined) continue;
-    if (raw !== undefined) replies.push([replySaid(raw)]);
+    if (raw !== undefined) replies.push([replyMessage(raw)]);
     const { success = false, result = null, error = null } = toolResult ?? {};
     const pending = { status: "pending", operation_id: toolCall.operationId };
     const content = toolCall.async ? pending : success ? result : error;
-    replies.at(-1)?.push(said("tool", JSON.stringify(content)));
+    replies.at(-1)?.push(promptMessage("tool", JSON.stringify(content)));
   }
   return replies;
 }
 
-function replySaid(raw: MoveView["raw"]): Said {
+function replyMessage(raw: MoveView["raw"]): PromptMessage {
   // SAFETY: the view gives the model's reply in this form.
   const { text, toolCalls, notice } = raw as {
     text: string;
@@ -285,13 +306,13 @@ function replySaid(raw: MoveView["raw"]): Said {
     notice?: true;
   };
   if (notice) return { role: "system", text: endText(text), calls: [] };
-  return said(
+  return promptMessage(
     "assistant",
     text,
     toolCalls.map(({ name }) => name),
   );
 }
 
-function textsOf(messages: readonly Said[]): string {
+function textsOf(messages: readonly PromptMessage[]): string {
   return JSON.stringify(messages.map(({ role, text, calls }) => `${role}: ${text} ${calls.join(" ")}`));
 }

@@ -1,12 +1,15 @@
-/** Checks of stops, resumes and ends: what was acknowledged, what ended by them, and what runs no more. Pure. */
+/**
+ * Checks of stops, resumes and ends: which acts were acknowledged, which turns they ended, and that no work survives
+ * them. Pure.
+ */
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ActRecord, ConnectionRecord, ToolRun } from "./history.ts";
-import type { Scope } from "./scope.ts";
+import { type Scope, takenIn } from "./scope.ts";
 import { EFFECTS, TIMEOUT_MS } from "./tools.ts";
 import { namedUser, TurnTimeline, type TurnTimes } from "./turn-times.ts";
 
-/** Time in which a tool must get the signal that it is cancelled, in milliseconds. */
+/** Time limit for the cancellation signal to reach a tool, in milliseconds. */
 const CANCEL_MS = 1_000;
 
 export function checkStops(scope: Scope): void {
@@ -22,7 +25,7 @@ export function checkStops(scope: Scope): void {
 
 const isCancelled = ({ turn }: TurnTimes) => turn.error?.code === "CANCELLED";
 
-/** An acknowledged stop holds for ever; a refused one came too late. */
+/** An acknowledged stop is permanent. A refused stop was too late. */
 function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTimeline): void {
   for (const act of history.acts) {
     if (act.conversation !== conversation || act.answer === undefined) continue;
@@ -60,6 +63,10 @@ function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTime
         if (what !== "done" || !found.some(({ order }) => order === act.order))
           fail("stops", `${said}, and the order is another.`);
         break;
+      case "regenerate":
+      case "edit":
+        // `checkReplacements` explains it.
+        break;
       default:
         act.does satisfies never;
     }
@@ -72,7 +79,7 @@ const DOES: Readonly<Record<string, ActRecord["does"]>> = {
   "conversation.ended": "end",
 };
 
-/** A turn ends with CANCELLED only where somebody stopped it, or interrupted it, or the conversation was stopped. */
+/** A turn ends with CANCELLED only after a stop, an interruption, or a stop of the conversation. */
 function checkReasons(scope: Scope, timeline: TurnTimeline): void {
   const { history, conversation, outcome, fail } = scope;
   const acts = history.acts.filter((act) => act.conversation === conversation);
@@ -92,13 +99,13 @@ function checkReasons(scope: Scope, timeline: TurnTimeline): void {
     const isInterrupted = timeline.standingAt(ended).order === "interrupt" && startsTurn(row, ended);
     if (isInterrupted || asked("stop turn", by, turn.id)) continue;
     if (stop === undefined || namedUser(stop) !== by || !asked(DOES[stop.type] ?? "stop", by))
-      fail("stops", `${turn.id} is CANCELLED, and nobody stopped it.`);
+      fail("stops", `${turn.id} is CANCELLED without a stop.`);
   }
   for (const entry of outcome.journal) {
     const does = DOES[entry.type];
     if (does === undefined) continue;
     if (!acts.some((act) => act.does === does && act.user === namedUser(entry)))
-      fail("stops", `${entry.type} ${entry.seq} was wanted by nobody.`);
+      fail("stops", `${entry.type} ${entry.seq} has no request.`);
   }
 }
 
@@ -107,8 +114,8 @@ function startsTurn(row: readonly JournalEntryView[], after: number): boolean {
 }
 
 /**
- * While a conversation is stopped no turn is active, none begins, and a message gets a turn that has failed. After its end a
- * message gets none.
+ * While a conversation is stopped, no turn is active, no turn begins, and the turn of a new message fails. After the
+ * end of the conversation, a message gets no turn.
  */
 function checkStopped({ history, conversation, fail }: Scope, timeline: TurnTimeline): void {
   const { standings, turns } = timeline;
@@ -165,7 +172,7 @@ function checkAborts(scope: Scope, timeline: TurnTimeline): void {
       // The connections of a life that has died since are lost.
       const goesOn =
         over === undefined ? life === outcome.lives : over.step > commit.step && over.how === "complete";
-      if (goesOn) fail("over", `${requestId} goes on after the end of its turn.`);
+      if (goesOn) fail("over", `${requestId} continues after the end of its turn.`);
     }
     if (outcome.lives > 1 || !isQuiet) continue;
     const left = (run: ToolRun) => run.step < commit.step && (run.over?.step ?? Infinity) > commit.step;
@@ -184,8 +191,9 @@ function runsOf({ tag }: TurnTimes, { history }: Scope): ToolRun[] {
 /** An executor gets each cancellation once. A call that was stopped before it started has never run. */
 function checkCancellations({ history, outcome, fail }: Scope): void {
   const cancellations = Map.groupBy(history.cancellations, (one) => one.operationId);
+  const taken = takenIn(outcome);
   for (const { toolCall, toolResult } of outcome.turns.flatMap(({ moves }) => moves)) {
-    if (toolCall === undefined) continue;
+    if (toolCall === undefined || taken.has(toolCall.operationId)) continue;
     const { operationId } = toolCall;
     const executors = cancellations.get(operationId)?.map(({ executor }) => executor) ?? [];
     if (new Set(executors).size < executors.length)
@@ -205,7 +213,7 @@ function checkCancellations({ history, outcome, fail }: Scope): void {
   }
 }
 
-/** A stopped turn keeps what any client has seen of its last message, unless that was withdrawn. */
+/** A stopped turn keeps the part of its last message that any client has seen, unless the message was withdrawn. */
 function checkShown({ history, outcome, conversation, fail }: Scope, timeline: TurnTimeline): void {
   for (const times of timeline.turns) {
     if (!isCancelled(times)) continue;
@@ -233,7 +241,7 @@ function isOnce(name: string): boolean {
   return Object.entries(EFFECTS).some(([tool, effect]) => tool === name && effect === "once");
 }
 
-/** Reports whether an entry ends a message that its turn goes on from. */
+/** Reports whether an entry ends a message that its turn continues after. */
 function isInterim({ type, messageId, data }: JournalEntryView, id: string): boolean {
   return type === "message.completed" && messageId === id && isJsonObject(data) && data.interim === true;
 }

@@ -1,6 +1,6 @@
 /** Checks of the attempts of tool calls: which calls are repeated, how often, and the pauses in between. */
 import type { JournalEntryView, MoveView } from "../../src/protocol/views.ts";
-import { firedIn, type Scope } from "./scope.ts";
+import { firedIn, type Scope, takenIn } from "./scope.ts";
 import { RETRIES } from "./tools.ts";
 
 /** Returns the entries of an operation's attempts that were repeated. */
@@ -11,7 +11,9 @@ export function failedAttempts(operationId: string | undefined, { outcome }: Sco
 }
 
 export function checkToolAttempts(scope: Scope): void {
-  for (const turn of scope.outcome.turns) for (const move of turn.moves) checkCall(move, scope);
+  const taken = takenIn(scope.outcome);
+  for (const move of scope.outcome.turns.flatMap(({ moves }) => moves))
+    if (!taken.has(move.toolCall?.operationId ?? "")) checkCall(move, scope);
 }
 
 function checkCall({ toolCall, toolResult }: MoveView, scope: Scope): void {

@@ -4,7 +4,7 @@ import type { TurnView } from "../../src/protocol/views.ts";
 import { isCareful } from "./approvals.ts";
 import { checkToolAttempts, failedAttempts } from "./check-tool-attempts.ts";
 import { callOf } from "./client-tool.ts";
-import { firedIn, type Scope } from "./scope.ts";
+import { firedIn, type Scope, takenIn } from "./scope.ts";
 import { EFFECTS } from "./tools.ts";
 
 export function checkTools(scope: Scope): void {
@@ -21,13 +21,18 @@ export function checkTools(scope: Scope): void {
     if (own.length > most)
       fail("tool runs", `${call} (${effect}) ran ${own.length} times in ${outcome.lives} lives.`);
   }
-  for (const turn of outcome.turns) checkResults(turn, scope);
+  const taken = takenIn(outcome);
+  for (const turn of outcome.turns) checkResults(turn, taken, scope);
   checkToolAttempts(scope);
 }
 
-function checkResults(turn: TurnView, { history, outcome, conversation, fail }: Scope): void {
+function checkResults(
+  turn: TurnView,
+  taken: ReadonlySet<string>,
+  { history, outcome, conversation, fail }: Scope,
+): void {
   for (const { toolCall, toolResult } of turn.moves) {
-    if (toolCall === undefined || toolCall.client) continue;
+    if (toolCall === undefined || toolCall.client || taken.has(toolCall.operationId)) continue;
     const { operationId, name } = toolCall;
     const reports = history.reported.get(operationId) ?? [];
     if (toolResult === undefined) {
@@ -37,7 +42,10 @@ function checkResults(turn: TurnView, { history, outcome, conversation, fail }: 
     if (toolResult.success) {
       const runs = history.toolRuns.filter((run) => run.operationId === operationId);
       if (!runs.some(({ answer }) => isDeepStrictEqual(answer, toolResult.result))) {
-        fail("results", `${operationId} is said to have answered ${JSON.stringify(toolResult.result)}.`);
+        fail(
+          "results",
+          `The transcript has a wrong answer of ${operationId}: ${JSON.stringify(toolResult.result)}.`,
+        );
       }
       const key = name === "note" ? callOf(toolCall.input) : undefined;
       if (key !== undefined && !isDeepStrictEqual(outcome.toolState[key], { call: key })) {
@@ -55,6 +63,6 @@ function checkResults(turn: TurnView, { history, outcome, conversation, fail }: 
     const unpaid = reports.length === 0 && code === "BUDGET_EXCEEDED" && budget?.toolCalls !== undefined;
     const unapproved = code === "APPROVAL_DENIED" && isCareful(name) && reports.length === 0;
     if (!reported && !refused && !lost && !cancelled && !unpaid && !unapproved)
-      fail("results", `${operationId} is said to have failed: ${code} ${message}`);
+      fail("results", `The transcript has a wrong failure of ${operationId}: ${code} ${message}`);
   }
 }

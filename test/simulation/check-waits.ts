@@ -1,9 +1,10 @@
-/** Finds active turns that wait for nothing. Pure. */
+/** Finds active turns that are stuck. Pure. */
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
+import { openOperations } from "../../src/agents/conversation/core/turn-operations.ts";
 import { waitOf } from "../../src/agents/conversation/core/waits.ts";
 
-/** Returns the numbers of the active turns that neither work, nor name an operation or a deadline, nor wait for others. */
+/** Returns the numbers of stuck turns: active turns without work, an operation, a deadline or a turn to wait for. */
 export function unnamedWaits({ active }: ConversationState): number[] {
   const turns = [...active.values()];
   return turns.filter((turn) => !isAccountedFor(turn, turns)).map(({ n }) => n);

@@ -18,15 +18,18 @@ import {
 } from "./check-calls.ts";
 import { checkClientTools } from "./check-client-tools.ts";
 import { checkHooks } from "./check-hooks.ts";
+import { checkMessages, checkOrder } from "./check-messages.ts";
 import { checkOverlap } from "./check-order.ts";
-import { checkQueued, refusedIn } from "./check-queue.ts";
+import { checkQueued } from "./check-queue.ts";
+import { checkRecords } from "./check-records.ts";
+import { checkReplacements } from "./check-replacements.ts";
 import { checkRequests } from "./check-requests.ts";
 import { checkStops } from "./check-stops.ts";
 import { checkTools } from "./check-tools.ts";
 import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
 import { OUTPUT_TRIES } from "./model-script.ts";
 import type { Property, Violation } from "./properties.ts";
-import { type Scope, sentIn, tagIn } from "./scope.ts";
+import { messageTag, type Scope, sentIn, tagIn, tagOfTurn } from "./scope.ts";
 import { ENDS } from "./turn-times.ts";
 
 export function check(history: History): Violation[] {
@@ -37,6 +40,7 @@ export function check(history: History): Violation[] {
     const scope: Scope = { history, outcome, conversation, fail };
     checkMessages(scope);
     checkOrder(scope);
+    checkReplacements(scope);
     checkQueued(scope);
     checkEnds(scope);
     checkJournal(scope);
@@ -49,6 +53,7 @@ export function check(history: History): Violation[] {
     checkRecoveries(scope);
     checkCalls(scope);
     checkUsage(scope);
+    checkRecords(scope);
     checkBudget(scope);
     checkContext(scope);
     checkRequests(scope);
@@ -58,6 +63,7 @@ export function check(history: History): Violation[] {
     checkData(scope);
     checkTexts(scope);
     checkViews(scope);
+    checkReplays(scope);
   });
   for (const turn of history.stuck) fail("waits", `${turn} waits for nothing.`);
   checkIds(history, fail);
@@ -71,44 +77,10 @@ function checkIds({ outcomes }: History, fail: Scope["fail"]): void {
     fail("ids", `Turns of two conversations share an id: ${ids.join(", ")}.`);
 }
 
-function checkMessages(scope: Scope): void {
-  const { outcome, fail } = scope;
-  const refusals = refusedIn(scope);
-  for (const { tag, content, acknowledgedAt, turnId, isQueued } of sentIn(scope)) {
-    const recorded = outcome.messages.filter(
-      (message) => message.role === "user" && tagIn(message.content) === tag,
-    );
-    const turns = outcome.turns.filter(({ input }) => tagIn(input) === tag);
-    if (recorded.length > 1 || turns.length > 1) fail("once", `${tag} is recorded ${recorded.length} times.`);
-    const isRefused = isQueued === true && refusals.has(tag);
-    if (acknowledgedAt !== undefined && !isRefused && (recorded.length === 0 || turns.length === 0)) {
-      fail("once", `${tag} was acknowledged and is not recorded.`);
-    }
-    for (const message of recorded) {
-      if (!isDeepStrictEqual(message.content, content))
-        fail("once", `${tag} is recorded as ${JSON.stringify(message.content)}.`);
-      if (turnId !== undefined && message.turnId !== turnId)
-        fail("once", `${tag} is in ${message.turnId}, not in ${turnId}.`);
-    }
-  }
-  const known = new Set(sentIn(scope).map(({ tag }) => tag));
-  for (const { input } of outcome.turns) {
-    if (!known.has(tagIn(input))) fail("once", `Nobody sent ${JSON.stringify(input)}.`);
-  }
-}
-
-function checkOrder(scope: Scope): void {
-  const place = new Map(scope.outcome.turns.map(({ input }, index) => [tagIn(input), index]));
-  const sent = sentIn(scope);
-  for (const first of sent) {
-    for (const second of sent) {
-      const [one, two] = [place.get(first.tag), place.get(second.tag)];
-      if (first.user !== second.user || one === undefined || two === undefined) continue;
-      if (first.acknowledgedAt === undefined || first.acknowledgedAt >= second.sentAt) continue;
-      // Messages that wait have an order among themselves. Those that another client sends meanwhile may begin before them.
-      if (first.isQueued === true && first.client !== second.client) continue;
-      if (one > two) scope.fail("order", `${second.tag} stands before ${first.tag}.`);
-    }
+function checkReplays({ outcome, fail }: Scope): void {
+  for (const { turnId, replay, problem } of outcome.replays) {
+    if (problem !== undefined) fail("replays", `${turnId} has no replay: ${problem}`);
+    if (replay?.divergence) fail("replays", `${turnId} diverges: ${JSON.stringify(replay.divergence)}`);
   }
 }
 
@@ -119,7 +91,7 @@ function checkEnds(scope: Scope): void {
   const answered = new Set(sentIn(scope).flatMap(({ tag, isAnswered }) => (isAnswered ? [tag] : [])));
   const unarmed = history.fired.some(({ port, kind }) => port === "window.open" && kind === "error");
   for (const tag of outcome.abandoned) {
-    // If the wake-up could not be armed, nobody got an acknowledgement, although a watcher may have seen the message.
+    // If the wake-up failed to arm, no sender got an acknowledgement, although a watcher may have seen the message.
     if (!unarmed || answered.has(tag)) fail("ends", `The turn of ${tag} waits until somebody calls.`);
   }
   for (const [session, { call }] of Object.entries(outcome.stored.compactions))
@@ -135,7 +107,7 @@ function checkEnds(scope: Scope): void {
   for (const turn of outcome.turns) {
     if (turn.latencyMs !== null && turn.latencyMs < 0) fail("ends", `${turn.id} took ${turn.latencyMs} ms.`);
     if (turn.status !== "failed") continue;
-    const tag = tagIn(turn.input);
+    const tag = tagOfTurn(turn);
     const calls = history.modelCalls.filter((call) => call.tag === tag);
     const { code = "", message = "" } = turn.error ?? {};
     if (!isExplained(turn.id, code, calls, scope)) fail("failure", `${tag} failed: ${code} ${message}`);
@@ -173,8 +145,9 @@ function isExplained(turnId: string, code: string, calls: readonly ModelCallReco
 }
 
 function checkData({ history, outcome, fail }: Scope): void {
-  for (const { id, input, status, output } of outcome.turns) {
-    const asked = history.modelCalls.filter(({ tag }) => tag === tagIn(input));
+  for (const turn of outcome.turns) {
+    const { id, status, output } = turn;
+    const asked = history.modelCalls.filter(({ tag }) => tag === tagOfTurn(turn));
     const wanted = asked.some(({ wantsData }) => wantsData);
     if (asked.some(({ wantsData }) => wantsData !== wanted))
       fail("data", `${id} does not always ask for data.`);
@@ -182,7 +155,7 @@ function checkData({ history, outcome, fail }: Scope): void {
     if (wanted && status === "completed" && !given.some(({ text }) => text === JSON.stringify(output)))
       fail("data", `${id} gives ${JSON.stringify(output)}.`);
     if ((!wanted || status !== "completed") && output !== undefined)
-      fail("data", `${id} has data that nobody wants.`);
+      fail("data", `${id} has data without a request for it.`);
   }
 }
 
@@ -227,7 +200,8 @@ function checkJournal({ outcome, fail }: Scope): void {
 
 function checkTexts({ history, outcome, fail }: Scope): void {
   for (const turn of outcome.turns) {
-    const calls = history.modelCalls.filter(({ tag }) => tag === tagIn(turn.input));
+    // A regenerated turn has the earlier words of the turn that it replaces.
+    const calls = history.modelCalls.filter(({ tag }) => messageTag(tag) === tagIn(turn.input));
     const said = calls.filter(({ failure }) => failure === undefined);
     const texts = new Set<string>([...said.map(({ text }) => text), ...Object.values(NOTICES)]);
     const own = outcome.messages.filter(({ role, turnId }) => role === "agent" && turnId === turn.id);
@@ -286,7 +260,7 @@ function checkNumbers(
   journal: Outcome["journal"],
   report: (detail: string) => void,
 ): void {
-  // A rejection of a connection has no number and may come before all other frames.
+  // A rejection of a connection has no number and may precede all other frames.
   const told = frames.filter(({ type, seq }) => type !== "error" || seq !== undefined);
   const [first, ...rest] = told;
   const begins = from ?? first?.seq;
@@ -337,7 +311,7 @@ function checkDeltas(
   }
 }
 
-/** Number of messages in a snapshot. Clients that begin with one may have no older ones. */
+/** Number of messages in a snapshot. A client that begins with a snapshot may lack older messages. */
 const SNAPSHOT_MESSAGES = 50;
 
 function checkViews({ outcome, fail }: Scope): void {
@@ -366,7 +340,7 @@ function checkViews({ outcome, fail }: Scope): void {
   const recorded = outcome.turns.map(({ id, status }) => ({ id, status }));
   const replayed = outcome.replayed.turns.map(({ id, status }) => ({ id, status }));
   if (!isDeepStrictEqual(replayed, recorded))
-    fail("views", "The turns of a replay are not those of the store.");
+    fail("views", "The turns of a replay differ from the turns of the store.");
 }
 
 /** All clients must show the same turns, whether they received them live or joined later. */

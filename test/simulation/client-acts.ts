@@ -1,14 +1,17 @@
-/** The stops, resumes, ends and changes of the order of one client. */
+/** The stops, resumes, ends, changes of the order and replaced turns of one client. */
 import { turnId } from "../../src/protocol/ids.ts";
+import type { StartedTurn } from "../../src/protocol/signals.ts";
 import { DramatisError, unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { TENANT } from "./actor.ts";
 import { type ClientSurroundings, RETRY_MS } from "./client.ts";
-import { type ActRecord, nextStep } from "./history.ts";
+import { type ActRecord, nextStep, type SentMessage } from "./history.ts";
 import type { Life } from "./life.ts";
+import { tagOf, words } from "./model-script.ts";
 import type { ActPlan } from "./plan.ts";
+import { editIndex } from "./planned-calls.ts";
 import type { Requests } from "./requests.ts";
-import { tagIn } from "./scope.ts";
+import { numberOf, tagIn } from "./scope.ts";
 
 /** Requests for one act, at most. */
 const TRIES = 8;
@@ -21,10 +24,10 @@ const SIGNALS: Partial<Record<ActRecord["does"], string>> = {
 };
 
 interface Actor {
-  /** `true` if its acts are signals, where there are some for them. */
+  /** `true` if it sends signals for the acts that have a signal. */
   readonly sendsSignals: boolean;
   isGone(): boolean;
-  /** Performs an act over an open connection. Returns `false` where there is none. */
+  /** Performs an act over an open connection. Returns `false` if it has no connection. */
   perform(act: ActRecord): boolean;
 }
 
@@ -36,23 +39,25 @@ export class ClientActs {
   ) {}
 
   begin(): void {
-    for (const act of this.world.plan.acts ?? []) void this.#run(act);
+    for (const [index, act] of (this.world.plan.acts ?? []).entries()) void this.#run(act, index);
   }
 
-  async #run(act: ActPlan): Promise<void> {
+  async #run(act: ActPlan, index: number): Promise<void> {
     const { clock, conversation, moments } = this.world;
     if (act.upon !== undefined) await moments.reached(conversation, act.upon, act.nth);
     await clock.sleep(act.pause);
-    const id = act.does === "stop turn" ? this.#choose(act) : undefined;
-    if (this.client.isGone() || (act.does === "stop turn" && id === undefined)) return;
+    const replaces = act.does === "regenerate" || act.does === "edit";
+    const id = replaces ? this.#chooseEnded(act) : act.does === "stop turn" ? this.#choose(act) : undefined;
+    if (this.client.isGone() || ((replaces || act.does === "stop turn") && id === undefined)) return;
     const again = act.again;
-    void this.#perform(act, id);
+    const keyed = replaces ? this.#keyed(act, index) : {};
+    void this.#perform(act, id, keyed);
     if (again === undefined) return;
     await clock.sleep(again);
-    if (!this.client.isGone()) void this.#perform(act, id);
+    if (!this.client.isGone()) void this.#perform(act, id, keyed);
   }
 
-  /** Returns the id of the turn to stop; `undefined` if there is none. */
+  /** Returns the id of the turn to stop; `undefined` if no turn fits. */
   #choose({ whose = "own" }: ActPlan): string | undefined {
     const { actor, conversation, client, history } = this.world;
     const isOwn = (tag: string) => tag.startsWith(`#${conversation}.${client}.`);
@@ -65,7 +70,37 @@ export class ClientActs {
     return turn && turnId(turn);
   }
 
-  async #perform({ does, order }: ActPlan, id: string | undefined): Promise<void> {
+  /** Returns the id of a turn of this user that the client knows: the newest or the oldest. */
+  #chooseEnded({ whose }: ActPlan): string | undefined {
+    const { conversation, history, plan } = this.world;
+    const isOwn = (one: { conversation: number; user: string }) =>
+      one.conversation === conversation && one.user === plan.user;
+    const started = history.sent.flatMap((sent) => (isOwn(sent) ? (sent.turnId ?? []) : []));
+    const made = history.acts.flatMap((act) => (isOwn(act) ? (act.made ?? []) : []));
+    const known = [...started, ...made].sort((one, other) => numberOf(one) - numberOf(other));
+    return whose === "past" ? known[0] : known.at(-1);
+  }
+
+  /** Returns the key of a replacement, and its edited message. */
+  #keyed({ does, message }: ActPlan, index: number): Pick<ActRecord, "key" | "sent"> {
+    const { conversation, client, clock, history, plan } = this.world;
+    if (does !== "edit") return { key: `act ${client}.${index}` };
+    const tag = tagOf(conversation, client, editIndex(plan, index));
+    const sent: SentMessage = {
+      ...{ conversation, client, user: plan.user, tag },
+      content: `${tag} ${words(message?.length ?? 1, index)}`,
+      sentAt: clock.elapsed,
+      isAnswered: false,
+    };
+    history.sent.push(sent);
+    return { key: tag, sent };
+  }
+
+  async #perform(
+    { does, order }: ActPlan,
+    id: string | undefined,
+    keyed: Pick<ActRecord, "key" | "sent">,
+  ): Promise<void> {
     const { world } = this;
     const { conversation, client, clock, history, plan } = world;
     const record: ActRecord = {
@@ -75,6 +110,7 @@ export class ClientActs {
       ...(id === undefined ? {} : { turnId: id }),
       ...(does === "reorder" ? { order: order ?? "parallel" } : {}),
       ...(this.client.sendsSignals && SIGNALS[does] ? { id: `act ${client} ${history.acts.length}` } : {}),
+      ...keyed,
       reason: `Client ${client} wants it.`,
       step: nextStep(history),
     };
@@ -90,12 +126,25 @@ export class ClientActs {
         (life) => this.#actOn(life, record),
         ({ code }) => answered(code),
       );
-      if (done === true) answered("done");
+      if (done !== undefined) this.#learn(record, done);
+      if (done !== undefined) answered("done");
       if (record.answer === undefined) await clock.sleep(RETRY_MS);
     }
   }
 
-  async #actOn({ stops, runtime, ingress }: Life, record: ActRecord): Promise<true> {
+  /** Notes the turn in the response to a replacement. */
+  #learn(record: ActRecord, done: true | StartedTurn): void {
+    if (done === true) return;
+    const { turnId: made } = done;
+    record.made = made;
+    if (record.sent === undefined) return;
+    record.sent.turnId = made;
+    record.sent.isAnswered = true;
+    record.sent.acknowledgedAt ??= this.world.clock.elapsed;
+  }
+
+  async #actOn(life: Life, record: ActRecord): Promise<true | StartedTurn> {
+    const { stops, runtime, ingress, queries, replacing } = life;
     const { does, turnId: id = "", order = "parallel", user, reason } = record;
     const principal: Principal = { subject: user, tenant: TENANT, roles: ["member"] };
     if (record.id !== undefined) {
@@ -122,6 +171,14 @@ export class ClientActs {
       case "reorder":
         await runtime.changes.update({ caller: { type: "user", userId: user }, order });
         return true;
+      case "regenerate":
+      case "edit": {
+        const { key: idempotencyKey = "", sent } = record;
+        const old = queries.turn(runtime.state, id);
+        if (old.status !== "active" && old.replacedBy === undefined) record.before = old;
+        if (sent === undefined) return replacing.regenerate(principal, id, { idempotencyKey });
+        return replacing.edit(principal, id, { content: sent.content, idempotencyKey });
+      }
       default:
         return does satisfies never;
     }

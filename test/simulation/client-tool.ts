@@ -23,10 +23,10 @@ export function toolsOf({ replies }: MessagePlan): { tools?: ToolSpec[] } {
   return replies.some(({ calls }) => calls.some(({ tool }) => tool === "ask")) ? { tools: [ASK] } : {};
 }
 
-/** Runs each pending call of one client once, and gives the planned results. */
+/** Runs each pending call of one client once, and sends the planned results. */
 export class ClientToolRunner {
   readonly #begun = new Set<string>();
-  readonly #calls: ReadonlyMap<string, CallPlan>;
+  readonly #calls: ReturnType<typeof plannedCalls>;
 
   constructor(
     private readonly world: ClientSurroundings,

@@ -86,7 +86,7 @@ export abstract class Client {
     await this.finish();
   }
 
-  /** Sends what is left. */
+  /** Sends the rest. */
   protected async finish(): Promise<void> {}
 
   private async compose({ length, images = 0 }: MessagePlan, index: number): Promise<SentMessage> {
@@ -136,7 +136,7 @@ export abstract class Client {
     this.note("leaves");
   }
 
-  /** Stops, resumes or reorders, over a connection of its own. Returns `false` where that has to be a request. */
+  /** Stops, resumes or reorders over its own connection. Returns `false` if the act needs a request. */
   protected perform(_act: ActRecord): boolean {
     return false;
   }

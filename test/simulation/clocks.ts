@@ -1,4 +1,6 @@
-/** The clocks of a simulation: one for the world, whose wall time can be set, and one per life of an actor. */
+/**
+ * The clocks of a simulation: a clock for the world with a wall time that can be set, and a clock per life of an actor.
+ */
 
 import type { Clock } from "../../src/ports/clock.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -35,7 +37,6 @@ export class MortalClock implements Clock {
 
   constructor(private readonly world: Clock) {}
 
-  /** Number of waiting timers. */
   get pending(): number {
     return this.#waiting.size;
   }

@@ -1,4 +1,7 @@
 /** Generates a plan from a seed. A fault at a tool's result or an approval gets a call that reaches it. Most plans are small, because a short failing plan is easier to understand. */
+
+import { Random } from "../../src/testing/random.ts";
+import { withReplacements } from "./generate-replacements.ts";
 import {
   type ActPlan,
   CAREFUL_NAMES,
@@ -23,7 +26,6 @@ import {
   TOOL_NAMES,
   UNFIT_ANSWERS,
 } from "./plan.ts";
-import { Random } from "./random.ts";
 
 const USERS = ["ada", "bob", "eve"] as const;
 const MINUTE = 60_000;
@@ -41,7 +43,7 @@ export function generatePlan(seed: number): Plan {
   return aimed({ seed, conversations, faults }, random.fork("aim"));
 }
 
-/** Number of faults: none in one of twenty plans, a storm of crashes in one of fifty. */
+/** Number of faults: zero in 5 % of the plans, a storm of crashes in 2 %. */
 function faultCount(shape: Random): number {
   if (shape.chance(0.05)) return 0;
   return shape.chance(0.02) ? shape.int(20, 40) : shape.int(1, 8);
@@ -50,7 +52,7 @@ function faultCount(shape: Random): number {
 function conversationPlan(random: Random): ConversationPlan {
   const order = random.fork("order");
   const hooks = hooksPlan(random.fork("hooks"));
-  const plan = withSignals(
+  const signalled = withSignals(
     withMemory(
       {
         maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
@@ -66,12 +68,23 @@ function conversationPlan(random: Random): ConversationPlan {
     random.fork("signals"),
     random.fork("life"),
   );
+  const plan = withReplacements(signalled, random.fork("replacements"), editPlan);
   return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
+}
+
+/** An edited message. Its turn has the tools and the output of the replaced turn, and calls tools that need no person. */
+function editPlan(random: Random): MessagePlan {
+  const { images: _images, output: _output, replies, ...message } = messagePlan(random);
+  const needsPerson = ({ tool }: CallPlan) => tool === "ask" || CAREFUL_NAMES.some((name) => name === tool);
+  return withCycles({
+    ...message,
+    replies: replies.map((reply) => ({ ...reply, calls: reply.calls.filter((call) => !needsPerson(call)) })),
+  });
 }
 
 /**
  * Lets some clients send their messages as signals, in batches. Few batches are larger than the number of active turns.
- * Some conversations come to an end.
+ * Some conversations end.
  */
 function withSignals(plan: ConversationPlan, random: Random, life: Random): ConversationPlan {
   const clients = plan.clients.map((client): ClientPlan => {
@@ -135,7 +148,7 @@ function withMemory(plan: ConversationPlan, random: Random): ConversationPlan {
   return { ...plan, memory, clients };
 }
 
-/** A failure of a request for a summary; if `mayPass`, one after which it is repeated. */
+/** A failure of a request for a summary. If `mayPass`, the request is retried after it. */
 function summaryFailure(random: Random, mayPass: boolean): Partial<SummaryPlan> {
   if (random.chance(mayPass ? 0.4 : 0.15)) return { kills: true };
   const failures = mayPass ? (["server error", "truncated stream"] as const) : MODEL_FAILURES;
@@ -300,7 +313,7 @@ function callPlan(random: Random): CallPlan {
   };
 }
 
-/** Lets a seventh of the calls need an approval. Some get none. */
+/** Makes a seventh of the calls need an approval. Some requests for approval stay unanswered. */
 function carefulPlan(random: Random): Partial<CallPlan> {
   if (random.chance(0.85)) return {};
   const tool = random.pick(CAREFUL_NAMES);
@@ -328,7 +341,7 @@ function clientCallPlan(random: Random): CallPlan {
   };
 }
 
-/** Ports that a run reaches only with a call of its own, in the order of these calls. */
+/** Ports that a run crosses only in one of its own calls, in the order of these calls. */
 const AIMED = ["tool.result", "tool.report", "tool.request", "approval"] as const;
 
 /** Lets the first message of a conversation make the calls that its faults at `AIMED` ports need. */
@@ -337,7 +350,7 @@ function aimed({ seed, conversations, faults }: Plan, random: Random): Plan {
   const changed = conversations.map((plan, conversation): ConversationPlan => {
     const own = faults.filter((fault) => fault.conversation === conversation);
     const ports = AIMED.filter((port) => own.some((fault) => fault.port === port));
-    // A result comes late if its actor dies while the tool runs.
+    // A result is late if its actor dies while the tool runs.
     if (ports.includes("tool.result"))
       crashes.push({ conversation, port: "tool.request", nth: 1, kind: "crash", when: "after" });
     if (ports.length === 0) return plan;

@@ -1,15 +1,19 @@
 /** The history of a simulation, for the checker and for people. */
 
+import type { JournalRow } from "../../src/agents/conversation/core/journal-entry.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
 import type { ToolResult } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { TurnRecording, TurnReplay } from "../../src/protocol/recording.ts";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
+import type { TurnRecord } from "../../src/protocol/turn-records.ts";
 import type { JournalEntryView, MessageView, TurnOrder, TurnView } from "../../src/protocol/views.ts";
 import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
-import type { Said } from "./check-requests.ts";
+import type { PromptMessage } from "./check-requests.ts";
 import type { ActPlan, Fault, ModelFailure, Plan, SummaryPlan, ToolName, UnfitAnswer } from "./plan.ts";
 
 /** A user's message. */
@@ -50,21 +54,21 @@ export interface ModelCallRecord {
   requestId: string;
   /** Index of the model in its chain. */
   profile: number;
-  /** Reported input tokens: a power of two, distinct among the requests of a message, or none. */
+  /** Reported input tokens: zero, or a power of two that is distinct among the requests of a message. */
   tokens: number;
   /** `true` if the caller received the token count. */
   isCounted: boolean;
   /** The messages before the turn's own, without instructions. */
-  before: Said[];
+  before: PromptMessage[];
   /** The messages after the turn's own, without withdrawn answers. */
-  moves: Said[];
+  moves: PromptMessage[];
   /** Number of cycles of the turn that had ended. */
   cycle: number;
   /** The results of background operations in the request, in order. */
   notices: string[];
   /** Prefixes of the newer messages that the request contains. */
   newer: string[];
-  /** Number of further ones that it only counts. */
+  /** Number of further newer messages that the request only counts. */
   newerLeft: number;
   /** Number of the life that made it. */
   life: number;
@@ -72,7 +76,7 @@ export interface ModelCallRecord {
   step: number;
   /** The end of its connection as the provider saw it. Absent if it never ended. */
   over?: { how: "complete" | "aborted" | "lost"; step: number };
-  /** Images of the message in the request, and those that it reported as missing. */
+  /** Images of the message in the request, and images that the request reports as missing. */
   images: number;
   missing: number;
   /** `true` if any message of the request names an image. */
@@ -93,25 +97,27 @@ export interface SummaryCallRecord
   says: SummaryPlan["says"];
   /** Text of the uninterrupted reply. */
   text: string;
-  /** Reported input tokens: a power of two, distinct among those of a conversation. */
+  /** Reported input tokens: a power of two, distinct in the conversation. */
   tokens: number;
-  /** The messages to summarise: those between the instructions and the order. */
-  before: Said[];
+  /** The messages to summarise, between the instructions and the order. */
+  before: PromptMessage[];
 }
 
 /** An event of the agent's session. */
 export interface SessionRecord {
   seq: number;
   /** Its message; absent if no model gets it. */
-  said?: Said;
+  message?: PromptMessage;
   /** Tokens of the message. */
   tokens: number;
+  /** Number of its turn; absent for an event without a turn. For the note of a replacement, the number of the new turn. */
+  turn?: number;
   beginsTurn: boolean;
-  /** Of a summary: the events below this number are covered. */
+  /** For a summary: the events below this number are covered. */
   covers?: number;
 }
 
-/** A result that a client gave for its own tool. */
+/** A client's result for its own tool. */
 export interface Submission {
   conversation: number;
   client: number;
@@ -123,7 +129,7 @@ export interface Submission {
   answer?: "taken" | (string & {});
 }
 
-/** An answer that a client gave to a request for approval. */
+/** A client's answer to a request for approval. */
 export interface ApprovalRecord {
   conversation: number;
   client: number;
@@ -154,7 +160,6 @@ export interface ToolRun {
   answer?: Json;
 }
 
-/** A run of a hook. */
 export interface HookRunRecord {
   conversation: number;
   kind: "assembly" | "extraction";
@@ -164,7 +169,7 @@ export interface HookRunRecord {
   step: number;
 }
 
-/** A stop, a resume, an end or a change of the order by a client. */
+/** A stop, a resume, an end, a change of the order or a replaced turn, by a client. */
 export interface ActRecord {
   conversation: number;
   user: string;
@@ -173,6 +178,14 @@ export interface ActRecord {
   order?: TurnOrder;
   /** The id of its envelope. Absent if it is not sent as a signal. */
   id?: string;
+  /** Its idempotency key, if it replaces a turn. */
+  key?: string;
+  /** The edited message. */
+  sent?: SentMessage;
+  /** The turn to replace, before its first request took effect. */
+  before?: TurnView;
+  /** The new turn in the response. */
+  made?: string;
   reason: string;
   /** As in `CommitRecord`. */
   step: number;
@@ -193,7 +206,7 @@ export interface CommitRecord {
   life: number;
 }
 
-/** Operations that an actor gave its executor. */
+/** Operations that an actor sent to its executor. */
 export interface DispatchRecord {
   conversation: number;
   operationIds: string[];
@@ -212,18 +225,26 @@ export interface ConnectionRecord {
 
 export interface ClientOutcome {
   client: number;
-  /** State after a last connection that resumed; absent if the client received nothing. */
+  /** State after a final connection that resumed; absent if the client received no frame. */
   resumed?: LiveConversation;
 }
 
 /** A conversation at rest. */
+/** The replay of an ended turn, or the problem with it. An active turn has none of these. */
+export interface ReplayRecord {
+  turnId: string;
+  recording?: TurnRecording;
+  replay?: TurnReplay;
+  problem?: string;
+}
+
 export interface Outcome {
   lives: number;
-  /** Prefixes of the messages whose turns stayed active until somebody called again. */
+  /** Prefixes of the messages with a turn that stayed active until the next call. */
   abandoned: string[];
   /** State from the database at rest. */
   stored: ConversationState;
-  /** State of the living actor; absent if none lives. */
+  /** State of the living actor; absent if no actor lives. */
   memory?: ConversationState;
   /** Timers of the living actor. */
   timers: number;
@@ -232,11 +253,20 @@ export interface Outcome {
   turns: TurnView[];
   messages: MessageView[];
   journal: JournalEntryView[];
+  /** The rows of the journal, and the turns with their content. */
+  rows: JournalRow[];
+  contents: ReadonlyMap<number, Turn>;
   /** The events of the agent's session. */
   session: SessionRecord[];
+  /** The notes on calls of replaced turns in the session, by the turn that replaced them. */
+  notes: ReadonlyMap<string, string>;
+  /** The replay of each turn. */
+  replays: ReplayRecord[];
   toolState: Record<string, Json>;
   /** Last usage that the directory received. */
   published: UsageTotals | undefined;
+  /** The records of the turns in the directory, the oldest first. */
+  listed: TurnRecord[];
   clients: ClientOutcome[];
   /** State of a client that replays all frames. */
   replayed: LiveConversation;
@@ -259,9 +289,9 @@ export interface History {
   acts: ActRecord[];
   commits: CommitRecord[];
   dispatches: DispatchRecord[];
-  /** Operations whose cancellation an executor got, once each time. An attempt has an executor of its own. */
+  /** Cancellations that executors received. Each attempt has its own executor. */
   cancellations: { operationId: string; executor: number }[];
-  /** Turns that were active and waited for nothing. */
+  /** Turns that were active and stuck. */
   stuck: string[];
   /** Number of the newest record. */
   steps: number;

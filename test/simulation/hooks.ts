@@ -14,12 +14,11 @@ import type { HookPlan, Plan } from "./plan.ts";
 const EFFECTS: readonly ToolEffect[] = ["pure", "idempotent", "once"];
 export type HookKind = "assembly" | "extraction";
 
-/** Returns the id of the task of a hook. */
 export function hookTask(kind: HookKind, { effect }: HookPlan): string {
   return `${kind}_${effect}`;
 }
 
-/** Returns the tasks of both hooks with every effect. Each run does what the plan of its conversation says. */
+/** Returns the tasks of both hooks with every effect. Each run follows the plan of its conversation. */
 export function hookTasks(plan: Plan, { clock, history }: { clock: WorldClock; history: History }): Task[] {
   const task = (kind: HookKind, effect: ToolEffect) =>
     defineTask({

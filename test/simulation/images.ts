@@ -22,7 +22,7 @@ export class Images {
     private readonly plane: FaultPlane,
   ) {}
 
-  /** Uploads an image whose bytes begin with `text`. Returns its part of content. */
+  /** Uploads an image with bytes that begin with `text`. Returns its content part. */
   async upload(conversation: number, text: string): Promise<MediaPart> {
     this.#uploaded += 1;
     const id = `att_${String(this.#uploaded).padStart(26, "0")}`;

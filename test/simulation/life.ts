@@ -11,22 +11,20 @@ import type { ConversationIdentity } from "../../src/agents/conversation/core/st
 import type { ConnectionContext } from "../../src/agents/conversation/inbound/connections.ts";
 import { Ingress } from "../../src/agents/conversation/inbound/ingress.ts";
 import { ConversationReaders } from "../../src/agents/conversation/inbound/readers.ts";
+import { Replacing } from "../../src/agents/conversation/inbound/replacing.ts";
 import { Stops } from "../../src/agents/conversation/inbound/stops.ts";
-import { UsageProjection } from "../../src/agents/conversation/projections/usage-projection.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
-import type { Directory } from "../../src/d1/directory.ts";
-import type { SessionEvent } from "../../src/memory/session/types.ts";
+import type { SessionEvent } from "../../src/memory/session/session-event.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
-import { endsTurn } from "../../src/protocol/frames.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { noMail } from "../support/no-mail.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { APPROVAL_TIMEOUT_MS } from "./approvals.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
@@ -35,7 +33,9 @@ import { type History, nextStep } from "./history.ts";
 import type { Caller } from "./model.ts";
 import type { Moments } from "./moments.ts";
 import type { Port } from "./plan.ts";
-import type { PutUsage } from "./usage-directory.ts";
+import { Publications } from "./publications.ts";
+import { tagOfActive } from "./scope.ts";
+import type { PublishedDirectory } from "./usage-directory.ts";
 
 /** Ports that a variant of the world may wrap, to plant defects. */
 export interface Variant {
@@ -47,14 +47,16 @@ export interface Variant {
   publish?(publish: Publish): Publish;
   /** Wraps the provider's `fetch`. */
   fetch?(fetch: Fetch): Fetch;
-  directory?(put: PutUsage): PutUsage;
+  directory?(directory: PublishedDirectory): PublishedDirectory;
   submit?(submit: Submit): Submit;
   approve?(approve: Approve): Approve;
   ingress?(ingress: SignalDoor): SignalDoor;
+  replacing?(replacing: Replaces): Replaces;
   /** Replaces the order of turns that a conversation begins with. */
   order?(order: TurnOrder): TurnOrder;
 }
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+type Replaces = Pick<Replacing, "regenerate" | "edit">;
 type SignalDoor = Pick<Ingress, "ingest">;
 type Submit = ConversationRuntime["results"]["submit"];
 type Approve = ConversationRuntime["results"]["approve"];
@@ -68,7 +70,7 @@ export interface ActorSurroundings {
   ids: Ids;
   fetch(caller: Caller): Fetch;
   media(caller: Caller): ConversationMedia;
-  directory(caller: Caller): PutUsage;
+  directory(caller: Caller): PublishedDirectory;
   /** Seeded history. */
   history: readonly SessionEvent[];
   executor(caller: Caller): TaskExecutor;
@@ -107,10 +109,11 @@ export class Life implements Caller {
   readonly queries: ConversationQueries;
   readonly ports: ConnectionContext;
   readonly stops: Stops;
+  readonly replacing: Replaces;
   readonly ingress: SignalDoor;
   readonly submit: Submit;
   readonly approve: Approve;
-  readonly #usage: UsageProjection;
+  readonly #publications: Publications;
   readonly followers: ConversationReaders;
   /** Number of open streams, which keep the actor in memory. */
   readers = 0;
@@ -127,7 +130,10 @@ export class Life implements Caller {
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#runtimePorts());
-    this.#usage = this.#usageProjection();
+    this.#publications = new Publications(this.runtime, this.#directory(), this.clock, {
+      arm: (milliseconds) => this.#arm(milliseconds),
+      disarm: () => this.alive && this.actor.disarm(),
+    });
     const approve: Approve = (...answer) => this.#takeApproval(answer);
     this.approve = actor.surroundings.variant.approve?.(approve) ?? approve;
     const submit: Submit = (results) => this.runtime.results.submit(results);
@@ -150,6 +156,18 @@ export class Life implements Caller {
       queries: this.queries,
       access: { stateFor: () => this.runtime.state, checkSpeaker: () => undefined },
     });
+    const { runtime } = this;
+    const replacing = new Replacing({
+      runtime,
+      queries: this.queries,
+      access: {
+        checkSpeaker: () => undefined,
+        get state() {
+          return runtime.state;
+        },
+      },
+    });
+    this.replacing = actor.surroundings.variant.replacing?.(replacing) ?? replacing;
     this.ports = this.#connectionPorts();
     const { ids, variant } = actor.surroundings;
     const ingress = new Ingress({
@@ -171,6 +189,10 @@ export class Life implements Caller {
     await this.runtime.wake();
   }
 
+  tagOfActive(tag: string): string {
+    return tagOfActive(this.runtime.state.active.values(), tag);
+  }
+
   die(): void {
     if (!this.#alive) return;
     this.leave();
@@ -178,15 +200,15 @@ export class Life implements Caller {
     this.#reject(new Crash());
   }
 
-  /** Reports whether work runs that only this life knows of. */
+  /** Reports whether this life has work that is not in the database. */
   get isAtWork(): boolean {
     return effectsOf(this.runtime.state).length > 0 || this.clock.pending > 0 || this.readers > 0;
   }
 
-  /** Handles the wake-up. Returns the delay until the next one, in milliseconds. */
+  /** Handles the wake-up. Returns the delay until the next wake-up, in milliseconds. */
   wakeUp(): number | null {
     this.runtime.reconcile();
-    return this.runtime.dueIn ?? this.#usage.wake();
+    return this.#publications.wake();
   }
 
   /** Ends the life without closing its sockets. */
@@ -225,7 +247,7 @@ export class Life implements Caller {
     const { variant, ids, fetch, media, executor, moments } = this.actor.surroundings;
     const publish: Publish = (frames) =>
       this.cross("publish", () => {
-        if (frames.some(endsTurn)) this.#usage.changed();
+        this.#publications.changed(frames);
         for (const { type } of frames) {
           if (type === "turn.queued") moments.note(this.conversation, "queued");
           if (type === "turn.waiting") moments.note(this.conversation, "waiting");
@@ -236,8 +258,6 @@ export class Life implements Caller {
     const reach = fetch(this);
     const database = this.#database();
     const keyValue = this.#keyValue();
-    const open = (milliseconds: number) => this.cross("window.open", () => this.actor.arm(milliseconds));
-    const arm = variant.window?.(open) ?? open;
     const tools = executor(this);
     return {
       database: variant.database?.(database) ?? database,
@@ -256,8 +276,8 @@ export class Life implements Caller {
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
       approvalTimeoutMs: APPROVAL_TIMEOUT_MS,
       ...noMail,
-      onUsage: () => this.#usage.changed(),
-      armWakeup: async (milliseconds) => arm(milliseconds),
+      onUsage: () => this.#publications.usage.changed(),
+      armWakeup: (milliseconds) => this.#arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
     };
   }
@@ -275,23 +295,16 @@ export class Life implements Caller {
     };
   }
 
-  #usageProjection(): UsageProjection {
+  #directory(): PublishedDirectory {
     const { variant, directory } = this.actor.surroundings;
-    const put = directory(this);
-    const putUsage = variant.directory?.(put) ?? put;
-    return new UsageProjection(
-      {
-        runtime: this.runtime,
-        // SAFETY: the projection uses only these members.
-        directory: () => ({ putUsage }) as Directory,
-        clock: this.clock,
-      },
-      {
-        disarm: () => {
-          if (this.alive) this.actor.disarm();
-        },
-      },
-    );
+    const own = directory(this);
+    return variant.directory?.(own) ?? own;
+  }
+
+  async #arm(milliseconds: number): Promise<void> {
+    const open = (time: number) => this.cross("window.open", () => this.actor.arm(time));
+    const arm = this.actor.surroundings.variant.window?.(open) ?? open;
+    arm(milliseconds);
   }
 
   /** Crosses a port of this life. */

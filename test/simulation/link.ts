@@ -75,7 +75,7 @@ export class Link<Item> {
 
   #carry(item: Item, extra: number): void {
     const { clock, latency, deliver } = this.options;
-    // A delay holds up all later data. Timers with equal times fire in the order of their creation.
+    // A delay also delays all later data. Timers with equal times fire in the order of their creation.
     this.#clear = Math.max(this.#clear, clock.elapsed + latency + extra);
     clock.timer(this.#clear - clock.elapsed, () => {
       if (this.#open) deliver(item);

@@ -1,25 +1,26 @@
 /**
- * The memory of one agent under random changes, crashes, and stores that fail or answer late. A client repeats what was not acknowledged.
+ * The memory of one agent under random changes, crashes, and stores that fail or answer late. A client repeats a change
+ * until it is acknowledged.
  *
- * The checker tests, when all stores are well again: nothing acknowledged is lost, each change applied once, nothing that was erased is in any
- * store, searches find what the rows have, and the copies in records, objects and vectors are those of the rows.
+ * When all stores work again, the checker tests four facts. Each acknowledged change is applied once. Erased text is in
+ * no store. Searches find the text of the rows. The copies in records, objects and vectors equal the rows.
  */
 import { inspect } from "node:util";
 import { eraseMore, eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import type { Memory } from "../../src/protocol/memory.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import { Random } from "../../src/testing/random.ts";
 import { Crossings } from "../support/crossings.ts";
 import { EDITOR, MemoryWorld, type Mood, WRITER } from "../support/memory-world.ts";
 import { WordEmbedder } from "../support/test-embedders.ts";
-import { Random } from "./random.ts";
 
 const MINUTE_MS = 60_000;
 /** A request that was not answered takes effect within this time, in milliseconds. */
 const LATE_MS = 55_000;
 const LONG = " All that was said about the harbour.".repeat(130);
 
-/** A memory as the client knows it. */
+/** A client's record of a memory. */
 interface Known {
   id: string;
   content: string;
@@ -99,7 +100,7 @@ class Player {
     world.wake();
   }
 
-  /** Does what a client repeats until it is acknowledged. */
+  /** Repeats an attempt until it is acknowledged. */
   async #acknowledged<Value>(attempt: () => Promise<Value>): Promise<Value> {
     for (;;) {
       try {
@@ -216,7 +217,7 @@ class Player {
     known.isErased = true;
   }
 
-  /** Copies once, whatever comes of it. */
+  /** Runs one copy, with any result. */
   async #copy(): Promise<void> {
     const { isLate } = this.#world;
     try {
@@ -235,7 +236,7 @@ class Player {
     await clock.advance(milliseconds);
   }
 
-  /** Returns what is wrong when all stores are well again. */
+  /** Returns the problems when all stores work again. */
   async check(): Promise<string[]> {
     const world = this.#world;
     const violations: string[] = [];

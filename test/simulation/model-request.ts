@@ -1,7 +1,7 @@
 /** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
 import { withNotes } from "../support/notes.ts";
-import { noticeIn, type Said, said } from "./check-requests.ts";
+import { noticeIn, type PromptMessage, promptMessage } from "./check-requests.ts";
 import { tagIn } from "./scope.ts";
 
 export interface RequestBody {
@@ -18,37 +18,37 @@ interface RequestMessage {
   tool_calls?: { function: { name: string } }[];
 }
 
-/** The beginning of what a request says of newer messages. */
+/** The beginning of a request's note on newer messages. */
 const NEWER = "Meanwhile the user also said";
 
 /** The beginning of an order to summarise. */
 const ORDER = "This is an order of the platform";
 
 /** Returns the messages that a request for a summary is about; `undefined` for all other requests. */
-export function readSummaryRequest(body: RequestBody): Said[] | undefined {
+export function readSummaryRequest(body: RequestBody): PromptMessage[] | undefined {
   const messages = withNotes(body.messages);
   const order = messages.at(-1);
   if (order?.role !== "user" || !textIn(order).startsWith(ORDER)) return undefined;
-  return messages.slice(1, -1).map(saidIn);
+  return messages.slice(1, -1).map(messageIn);
 }
 
 export interface ReadRequest {
   tag: string;
-  /** Number of replies so far, including withdrawn ones and those that gave way to a newer message. */
+  /** Number of replies so far, including withdrawn replies and replies that a newer message interrupted. */
   round: number;
   /** Number of withdrawn answers. */
   withdrawn: number;
   /** Messages before the turn's own, without instructions. */
-  before: Said[];
+  before: PromptMessage[];
   /** Messages after it, without withdrawn answers. */
-  moves: Said[];
+  moves: PromptMessage[];
   /** Number of cycles that have ended. */
   cycle: number;
   /** The results of background operations, in order. */
   notices: string[];
   /** Prefixes of the newer messages that it contains. */
   newer: string[];
-  /** Number of further ones that it only counts. */
+  /** Number of further newer messages that the request only counts. */
   newerLeft: number;
   images: string[];
   /** `true` if any message names an image. */
@@ -67,8 +67,8 @@ export function readRequest(body: RequestBody): ReadRequest {
     message?.role === "system" && noticeIn(textIn(message)) !== undefined;
   const isCorrection = (message: RequestMessage | undefined) =>
     message?.role === "system" && !isAddition(message) && !isNotice(message);
-  // An empty answer is not sent back; only the complaint about it is. Of a reply that gave way to a newer message, only
-  // that message is.
+  // A request contains the complaint about an empty answer, without the answer. After an interrupted reply, it contains
+  // only the newer message.
   const replies = moves.filter(
     (message, index) =>
       message.role === "assistant" ||
@@ -81,8 +81,8 @@ export function readRequest(body: RequestBody): ReadRequest {
     tag: text.split(" ")[0] ?? "",
     round: replies.length,
     withdrawn: moves.filter(isCorrection).length,
-    before: messages.slice(1, start).map(saidIn),
-    moves: moves.filter(({ role, tool_calls }) => role === "tool" || tool_calls !== undefined).map(saidIn),
+    before: messages.slice(1, start).map(messageIn),
+    moves: moves.filter(({ role, tool_calls }) => role === "tool" || tool_calls !== undefined).map(messageIn),
     cycle: moves.filter(({ role, tool_calls }, index) => {
       return role === "assistant" && tool_calls === undefined && !isCorrection(moves[index + 1]);
     }).length,
@@ -114,8 +114,8 @@ function textIn(message: RequestMessage | undefined): string {
     .join(" ");
 }
 
-function saidIn(message: RequestMessage): Said {
-  return said(
+function messageIn(message: RequestMessage): PromptMessage {
+  return promptMessage(
     message.role,
     textIn(message),
     (message.tool_calls ?? []).map((call) => call.function.name),

@@ -1,15 +1,16 @@
 /** The model provider of a simulation: Chat Completions over a simulated network. */
 
-import type { Said } from "./check-requests.ts";
+import type { PromptMessage } from "./check-requests.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import { InjectedError } from "./faults.ts";
 import { type History, type ModelCallRecord, nextStep, type SummaryCallRecord } from "./history.ts";
 import { type RequestBody, readRequest, readSummaryRequest } from "./model-request.ts";
-import { type Answer, answerOf, dataOf, summaryOf, tagOf, words } from "./model-script.ts";
+import { type Answer, answerOf, dataOf, summaryOf, words } from "./model-script.ts";
 import { MODELS } from "./models.ts";
 import type { Moments } from "./moments.ts";
 import type { CallPlan, Fault, MessagePlan, Plan, ReplyPlan, SummaryPlan } from "./plan.ts";
+import { plannedMessages } from "./planned-calls.ts";
 
 /** The part of an actor's life that the network uses. */
 export interface Caller {
@@ -17,6 +18,8 @@ export interface Caller {
   readonly conversation: number;
   /** Number of the life. */
   readonly life: number;
+  /** Returns the tag of the active turn with a message, as `tagOfTurn` does. */
+  tagOfActive(tag: string): string;
   die(): void;
 }
 
@@ -37,7 +40,7 @@ type Feed = Answer & { record: ModelCallRecord | SummaryCallRecord; kills?: bool
 
 export class Model {
   readonly #asked = new Map<string, number>();
-  readonly #messages = new Map<string, MessagePlan>();
+  readonly #messages: ReadonlyMap<string, MessagePlan>;
 
   constructor(
     plan: Plan,
@@ -47,16 +50,10 @@ export class Model {
     private readonly moments: Moments,
     private readonly note: (conversation: number, text: string) => void,
   ) {
-    plan.conversations.forEach(({ clients }, conversation) => {
-      clients.forEach(({ messages }, client) => {
-        messages.forEach((message, index) => {
-          this.#messages.set(tagOf(conversation, client, index), message);
-        });
-      });
-    });
+    this.#messages = plannedMessages(plan);
   }
 
-  /** Returns the `fetch` of one life. A dead life receives nothing. */
+  /** Returns the `fetch` of one life. A dead life receives no response. */
   fetchFor(caller: Caller): (url: string, init: RequestInit) => Promise<Response> {
     return async (_url, { body, signal }) => {
       const faults = this.plane.cross(caller.conversation, "model.request");
@@ -102,7 +99,7 @@ export class Model {
     const { conversation, life } = caller;
     const { tool_choice, tools, response_format, model } = body;
     const {
-      tag,
+      tag: said,
       round,
       withdrawn,
       images,
@@ -115,10 +112,11 @@ export class Model {
       cycle,
       notices,
     } = readRequest(body);
+    const tag = caller.tagOfActive(said);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
     this.#asked.set(key, call);
-    const message = this.#messages.get(tag);
+    const message = this.#messages.get(said);
     const reply = message?.replies[round] ?? FINAL_REPLY;
     const failure = reply.failures[call - 1];
     const mayCall = tools !== undefined && tool_choice !== "none";
@@ -173,7 +171,7 @@ export class Model {
     };
   }
 
-  #summary({ conversation, life }: Caller, { tool_choice }: RequestBody, before: Said[]): Feed {
+  #summary({ conversation, life }: Caller, { tool_choice }: RequestBody, before: PromptMessage[]): Feed {
     const asked = this.history.summaryCalls.filter((call) => call.conversation === conversation).length;
     const { memory } = this.history.plan.conversations[conversation] ?? {};
     const { says, failure, kills = false, pace } = memory?.summaries[asked] ?? SUMMARY;
@@ -194,7 +192,10 @@ export class Model {
     };
     this.history.summaryCalls.push(record);
     this.moments.note(conversation, "summary");
-    this.note(conversation, `${requestId} is asked for: ${kills ? "the actor dies" : (failure ?? says)}`);
+    this.note(
+      conversation,
+      `${requestId} requests a summary: ${kills ? "the actor dies" : (failure ?? says)}`,
+    );
     const { text, tokens } = record;
     const cut = says === "cut off" ? ({ finish: "length" } as const) : {};
     return {

@@ -1,4 +1,4 @@
-/** The models of a simulation: the first one of every conversation, and its fallbacks. */
+/** The models of a simulation: the first model of every conversation, and its fallbacks. */
 import type { ModelProfile } from "../../src/model/profile.ts";
 
 export const MODELS: readonly string[] = ["first", "second", "third"];

@@ -14,7 +14,7 @@ export class Moments {
     this.#waiting.delete(reached);
   }
 
-  /** Resolves when a moment comes for the `nth` time, counted from 1; at once if it has. */
+  /** Resolves at a moment's `nth` occurrence, counted from 1; at once if it has passed. */
   reached(conversation: number, moment: Moment, nth: number): Promise<void> {
     const key = `${conversation} ${moment}`;
     if ((this.#counts.get(key) ?? 0) >= nth) return Promise.resolve();

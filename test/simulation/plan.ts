@@ -18,22 +18,22 @@ export interface Plan {
 export interface ConversationPlan {
   /** Maximum number of model replies per turn. */
   maxMoves: number;
-  /** Fallback models, in order; none by default. */
+  /** Number of fallback models; 0 by default. */
   fallbacks?: number;
-  /** Seeded exchanges; none by default. */
+  /** Number of seeded exchanges; 0 by default. */
   history?: number;
-  /** How turns that overlap go on at first; `parallel` by default. */
+  /** Initial order of turns that overlap; `parallel` by default. */
   order?: TurnOrder;
-  /** Hooks of the agent; none by default. With a context hook, messages have neither images nor output. */
+  /** Hooks of the agent; absent by default. With a context hook, messages have no images and no output. */
   hooks?: { assembly?: HookPlan; extraction?: HookPlan };
-  /** Limits of all turns together; none by default. */
+  /** Limits of all turns together; unlimited by default. */
   budget?: Budget;
   /** A budget of the context so small that the conversation compacts itself; 60 000 tokens by default. */
   memory?: MemoryPlan;
   clients: ClientPlan[];
 }
 
-/** The context's budget, and the answers to the requests for summaries, in order. Further ones get a summary. */
+/** The context's budget, and the answers to requests for summaries, in order. Further requests get a summary. */
 export interface MemoryPlan {
   contextTokens: number;
   summaries: SummaryPlan[];
@@ -48,7 +48,7 @@ export interface SummaryPlan {
   pace: number;
 }
 
-/** `calls` calls a tool, and gives a summary where it may not; `too long` is no shorter than what it replaces. */
+/** `calls`: calls a tool, or gives a summary if tools are not allowed. `too long`: no shorter than the original. */
 export const SUMMARY_ANSWERS = ["summary", "calls", "too long", "nothing", "cut off"] as const;
 
 /** A hook of the agent. */
@@ -61,9 +61,9 @@ export interface HookPlan {
 }
 
 /**
- * A client. `socket` is the live client; `http` repeats a request until it gets a response; `stream` does the same and
- * reads the stream of frames; `signals` sends messages in batches of envelopes. A batch ends with a message after which the
- * client waits.
+ * A client. `socket` is the live client. `http` repeats a request until it gets a response. `stream` does the same and
+ * reads the stream of frames. `signals` sends messages in batches of envelopes. A batch ends with a message that the
+ * client waits for.
  */
 export interface ClientPlan {
   user: string;
@@ -72,37 +72,43 @@ export interface ClientPlan {
   joins: number;
   /** One-way network latency. */
   latency: number;
-  /** Time at which it leaves; it stays by default. */
+  /** Time at which it leaves; absent if it stays. */
   leaves?: number;
   /** Interruptions of its connection. */
   absences: { at: number; ms: number }[];
   messages: MessagePlan[];
-  /** Stops, resumes, ends and changes of the order, each independent of the others; none by default. */
+  /** Stops, resumes, ends, changes of the order and replaced turns, each independent of the others; absent by default. */
   acts?: ActPlan[];
 }
 
 export interface ActPlan {
-  does: "stop turn" | "stop" | "resume" | "reorder" | "end";
-  /** The turn to stop: one of the client's own that is active, one of another client, or one that may be over. */
+  does: "stop turn" | "stop" | "resume" | "reorder" | "end" | "regenerate" | "edit";
+  /**
+   * The turn to stop: an active turn of the client, a turn of another client, or a turn that may have ended. The turn to
+   * replace is the newest turn of the user (`own`) or the oldest (`past`).
+   */
   whose?: "own" | "other" | "past";
   /** The new order; `parallel` by default. */
   order?: TurnOrder;
+  /** The edited message. */
+  message?: MessagePlan;
   /** The moment that it waits for; when the client joins, by default. */
   upon?: Moment;
   /** The count of the moment, from 1. */
   nth: number;
   /** Delay after the moment. */
   pause: number;
-  /** Delay after which the same is sent once more; it is not, by default. */
+  /** Delay until the client repeats the act; absent if it does not. */
   again?: number;
 }
 
 /**
- * Moments of a conversation's turns: one is queued; a model was asked and has not answered; a piece of its reply is there;
- * a tool runs; a turn waits for its client; one is over.
+ * Moments of a conversation's turns. `queued`: a turn is queued. `asked`: a model has a request and has not answered.
+ * `streaming`: a piece of the reply has arrived. `tool`: a tool runs. `waiting`: a turn waits for its client. `over`: a
+ * turn has ended.
  */
 export const MOMENTS = ["queued", "asked", "streaming", "tool", "waiting", "over"] as const;
-/** `summary`: a model was asked for a summary. */
+/** `summary`: a model has a request for a summary. */
 export type Moment = (typeof MOMENTS)[number] | "summary";
 
 export interface MessagePlan {
@@ -112,11 +118,11 @@ export interface MessagePlan {
   pause: number;
   /** Number of words. */
   length: number;
-  /** Number of images; none by default. */
+  /** Number of images; 0 by default. */
   images?: number;
-  /** Requires structured output. The model gives these answers first, then a valid one. Any text will do by default. */
+  /** Requires structured output. The model returns these answers first, then a valid answer. Absent for plain text. */
   output?: UnfitAnswer[];
-  /** Replies, one per round. A text follows the last one. */
+  /** Replies, one per round. A text follows the final reply. */
   replies: ReplyPlan[];
 }
 
@@ -148,21 +154,21 @@ export const MODEL_FAILURES = [
 ] as const;
 
 export interface CallPlan {
-  /** `ask` is the client's tool. A message whose replies call it brings it along. */
+  /** `ask` is the client's tool. A message with replies that call it declares it. */
   tool: ToolName | "ask" | "unknown";
   arguments: "valid" | "wrong" | "broken";
   /** Duration of the tool. */
   ms: number;
   outcome: "answer" | "error" | "throw" | "never";
-  /** Number of the first runs of the tool that fail for a reason that may pass; none by default. */
+  /** Number of first runs of the tool that fail with a temporary error; 0 by default. */
   failures?: number;
   /** Number of progress reports. */
   progress: number;
   /** Repeated result of the client's tool. */
   again?: "same" | "different";
-  /** Every client that sees the call gives a different result. */
+  /** Every client that sees the call sends a different result. */
   rivals?: boolean;
-  /** The answer to the request for approval of a careful tool; none by default. */
+  /** The answer to the request for approval of a careful tool; absent by default. */
   approval?: ApprovalPlan;
 }
 
@@ -172,14 +178,13 @@ export interface ApprovalPlan {
   ms: number;
   /** Repeated answer. */
   again?: "same" | "different";
-  /** Every other client that sees the request gives the opposite answer. */
+  /** Every other client that sees the request sends the opposite answer. */
   rivals?: true;
 }
 
 export const TOOL_NAMES = ["look_up", "save", "charge", "note"] as const;
-/** Tools that run in the background. */
 export const JOB_NAMES = ["research", "deliver"] as const;
-/** Tools whose calls need an approval. The second runs in the background. */
+/** Tools with calls that need an approval. The second tool runs in the background. */
 export const CAREFUL_NAMES = ["transfer", "remit"] as const;
 export type ToolName =
   | (typeof TOOL_NAMES)[number]
@@ -218,10 +223,10 @@ export const PORTS = [
 export type Port = (typeof PORTS)[number];
 
 /**
- * `crash`: the actor dies, before the operation or after it took effect. `error`: the port fails, and the actor
- * survives. `loss`: the data never arrives; on a connection nothing after it arrives either; at `object.get` the object
- * is deleted. `delay`: it takes longer. `duplicate`: it arrives twice. `jump`: the wall clock
- * is set. `evict`: the idle actor leaves memory, and its sockets stay.
+ * `crash`: the actor dies, before or after the operation. `error`: the port fails, and the actor survives. `loss`: the
+ * data never arrives. On a connection, later data is lost too. At `object.get`, the object is deleted. `delay`: the
+ * operation takes longer. `duplicate`: the data arrives twice. `jump`: the wall clock is set. `evict`: the idle actor
+ * leaves memory, and its sockets stay.
  */
 export type Fault = { conversation: number; port: Port; nth: number } & (
   | { kind: "crash"; when: "before" | "after" }

@@ -1,19 +1,39 @@
-/** The tool calls of a plan, by their keys in the arguments. */
+/** The messages and the tool calls of a plan, by their keys. */
 import { tagOf } from "./model-script.ts";
-import type { CallPlan, Plan } from "./plan.ts";
+import type { CallPlan, ClientPlan, MessagePlan, Plan } from "./plan.ts";
 
-export function plannedCalls(plan: Plan): Map<string, CallPlan> {
-  const found = new Map<string, CallPlan>();
+/** Returns the messages of a plan by their tags, with the edited messages. */
+export function plannedMessages(plan: Plan): Map<string, MessagePlan> {
+  const found = new Map<string, MessagePlan>();
   plan.conversations.forEach(({ clients }, conversation) => {
-    clients.forEach(({ messages }, client) => {
-      messages.forEach(({ replies }, index) => {
-        replies.forEach(({ calls }, round) => {
-          calls.forEach((call, position) => {
-            found.set(`${tagOf(conversation, client, index)}.${round}.${position}`, call);
-          });
-        });
+    clients.forEach(({ messages, acts = [] }, client) => {
+      messages.forEach((message, index) => {
+        found.set(tagOf(conversation, client, index), message);
+      });
+      acts.forEach(({ message }, index) => {
+        if (message !== undefined)
+          found.set(tagOf(conversation, client, editIndex({ messages }, index)), message);
       });
     });
   });
   return found;
+}
+
+/** Returns the number of an act's edited message among the messages of its client. */
+export function editIndex({ messages }: Pick<ClientPlan, "messages">, act: number): number {
+  return messages.length + act;
+}
+
+/** Returns the planned tool calls, by the keys in their arguments. */
+export function plannedCalls(plan: Plan): { get(key: string): CallPlan | undefined } {
+  const found = new Map<string, CallPlan>();
+  for (const [tag, { replies }] of plannedMessages(plan)) {
+    replies.forEach(({ calls }, round) => {
+      calls.forEach((call, position) => {
+        found.set(`${tag}.${round}.${position}`, call);
+      });
+    });
+  }
+  // All versions of a turn have the same plan.
+  return { get: (key) => found.get(key.replace(/~\d+/, "")) };
 }

@@ -57,7 +57,7 @@ export const withFaults = (...faults: Omit<Fault, "conversation">[]): Plan => ({
 export const crashAt = (port: Fault["port"], nth: number): Plan =>
   withFaults({ port, nth, kind: "crash", when: "after" } as Omit<Fault, "conversation">);
 
-/** A message whose answer takes more than half a second. */
+/** A message with an answer that takes more than half a second. */
 export const SLOW: Partial<MessagePlan> = { replies: [{ failures: [], length: 30, pace: 30, calls: [] }] };
 
 /** One message of a user who repeats the request until it gets a response. */
@@ -79,7 +79,7 @@ export function calling(call: Partial<CallPlan>): ReplyPlan {
   return { failures: [], length: 3, pace: 0, calls: [{ ...plain, ...call }] };
 }
 
-/** Messages of one user, each 100 ms after the one before it. */
+/** Messages of one user, 100 ms apart. */
 export function talking(
   messages: Partial<MessagePlan>[],
   { acts = [], ...conversation }: Partial<ConversationPlan> & { acts?: ActPlan[] },

@@ -11,7 +11,7 @@ export function withoutMessage(start: string): (body: string) => string {
   };
 }
 
-/** Rolls the commits back whose entries match, and claims that they succeeded. */
+/** Rolls back the commits with matching entries, and reports success. */
 export function forgetting(entry: RegExp): (database: ActorDatabase) => ActorDatabase {
   return (database) => forgettingIn(database, entry);
 }
@@ -48,6 +48,15 @@ function forgettingIn(database: ActorDatabase, entry: RegExp): ActorDatabase {
 export function sending(change: (body: string) => string): NonNullable<Variant["fetch"]> {
   return (fetch) => async (url, init) =>
     fetch(url, { ...init, body: change(await new Response(init.body ?? null).text()) });
+}
+
+/** Replaces each text that is written. */
+export function storing(change: (value: string) => string): (database: ActorDatabase) => ActorDatabase {
+  return (database) => ({
+    ...database,
+    run: (statement, ...values) =>
+      database.run(statement, ...values.map((value) => (typeof value === "string" ? change(value) : value))),
+  });
 }
 
 /** Removes the number of crashes from a turn's row. */

@@ -1,4 +1,4 @@
-/** Planted defects at the ports of a simulated conversation, and plans under which they violate a property. */
+/** Planted defects at the ports of a simulated conversation, and plans that make each defect violate a property. */
 import type { ExecutorReport } from "../../src/protocol/executor-api.ts";
 import type { Variant } from "./life.ts";
 import type { Fault, Plan } from "./plan.ts";
@@ -25,7 +25,7 @@ export interface Planted {
 
 export const PLANTED: Planted[] = [
   {
-    defect: "idempotency keys that are forgotten",
+    defect: "forgotten idempotency keys",
     property: "once",
     plan: withFaults({ port: "socket.up", nth: 1, kind: "duplicate" }),
     variant: {
@@ -36,7 +36,7 @@ export const PLANTED: Planted[] = [
     },
   },
   {
-    defect: "an executor that runs what it is given twice",
+    defect: "an executor that runs each batch twice",
     property: "tool runs",
     plan: SMALL,
     variant: {
@@ -71,7 +71,7 @@ export const PLANTED: Planted[] = [
     variant: { window: () => () => undefined },
   },
   {
-    defect: "a failed request that is repeated at once",
+    defect: "a failed request that is retried at once",
     property: "attempts",
     plan: { ...SMALL, conversations: failingOnce("server error") },
     variant: {
@@ -102,7 +102,7 @@ export const PLANTED: Planted[] = [
     variant: { database: (database) => ({ ...database, transaction: (body) => body() }) },
   },
   {
-    defect: "a record that no client is told of",
+    defect: "a record that no client receives",
     property: "frames",
     plan: SMALL,
     variant: {
@@ -123,7 +123,7 @@ export const PLANTED: Planted[] = [
     },
   },
   {
-    defect: "text that is shown again after it was taken back",
+    defect: "text that is shown again after it was withdrawn",
     property: "frames",
     plan: withFaults({ port: "model.piece", nth: 8, kind: "error", times: 1 } as Omit<Fault, "conversation">),
     variant: {
@@ -131,7 +131,7 @@ export const PLANTED: Planted[] = [
     },
   },
   {
-    defect: "results of clients that are acknowledged and not taken",
+    defect: "results of clients that are acknowledged but dropped",
     property: "client results",
     plan: saying({ replies: [calling({ tool: "ask" })] }),
     variant: {
@@ -146,13 +146,13 @@ export const PLANTED: Planted[] = [
     variant: { approve: () => async () => undefined as never },
   },
   {
-    defect: "denials that are taken for approvals",
+    defect: "denials that count as approvals",
     property: "approvals",
     plan: saying({ replies: [calling({ tool: "remit", approval: { approves: false, ms: 50 } })] }),
     variant: { approve: (approve) => (id, answer) => approve(id, { ...answer, approved: true }) },
   },
   {
-    defect: "requests for approval that somebody else answers",
+    defect: "requests for approval that another person answers",
     property: "approvals",
     plan: saying({ replies: [calling({ tool: "transfer", approval: { approves: true, ms: 50 } })] }),
     variant: {
@@ -172,19 +172,24 @@ export const PLANTED: Planted[] = [
     },
   },
   {
-    defect: "a directory that is told nothing",
+    defect: "a directory that receives no usage",
     property: "usage",
     plan: SMALL,
-    variant: { directory: () => async () => undefined },
+    variant: { directory: (directory) => ({ ...directory, putUsage: async () => undefined }) },
   },
   {
-    defect: "usage that is told before it is complete",
+    defect: "usage that is published before it is complete",
     property: "usage",
     plan: SMALL,
-    variant: { directory: (put) => (usage) => put({ ...usage, inputTokens: usage.inputTokens - 1 }) },
+    variant: {
+      directory: (directory) => ({
+        ...directory,
+        putUsage: (usage) => directory.putUsage({ ...usage, inputTokens: usage.inputTokens - 1 }),
+      }),
+    },
   },
   {
-    defect: "a fallback that is asked first",
+    defect: "a fallback that is called first",
     property: "fallbacks",
     plan: saying({}, { fallbacks: 1 }),
     variant: { fetch: sending((body) => body.replace('"model":"first"', '"model":"second"')) },
@@ -202,7 +207,7 @@ export const PLANTED: Planted[] = [
     variant: { fetch: sending((body) => body.replaceAll("Before 0: a question.", "")) },
   },
   {
-    defect: "data that is not what the model said",
+    defect: "data that differs from the model's answer",
     property: "data",
     plan: saying({ output: ["prose"] }),
     variant: {
@@ -234,7 +239,7 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
     variant: { order: () => "parallel" },
   },
   {
-    defect: "a tool that goes on when its turn is stopped",
+    defect: "a tool that continues when its turn is stopped",
     property: "over",
     seeds: 200,
     plan: talking([{ replies: [calling({ tool: "charge", ms: 5_000 })] }], { acts: [stopUpon("tool", 400)] }),
@@ -246,10 +251,10 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
     },
   },
   {
-    defect: "a model call that goes on when its turn is stopped",
+    defect: "a model call that continues when its turn is stopped",
     property: "over",
     seeds: 60,
-    // The stop comes while the request travels.
+    // The stop arrives during the request.
     plan: talking([SLOW], { acts: [{ does: "stop turn", whose: "own", nth: 1, pause: 110 }] }),
     variant: {
       fetch:
@@ -259,7 +264,7 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
     },
   },
   {
-    defect: "an interrupted turn whose end is left out",
+    defect: "an interrupted turn without an end",
     property: "context",
     seeds: 60,
     plan: talking([SLOW, {}], { order: "interrupt" }),
@@ -273,7 +278,7 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
     variant: { fetch: sending(withoutMessage("Meanwhile the user also said")) },
   },
   {
-    defect: "turns that know nothing of each other",
+    defect: "turns without notes on each other",
     property: "context",
     seeds: 60,
     plan: talking([SLOW, {}], {}),
@@ -281,7 +286,7 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
   },
 ];
 
-/** A conversation that compacts itself after its second turn, and goes on. */
+/** A conversation that compacts itself after its second turn, and continues. */
 const COMPACTING: Plan = talking(
   [300, 300, 20, 20].map((length) => ({ length, waitsFor: "answer" })),
   { memory: { contextTokens: 1_500, summaries: [] } },
@@ -290,7 +295,7 @@ const COMPACTING: Plan = talking(
 /** Defects of compactions. Random seeds find each of them, too: the first within `seeds`. */
 export const PLANTED_COMPACTIONS: (Planted & { seeds: number })[] = [
   {
-    defect: "a summary of a part of what it replaces",
+    defect: "a summary of a part of the replaced events",
     property: "context",
     seeds: 60,
     plan: COMPACTING,

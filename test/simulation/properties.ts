@@ -7,63 +7,64 @@ export interface Violation {
 
 /** All properties, each in one sentence. */
 export const PROPERTIES = {
-  incident:
-    "Nothing happens that should not happen in any run: unplanned errors, refusals, a run without end.",
-  once: "An acknowledged message is recorded exactly once, any other at most once, as it was sent.",
+  incident: "A run has no incident: no unplanned error, no refusal, and it ends.",
+  once: "An acknowledged message is recorded exactly once, any other at most once, unchanged.",
+  replaced:
+    "An acknowledged replacement is one turn, however often its request came. The replaced turn stays as it was. A regenerated turn takes over the calls, and runs none of them again.",
   order: "Messages that a user sent one after the other are recorded in that order.",
-  ids: "No two conversations share an id: what tools use as a key belongs to one operation.",
-  ends: "Every turn ends exactly once; nothing is left active, pending or armed.",
-  failure: "A turn fails only for a reason that was planned.",
+  ids: "Ids are unique over conversations: a key of a tool belongs to one operation.",
+  ends: "Every turn ends exactly once. At the end, no turn is active, no message is pending, and no wake-up is armed.",
+  failure: "A turn fails only for a planned reason.",
   journal:
-    "Journal numbers are gapless and ascending; what begins ends, and nothing follows the end of a turn.",
-  memory: "What the actor holds in memory equals what it would read from its database.",
+    "Journal numbers are gapless and ascending. Each start has an end, and the end of a turn is its last entry.",
+  memory: "The actor's state in memory equals the state in its database.",
   "tool attempts":
-    "A call of a `pure` or `idempotent` tool is repeated if its failure may pass, at most as often as the tool declares and after its pauses; no other call is.",
+    "Only a call of a `pure` or `idempotent` tool is retried, after a temporary failure, within the tool's attempts and after its pauses.",
   "tool runs":
-    "No `once` tool runs twice; others run again only under the same operation id, and only after a fault.",
+    "A `once` tool runs at most once. Other tools run again only under the same operation id, and only after a fault.",
   cycles:
-    "A turn goes on when a background operation has a result, completes after the last one, and keeps the order of turns.",
-  results:
-    "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
-  "model calls": "The model is asked again only where a fault or a failure explains it.",
-  attempts: "A model gets at most three attempts for a message, each after the pause that is due.",
+    "A turn continues when a background operation has a result, completes after the last result, and keeps the order of turns.",
+  results: "A result in the transcript is the tool's answer, its failure, or an unknown outcome.",
+  "model calls": "The model is called again only after a fault or a failure.",
+  attempts: "A model gets at most three attempts for a message, each after its pause.",
   recoveries: "A turn is resumed at most ten times without an outcome in between.",
-  fallbacks:
-    "The next model of a chain is asked when the one before has failed for good, and never one before it.",
+  fallbacks: "The next model of a chain is called only after the previous model has failed permanently.",
   calls:
-    "Every request that a provider saw is an attempt of exactly one recorded call, but for those that a crash cut off.",
+    "Every request that a provider received is an attempt of exactly one recorded call, except requests that a crash cut off.",
   usage:
-    "What providers counted counts once: in the turn, in the conversation's totals, and in what the directory was told.",
+    "The providers' counts are counted once: in the turn, in the conversation's totals, and in the directory.",
+  records: "The directory ends with the newest state of each turn.",
   hooks:
-    "A turn of an agent with a context hook calls no model before the hook has given the request; a `once` hook runs once; a completed turn is finalized once, as its extraction ended.",
-  budget: "The ledger has every request and every tool call, and neither exceeds the budget.",
+    "A turn of an agent with a context hook calls no model before the hook's request. A `once` hook runs once. A completed turn is finalized once, with the result of its extraction.",
+  budget: "The ledger has every request and every tool call, and both stay within the budget.",
   stops:
-    "An acknowledged stop holds, also after a crash; a turn is CANCELLED only by those who stopped or interrupted it, and the journal names them.",
+    "An acknowledged stop holds, also after a crash. A turn is CANCELLED only by a stop or an interruption, and the journal names the caller.",
   stopped:
-    "While a conversation is stopped no turn is active, no model is asked, and a message gets a turn that has failed with CANCELLED; after its end none gets a turn.",
-  over: "For a turn that is over, or has not begun, no model is asked and no operation starts; what runs when it is stopped is aborted, once.",
+    "While a conversation is stopped, no turn is active, no model is called, and the turn of a new message fails with CANCELLED. After its end, no turn starts.",
+  over: "Only an active turn calls a model or starts an operation. A stop aborts its running work, once.",
   queue:
-    "Queued turns begin in the order of their messages, when no other works, and then at once; a turn that waits for its client holds nobody.",
+    "Queued turns begin in the order of their messages, as soon as no other turn works. A turn that waits for its client does not block the queue.",
   queued:
-    "Messages of a batch begin in their order; one that was accepted and waits starts its turn, or is refused after the end of the conversation with an entry that names it.",
-  interrupt: "Where messages interrupt, a turn begins at once, and alone.",
+    "Messages of a batch begin in their order. A queued message starts its turn, or the end of the conversation refuses it with an entry that names it.",
+  interrupt: "If messages interrupt, a turn begins at once, and alone.",
   newer:
-    "A call that must not run twice is made only in reply to a request with all that its user had said by then.",
-  session: "A session holds whole turns only, in the order of their ends.",
+    "A call that must run at most once is made only in reply to a request with all of its user's messages so far.",
+  session: "A session holds complete turns only, in the order of their ends.",
   waits: "Every active turn works, names an operation or a deadline, or waits for a turn that does.",
   compactions:
-    "A compaction begins where the history fills its budget, covers whole turns, asks a model at most three times, and has the summary that a model gave.",
+    "A compaction begins when the history fills its budget, covers complete turns, calls a model at most three times, and has the model's summary.",
   context:
-    "A request carries the turns that were over before its cycle began, in order, what it may know of those that were active, its own moves so far, and every image, or that it is gone.",
-  data: "A turn that demands data completes with an answer that fits, or fails after as many tries as are allowed.",
+    "A request has the turns that ended before its cycle, in order, the notes on active turns, its own moves so far, and every image or a note that it is missing.",
+  data: "A turn that demands data completes with a valid answer, or fails after the allowed number of attempts.",
   "client results":
-    "A call of a client's tool has a result that a client gave, and the one that was acknowledged, or was left unanswered.",
+    "A call of a client's tool has a result that a client sent, the acknowledged result if there is any, or was left unanswered.",
   approvals:
-    "A call that needs an approval runs only after somebody who saw it approved it; one answer counts, an acknowledged one is recorded, and a call that is not approved fails with APPROVAL_DENIED.",
-  text: "An answer is, to the letter, what the model said in one of its calls.",
+    "A call that needs an approval runs only after a person who saw it approved it. One answer counts, an acknowledged answer is recorded, and a denied call fails with APPROVAL_DENIED.",
+  text: "An answer equals, to the letter, the model's text in one of its calls.",
   frames:
-    "On each connection every durable frame comes once, in order, and text arrives without gap or repetition.",
-  views: "Every client that comes back sees what the server has recorded, however it got there.",
-  "tool state": "A note that was answered for is kept.",
+    "On each connection every durable frame arrives once, in order, and text arrives without gap or repetition.",
+  views: "Every client that reconnects sees the server's records, on any path.",
+  replays: "Every turn that is over replays from its recording, without a call and without a divergence.",
+  "tool state": "An acknowledged note is kept.",
 } as const;
 export type Property = keyof typeof PROPERTIES;

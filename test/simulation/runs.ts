@@ -7,13 +7,13 @@ import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { fingerprint } from "../../src/shared/text.ts";
+import { Random } from "../../src/testing/random.ts";
 import { Crossings } from "../support/crossings.ts";
 import { runWorkflow } from "../support/run-world.ts";
 import { changedInputs, differences } from "../support/workflows/agreement.ts";
 import { generate } from "../support/workflows/generate.ts";
-import { Random } from "./random.ts";
 
-/** The findings of one seed; `null` for one whose workflow is not sound. */
+/** The findings of one seed; `null` if its workflow is not sound. */
 export interface SimulatedRun {
   violations: string[];
   status: string;
@@ -24,10 +24,9 @@ export interface SimulatedRun {
   tokens: number;
 }
 
-/** The last point at which a life is killed, at most. */
+/** The highest point at which a life may be killed. */
 const LAST_POINT = 600;
 
-/** Simulates the run of one seed. */
 export async function simulateRun(seed: number): Promise<SimulatedRun | null> {
   const definition = generate(new Random(seed));
   if (soundnessIssues(definition, () => null).length > 0) return null;

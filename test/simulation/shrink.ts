@@ -1,37 +1,6 @@
-/**
- * Shrinks a failing plan: removes all parts that the failure does not need, then reduces numbers.
- *
- * SHRINK-1  The result still fails, and no single step makes it smaller, unless the time ran out.
- */
+/** The plans that are one step smaller than a plan: without a part, or with a smaller number. */
+import { cuts } from "../../src/testing/shrink.ts";
 import type { Fault, Plan } from "./plan.ts";
-
-export interface Shrunk {
-  plan: Plan;
-  tried: number;
-  /** `true` if no single step makes it smaller. */
-  minimal: boolean;
-}
-
-export async function shrink(
-  plan: Plan,
-  fails: (plan: Plan) => Promise<boolean>,
-  hasTime: () => boolean,
-): Promise<Shrunk> {
-  let current = plan;
-  let tried = 0;
-  for (;;) {
-    let smaller: Plan | undefined;
-    for (const candidate of reductions(current)) {
-      if (!hasTime()) return { plan: current, tried, minimal: false };
-      tried += 1;
-      if (!(await fails(candidate))) continue;
-      smaller = candidate;
-      break;
-    }
-    if (smaller === undefined) return { plan: current, tried, minimal: true };
-    current = smaller;
-  }
-}
 
 /** Returns all plans that are one step smaller, the largest steps first. */
 export function* reductions(plan: Plan): Generator<Plan> {
@@ -41,7 +10,7 @@ export function* reductions(plan: Plan): Generator<Plan> {
   for (const path of pathsOf(plan, Array.isArray)) {
     const list: unknown = valueAt(plan, path);
     if (path[0] === "conversations" && path.length === 1) continue;
-    if (Array.isArray(list)) yield* cuts(list, (shorter) => replaced(plan, path, shorter));
+    if (Array.isArray(list)) for (const shorter of cuts(list)) yield replaced(plan, path, shorter);
   }
   for (const path of pathsOf(plan, (_, key) => OPTIONAL.has(String(key))))
     yield replaced(plan, path, undefined);
@@ -59,8 +28,8 @@ export function* reductions(plan: Plan): Generator<Plan> {
   }
 }
 
-/** Members whose absence makes a plan simpler. */
-const OPTIONAL = new Set(["leaves", "order", "upon", "again", "memory", "failure", "kills"]);
+/** Members that can be removed to make a plan simpler. */
+const OPTIONAL = new Set(["leaves", "order", "upon", "again", "memory", "failure", "kills", "message"]);
 /** Numbers that are not sizes stay unchanged. */
 const FIXED = new Set(["seed", "conversation"]);
 const LEAST: ReadonlyMap<string, number> = new Map([
@@ -83,15 +52,6 @@ function withoutConversation(plan: Plan, index: number): Plan {
       return [{ ...fault, conversation: fault.conversation - (fault.conversation > index ? 1 : 0) }];
     }),
   };
-}
-
-/** Returns a list without a part: all, halves, quarters, down to single items. */
-function* cuts(list: readonly unknown[], make: (shorter: unknown[]) => Plan): Generator<Plan> {
-  for (let size = list.length; size >= 1; size = Math.floor(size / 2)) {
-    for (let start = 0; start < list.length; start += size) {
-      yield make([...list.slice(0, start), ...list.slice(start + size)]);
-    }
-  }
 }
 
 type Key = string | number;

@@ -1,4 +1,4 @@
-/** A client that sends its messages as signals, in batches, and repeats what it got no response for. */
+/** A client that sends its messages as signals, in batches, and repeats unanswered messages. */
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { SignalEnvelope } from "../../src/protocol/signals.ts";
 import { needsApproval } from "./approvals.ts";
@@ -53,7 +53,7 @@ export class SignalClient extends HttpClient {
       if (message === undefined) return;
       const { sent, serves } = message;
       if (!result.ok) {
-        // What a fault caused is sent again.
+        // The client resends a signal that a fault rejected.
         if (result.error.retriable || result.error.code === "INTERNAL_ERROR") return;
         if (!this.refused(sent, result.error.code)) this.requests.complain(result.error);
         return;
@@ -78,7 +78,7 @@ export class SignalClient extends HttpClient {
     if (turnId !== undefined) await this.runTools(turnId);
   }
 
-  /** Sends a message again until it has a turn. Returns none if it is refused, or the client leaves. */
+  /** Resends a message until it has a turn. Returns `undefined` if the message is refused or the client leaves. */
   async #untilStarted(message: Enclosed): Promise<string | undefined> {
     const { sent } = message;
     while (!this.gone && sent.refused === undefined && sent.turnId === undefined) {

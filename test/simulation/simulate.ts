@@ -1,5 +1,6 @@
 /** Runs plans and batches of seeds, and reports failures. */
 import { createHash } from "node:crypto";
+import { shrink } from "../../src/testing/shrink.ts";
 import { check } from "./check.ts";
 import { refusedIn } from "./check-queue.ts";
 import { generatePlan } from "./generate.ts";
@@ -7,7 +8,8 @@ import type { History } from "./history.ts";
 import type { Variant } from "./life.ts";
 import { FAULTS_OF, faultName, type Plan, PORTS } from "./plan.ts";
 import { PROPERTIES, type Violation } from "./properties.ts";
-import { shrink } from "./shrink.ts";
+import { replacedId } from "./replaced-turns.ts";
+import { reductions } from "./shrink.ts";
 import { runPlan } from "./world.ts";
 
 export interface Trial {
@@ -33,13 +35,18 @@ export interface Batch {
   lives: number;
   /** Histories that were compacted. */
   summaries: number;
-  /** Messages that waited for their turns, those of them that were refused, and conversations that ended. */
+  /** Messages that were queued, queued messages that were refused, and conversations that ended. */
   queued: number;
   refused: number;
   ended: number;
-  /** Calls that a person approved, and those that nobody did. */
+  /** Calls with and without the approval of a person. */
   approved: number;
   unapproved: number;
+  /** Turns that replaced others. */
+  replaced: number;
+  /** Replayed turns, and entries that a replay takes as recorded, by reason. */
+  replayed: number;
+  partial: Record<string, number>;
 }
 
 export async function trySeeds(from: number, count: number, variant?: Variant): Promise<Batch> {
@@ -55,6 +62,9 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
     ended: 0,
     approved: 0,
     unapproved: 0,
+    replaced: 0,
+    replayed: 0,
+    partial: {},
   };
   for (let seed = from; seed < from + count; seed++) {
     const { plan, history, violations } = await tryPlan(generatePlan(seed), variant);
@@ -75,7 +85,13 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
       const approved = answers.filter(({ data }) => JSON.stringify(data).includes('"approved"')).length;
       batch.approved += approved;
       batch.unapproved += answers.length - approved;
+      for (const { replay } of outcome.replays) {
+        if (replay !== undefined) batch.replayed += 1;
+        for (const { reason } of replay?.partial ?? [])
+          batch.partial[reason] = (batch.partial[reason] ?? 0) + 1;
+      }
       batch.turns += turns.length;
+      batch.replaced += turns.filter((turn) => replacedId(turn) !== undefined).length;
       batch.failedTurns += turns.filter(({ status }) => status === "failed").length;
       batch.lives += lives;
       batch.summaries += session.filter(({ covers }) => covers !== undefined).length;
@@ -113,7 +129,7 @@ export async function shrinkTrial(
       const trial = await tryPlan(candidate, variant);
       return trial.violations.some(({ property }) => properties.has(property));
     },
-    () => performance.now() < deadline,
+    { reductions, hasTime: () => performance.now() < deadline },
   );
 }
 

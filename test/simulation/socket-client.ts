@@ -15,7 +15,6 @@ import { PATIENCE_MS } from "./requests.ts";
 /** Time after which a silent connection counts as broken, in milliseconds. */
 const SILENCE_MS = 60_000;
 
-/** The frames of acts. */
 const FRAMES: Partial<Record<ActRecord["does"], string>> = {
   "stop turn": "turn.cancel",
   stop: "conversation.cancel",
@@ -80,7 +79,7 @@ export class SocketClient extends Client {
     this.#connection.transport.send(JSON.stringify(frame));
   }
 
-  /** Sends a frame while it is connected; there is none for the order of turns. */
+  /** Sends a frame while it is connected. The order of turns has no frame. */
   protected override perform({ does, turnId, reason }: ActRecord): boolean {
     const type = FRAMES[does];
     if (this.#connection === null || type === undefined) return false;
@@ -147,7 +146,7 @@ export class SocketClient extends Client {
     });
   }
 
-  /** A temporarily rejected result is given again. A call that is over accepts no more. */
+  /** Resends a temporarily rejected result. A finished call accepts no result. */
   #giveAgain({ operationId, status, refusal, ...outcome }: PendingResult): void {
     if (status !== "rejected" || refusal?.code === "CONFLICT" || this.#retrying.has(operationId)) return;
     this.#retrying.add(operationId);

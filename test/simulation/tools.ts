@@ -24,7 +24,7 @@ import type {
   ToolStateApi,
 } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { noHandles, noMemory, noResults } from "../support/local-executor.ts";
+import { noHandles, noMemory, noResults } from "../../src/testing/world/local-executor.ts";
 import { isCareful } from "./approvals.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
@@ -48,13 +48,13 @@ export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
   remit: "idempotent",
 };
 const JOBS: ReadonlySet<string> = new Set([...JOB_NAMES, "remit"]);
-/** The tools whose calls are repeated after a failure that may pass. */
+/** The tools with calls that are retried after a temporary failure. */
 export const RETRIES: Readonly<Partial<Record<ToolName, RetryPolicy>>> = {
   look_up: { maxAttempts: 3, backoffMs: 200 },
   save: { maxAttempts: 3, backoffMs: 500 },
 };
 
-/** Returns the effect of a tool; the client's is `once`, as every tool that declares none. A call of an unknown one does nothing. */
+/** Returns the effect of a tool. The client's tool is `once`, the default. A call of an unknown tool has no effect. */
 export function effectOf(name: string): ToolEffect {
   return name === "ask" ? "once" : (EFFECTS[name as ToolName] ?? "pure");
 }
@@ -287,7 +287,7 @@ class Connection implements BatchCaller {
 
 const RESET = new InjectedError("connection reset");
 
-/** The conversation's door for results that come after a crash, across the network. */
+/** The conversation's entry point for late results after a crash, across the network. */
 async function lateResults(
   { conversation }: Caller,
   { clock, plane, connect }: ExecutorSurroundings,

@@ -18,9 +18,9 @@ import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import type { TriggerStarted } from "../../src/protocol/trigger-api.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import { toIso } from "../../src/shared/time.ts";
+import { Random } from "../../src/testing/random.ts";
 import { Crossings, crossKeyValue, crossSql, Fault } from "../support/crossings.ts";
 import { MortalClock, WorldClock } from "./clocks.ts";
-import { Random } from "./random.ts";
 
 /** The findings of one seed. */
 export interface SimulatedTrigger {
@@ -42,7 +42,6 @@ const MAX_RINGS = 5;
 /** Delay before the platform repeats a wake-up that failed. */
 const AGAIN_MS = 5_000;
 
-/** Simulates the trigger of one seed. */
 export function simulateTrigger(seed: number): Promise<SimulatedTrigger> {
   return new Simulated(new Random(seed).fork("trigger")).run();
 }
@@ -336,7 +335,7 @@ class Simulated {
     if (!("cron" in when)) return;
     const cron = parseCron(when.cron);
     const times: number[] = [];
-    // Older due times come first, and they share one run.
+    // Older due times are merged into one run.
     for (
       let at = nextTime(cron, since + 10 * MINUTE);
       at !== undefined && at < this.#clock.now();

@@ -4,12 +4,14 @@ import type { JournalEntryView, TurnOrder, TurnView } from "../../src/protocol/v
 import { defined } from "../../src/shared/defined.ts";
 import { canonicalJson, isJsonObject } from "../../src/shared/json.ts";
 import type { CommitRecord } from "./history.ts";
-import { type Scope, tagIn } from "./scope.ts";
+import { type Scope, tagIn, tagOfTurn, takenIn } from "./scope.ts";
 
-/** A turn, with the numbers of its journal entries; `Infinity` for those that never came. */
+/** A turn, with the numbers of its journal entries; `Infinity` for a missing entry. */
 export interface TurnTimes {
   turn: TurnView;
   tag: string;
+  /** The tag of its message. */
+  said: string;
   started: number;
   /** The first entry of its first cycle. */
   began: number;
@@ -20,7 +22,6 @@ export interface TurnTimes {
   waits: readonly { from: number; to: number }[];
 }
 
-/** A tool call of a turn. */
 export interface ToolCall {
   name: string;
   input: unknown;
@@ -32,17 +33,17 @@ export interface ToolCall {
   error?: string;
 }
 
-/** Entries of a call; `Infinity` for those that never came. */
+/** Entries of a call; `Infinity` for a missing entry. */
 interface CallSpan {
   from: number;
   to: number;
-  /** Those of its request for approval, and of the answer. */
+  /** The entries of its request for approval, and of the answer. */
   asked: number;
   answered: number;
 }
 
 /** Permission to work, and the order of turns, from a journal entry on. */
-export interface Standing {
+export interface BaseState {
   seq: number;
   isStopped: boolean;
   isEnded: boolean;
@@ -51,8 +52,8 @@ export interface Standing {
 
 export class TurnTimeline {
   readonly turns: readonly TurnTimes[];
-  /** Ascending; the first one holds from the beginning. */
-  readonly standings: readonly Standing[];
+  /** Ascending. The first applies from the beginning. */
+  readonly standings: readonly BaseState[];
   readonly #commits: readonly CommitRecord[];
 
   constructor(private readonly scope: Scope) {
@@ -67,7 +68,8 @@ export class TurnTimeline {
     const ended = firsts("turn.completed", "turn.failed");
     this.turns = outcome.turns.map((turn) => ({
       turn,
-      tag: tagIn(turn.input),
+      tag: tagOfTurn(turn),
+      said: tagIn(turn.input),
       started: started(turn.id),
       began: began(turn.id),
       ended: ended(turn.id),
@@ -89,13 +91,13 @@ export class TurnTimeline {
   }
 
   /** Returns the standing behind an entry. */
-  standingAt(seq: number): Standing {
+  standingAt(seq: number): BaseState {
     // SAFETY: the first one holds from the beginning.
-    return this.standings.findLast((standing) => standing.seq <= seq) as Standing;
+    return this.standings.findLast((standing) => standing.seq <= seq) as BaseState;
   }
 
   /** Returns the standings that a request may have found, or left, between two records. */
-  standingsBetween(from: number, to: number): Standing[] {
+  standingsBetween(from: number, to: number): BaseState[] {
     return this.standings.filter(({ seq }, index) => {
       const next = this.standings[index + 1];
       const begins = seq === 0 ? 0 : this.stepOf(seq);
@@ -126,7 +128,7 @@ export class TurnTimeline {
       .map((call) => ({ ...call, awaits: false }));
   }
 
-  /** Returns the operations of a turn, each with the entries that began and ended it; `Infinity` for those that never came. */
+  /** Returns the operations of a turn, each with the entries of its start and end; `Infinity` for a missing entry. */
   #callsOf(turn: TurnView): (Omit<ToolCall, "awaits"> & CallSpan)[] {
     const spans = new Map<string, CallSpan>();
     for (const { type, operationId = "", turnId, seq } of this.scope.outcome.journal) {
@@ -142,6 +144,9 @@ export class TurnTimeline {
       if (type === "tool.requested") spans.set(operationId, { ...span, from: seq });
       if (ENDS.has(type)) spans.set(operationId, { ...span, to: seq });
     }
+    // Calls that a turn took over are over from its start, and have no entries.
+    for (const operationId of takenIn(this.scope.outcome))
+      spans.set(operationId, { from: 0, to: 0, asked: Infinity, answered: Infinity });
     return turn.moves.flatMap(({ toolCall, toolResult }) => {
       const span = spans.get(toolCall?.operationId ?? "");
       if (toolCall === undefined || span === undefined) return [];
@@ -165,7 +170,7 @@ export class TurnTimeline {
   }
 }
 
-/** Finds the cycles of a turn, and the times in which it waited, in its entries. */
+/** Finds the cycles and the waiting times of a turn in its entries. */
 function cyclesOf(entries: readonly JournalEntryView[]): Pick<TurnTimes, "cycles" | "waits"> {
   const cycles: number[] = [];
   const waits: { from: number; to: number }[] = [];
@@ -187,7 +192,7 @@ function cyclesOf(entries: readonly JournalEntryView[]): Pick<TurnTimes, "cycles
 /** Entries that give an operation its result. */
 export const ENDS: ReadonlySet<string> = new Set(["tool.completed", "tool.failed", "tool.cancelled"]);
 
-function standingsOf(journal: readonly JournalEntryView[], first: Standing): Standing[] {
+function standingsOf(journal: readonly JournalEntryView[], first: BaseState): BaseState[] {
   const standings = [first];
   for (const { type, seq, data } of journal) {
     const last = standings.at(-1) ?? first;
@@ -201,7 +206,6 @@ function standingsOf(journal: readonly JournalEntryView[], first: Standing): Sta
   return standings;
 }
 
-/** Returns the user that an entry names; `undefined` where it names none. */
 export function namedUser({ data }: JournalEntryView): string | undefined {
   if (!isJsonObject(data) || !isJsonObject(data.by)) return undefined;
   return typeof data.by.userId === "string" ? data.by.userId : canonicalJson(data.by);

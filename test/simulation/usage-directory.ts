@@ -1,17 +1,21 @@
-/** The usage part of the directory in a simulation, with the production statement on SQLite. */
+/** The usage and the turns of conversations in a simulated directory, with the production statements on SQLite. */
 
+import { GET_PUBLISHED, PUT_PUBLISHED } from "../../src/d1/conversation-statements.ts";
 import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
-import type { ConversationUsage } from "../../src/d1/directory.ts";
+import type { ConversationUsage, Directory } from "../../src/d1/directory.ts";
 import { PUT_USAGE } from "../../src/d1/statements.ts";
+import { PUT_LABELS, PUT_TURNS, REMOVE_LABELS, turnRow } from "../../src/d1/turn-statements.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import type { TurnRecord } from "../../src/protocol/turn-records.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { Caller } from "./model.ts";
 
 const LATENCY_MS = 10;
 
-export type PutUsage = (usage: ConversationUsage) => Promise<void>;
+/** The part of the directory that a conversation publishes to. */
+export type PublishedDirectory = Pick<Directory, "putUsage" | "putTurns" | "publishedTurns">;
 
 export class UsageDirectory {
   #opened: NodeSqlDatabase | null = null;
@@ -22,8 +26,20 @@ export class UsageDirectory {
   ) {}
 
   /** Returns the directory as one life of an actor sees it. Sent data arrives even if the sender dies. */
-  putFor(caller: Caller): PutUsage {
-    return async (usage) => {
+  putFor(caller: Caller): PublishedDirectory {
+    const put = this.#crossing(caller);
+    return {
+      putUsage: (usage) => put(() => this.#put(usage)),
+      putTurns: (...turns) => put(() => this.#putTurns(...turns)),
+      publishedTurns: async (...names) => {
+        await this.clock.sleep(LATENCY_MS);
+        return this.#database().all<{ seq: number }>(GET_PUBLISHED, ...names)[0]?.seq ?? 0;
+      },
+    };
+  }
+
+  #crossing(caller: Caller): (put: () => void) => Promise<void> {
+    return async (put) => {
       const faults = this.plane.cross(caller.conversation, "directory.put");
       let wait = LATENCY_MS;
       let dies: () => void = () => undefined;
@@ -38,10 +54,20 @@ export class UsageDirectory {
         dies = () => caller.die();
       }
       await this.clock.sleep(wait);
-      this.#put(usage);
+      put();
       dies();
       if (isLost) throw new InjectedError("the directory's answer was lost");
     };
+  }
+
+  /** Returns the records of a conversation's turns, the oldest first. */
+  turns(conversationId: string): TurnRecord[] {
+    const rows = this.#database().all<{ record: string }>(
+      "SELECT record FROM turns WHERE conversation_id = ? ORDER BY created_at, id",
+      conversationId,
+    );
+    // SAFETY: only `putTurns` writes this column, from a value of this type.
+    return rows.map(({ record }) => JSON.parse(record) as TurnRecord);
   }
 
   totals(conversationId: string): UsageTotals | undefined {
@@ -63,6 +89,18 @@ export class UsageDirectory {
     this.#opened = new NodeSqlDatabase();
     for (const { statements } of MIGRATIONS) for (const statement of statements) this.#opened.run(statement);
     return this.#opened;
+  }
+
+  #putTurns(...[tenant, { id, createdAt }, published]: Parameters<Directory["putTurns"]>): void {
+    const { turns, seq, upTo, activeAt } = published;
+    const values = [tenant, id, seq, JSON.stringify(turns.map(turnRow))] as const;
+    const database = this.#database();
+    database.transaction(() => {
+      database.run(REMOVE_LABELS, ...values);
+      database.run(PUT_TURNS, ...values, createdAt);
+      database.run(PUT_LABELS, ...values);
+      database.run(PUT_PUBLISHED, tenant, id, upTo, createdAt, activeAt ?? null);
+    });
   }
 
   #put({ tenant, agentId, conversationId, ...totals }: ConversationUsage): void {

@@ -1,14 +1,14 @@
-/** The part of a session that a model may see, and the rules for what it does see of that. Pure. */
+/** The part of a session that a model may see, and the rules for it. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import { historyBudget } from "../../src/agents/conversation/core/planning/context.ts";
 import { chainOf } from "../../src/agents/conversation/core/state.ts";
-import type { Said } from "./check-requests.ts";
+import type { PromptMessage } from "./check-requests.ts";
 import { ASK, toolsOf } from "./client-tool.ts";
 import type { Outcome, SessionRecord } from "./history.ts";
 import { tagOf } from "./model-script.ts";
-import { AGENT, type Scope } from "./scope.ts";
+import { AGENT, messageTag, type Scope } from "./scope.ts";
 
-type Shown = SessionRecord & { said: Said };
+type Shown = SessionRecord & { message: PromptMessage };
 
 /** The events of a session as of a place in it: the summary in force, and the turns that it does not cover. */
 export interface Window {
@@ -16,13 +16,16 @@ export interface Window {
   turns: Shown[][];
 }
 
-/** Returns the window of the first `count` messages of a session. */
-export function windowOf({ session }: Pick<Outcome, "session">, count: number): Window {
-  const shown = session.filter((event): event is Shown => event.said !== undefined).slice(0, count);
-  return windowIn(shown);
+/** Returns the window of the first `count` messages of a session. `gone`: the numbers of replaced turns. */
+export function windowOf(
+  { session }: Pick<Outcome, "session">,
+  count: number,
+  gone: ReadonlySet<number> = new Set(),
+): Window {
+  const shown = session.filter((event): event is Shown => event.message !== undefined).slice(0, count);
+  return windowIn(shown.filter(({ turn }) => turn === undefined || !gone.has(turn)));
 }
 
-/** Returns the window of events. */
 function windowIn(events: readonly Shown[]): Window {
   const newest = events.findLast(({ covers }) => covers !== undefined);
   const turns: Shown[][] = [];
@@ -58,28 +61,30 @@ function bringsTool(
   tag: string,
 ): boolean {
   return (plan?.clients ?? []).some(({ messages }, client) =>
-    messages.some((message, index) => tagOf(conversation, client, index) === tag && toolsOf(message).tools),
+    messages.some(
+      (message, index) => tagOf(conversation, client, index) === messageTag(tag) && toolsOf(message).tools,
+    ),
   );
 }
 
-/** Describes why messages are not what a window shows within a budget; `undefined` if they are. */
+/** Describes the difference between messages and the window of a budget, if there is any. */
 export function amissIn(
-  actual: readonly Said[],
+  actual: readonly PromptMessage[],
   { summary, turns }: Window,
   budget: number,
 ): string | undefined {
-  const saidOf = (events: readonly Shown[]) => events.map((event) => event.said).filter(isSent);
+  const messagesOf = (events: readonly Shown[]) => events.map((event) => event.message).filter(isSent);
   const front = actual.slice(0, summary.length);
   const left = actual.slice(summary.length);
-  if (!isDeepStrictEqual(front, saidOf(summary))) return "it does not begin with the summary in force";
+  if (!isDeepStrictEqual(front, messagesOf(summary))) return "it does not begin with the summary in force";
   const room = budget - tokensOf(summary);
   if (tokensOf(turns.flat()) <= room)
-    return isDeepStrictEqual(left, saidOf(turns.flat()))
+    return isDeepStrictEqual(left, messagesOf(turns.flat()))
       ? undefined
       : "it is not the whole history, which fits";
   const newest = turns.at(-1) ?? [];
-  if (tokensOf(newest) > room) return amissInTurn(left, newest, room);
-  const start = turns.findIndex((_, index) => isDeepStrictEqual(left, saidOf(turns.slice(index).flat())));
+  if (tokensOf(newest) > room) return mismatchInTurn(left, newest, room);
+  const start = turns.findIndex((_, index) => isDeepStrictEqual(left, messagesOf(turns.slice(index).flat())));
   if (start === -1) return "it does not end with whole turns";
   const tokens = tokensOf(turns.slice(start).flat());
   if (tokens > room) return `it has ${tokens} tokens, and ${room} fit`;
@@ -88,25 +93,25 @@ export function amissIn(
 }
 
 /** Reports whether a provider is sent a message: an empty reply is left out. */
-function isSent({ role, text, calls }: Said): boolean {
+function isSent({ role, text, calls }: PromptMessage): boolean {
   return role !== "assistant" || calls.length > 0 || text.trim() !== "";
 }
 
-/** Of a turn that does not fit alone, its message is shown, and its last moves. */
-function amissInTurn(actual: readonly Said[], [first, ...all]: readonly Shown[], room: number) {
-  const moves = all.filter(({ said }) => isSent(said));
+/** If a turn alone is too long, the model sees its message and its last moves. */
+function mismatchInTurn(actual: readonly PromptMessage[], [first, ...all]: readonly Shown[], room: number) {
+  const moves = all.filter(({ message }) => isSent(message));
   const [head, ...left] = actual;
-  if (!isDeepStrictEqual(head, first?.said)) return "it does not begin with the newest message";
+  if (!isDeepStrictEqual(head, first?.message)) return "it does not begin with the newest message";
   const start = moves.findIndex((_, index) =>
     isDeepStrictEqual(
       left,
-      moves.slice(index).map(({ said }) => said),
+      moves.slice(index).map(({ message }) => message),
     ),
   );
   if (start === -1 && left.length > 0) return "it does not end with the newest moves";
-  if (moves[start]?.said.role === "tool") return "it has a result without its call";
+  if (moves[start]?.message.role === "tool") return "it has a result without its call";
   const kept = start === -1 ? [] : moves.slice(start);
-  const units = kept.filter(({ said }) => said.role !== "tool").length;
+  const units = kept.filter(({ message }) => message.role !== "tool").length;
   const tokens = (first?.tokens ?? 0) + tokensOf(kept);
   return tokens > room && units > 1 ? `it has ${tokens} tokens, and ${room} fit` : undefined;
 }

@@ -2,6 +2,8 @@
  * Runs a plan: conversations on the Node adapters, with users, models and tools on one virtual clock, until all are at
  * rest. Equal plans give equal histories, line by line.
  */
+
+import { replayRecording } from "../../src/agents/conversation/core/replay/replay.ts";
 import type { ConversationIdentity, ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
@@ -10,19 +12,23 @@ import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
+import { EventAction, isCompaction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import { messageTokens } from "../../src/memory/session/tokens.ts";
-import { EventAction, isCompaction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import { parseItemId } from "../../src/protocol/ids.ts";
 import type { Content } from "../../src/shared/content.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Page, PageOptions } from "../../src/shared/page.ts";
 import { Actor, TENANT } from "./actor.ts";
-import { said } from "./check-requests.ts";
+import { APPROVAL_TIMEOUT_MS } from "./approvals.ts";
+import { promptMessage } from "./check-requests.ts";
 import type { Client } from "./client.ts";
+import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
-import type { ClientOutcome, History, Outcome, SessionRecord } from "./history.ts";
+import type { ClientOutcome, History, Outcome, ReplayRecord, SessionRecord } from "./history.ts";
 import { hookTask } from "./hooks.ts";
 import { HttpClient } from "./http-client.ts";
 import { Images } from "./images.ts";
@@ -31,8 +37,8 @@ import { Model } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
 import { Moments } from "./moments.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
-import { seedOf } from "./said-before.ts";
 import { AGENT } from "./scope.ts";
+import { seedOf } from "./seeded-history.ts";
 import { SignalClient } from "./signal-client.ts";
 import { SocketClient } from "./socket-client.ts";
 import { StreamClient } from "./stream-client.ts";
@@ -95,6 +101,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
         ...(await outcomeOf(actor, own)),
         abandoned: abandoned[index] ?? [],
         published,
+        listed: directory.turns(`conv_${index}`),
       });
     }
     history.fired = plane.fired;
@@ -223,7 +230,7 @@ async function untilRest(actors: readonly Actor[], clock: WorldClock, history: H
     for (const actor of actors) actor.tend();
     if (!(await clock.runNext())) return;
     if (events > MAX_EVENTS || clock.elapsed > MAX_ELAPSED) {
-      history.incidents.push(`Nothing came to rest within ${events} events and ${clock.elapsed} ms.`);
+      history.incidents.push(`The world did not reach rest within ${events} events and ${clock.elapsed} ms.`);
       return;
     }
   }
@@ -250,7 +257,7 @@ function activeIn(actor: Actor): string[] {
 async function outcomeOf(
   actor: Actor,
   clients: readonly PlacedClient[],
-): Promise<Omit<Outcome, "abandoned" | "published">> {
+): Promise<Omit<Outcome, "abandoned" | "published" | "listed">> {
   const stored = storedState(actor);
   const { living, armed } = actor;
   const before = living === null ? {} : { memory: living.runtime.state };
@@ -260,18 +267,32 @@ async function outcomeOf(
   return actor.call((life) => {
     const { queries, runtime } = life;
     const state = runtime.state;
+    const turns = allOf((options) => queries.turns(options));
+    const events = runtime.store.events.load(AGENT, { limit: 10_000, maxBytes: Number.MAX_SAFE_INTEGER });
+    const numbers = Array.from({ length: state.turns }, (_, index) => index + 1);
     return {
       lives: actor.lives,
       stored,
       ...before,
       timers,
       armed,
-      turns: allOf((options) => queries.turns(options)).map(({ id }) => queries.turn(state, id)),
+      turns: turns.map(({ id }) => queries.turn(state, id)),
       messages: allOf((options) => queries.messages(state, options)),
       journal: allOf((options) => queries.journal(state, options)),
-      session: runtime.store.events
-        .load(AGENT, { limit: 10_000, maxBytes: Number.MAX_SAFE_INTEGER })
-        .map(sessionRecord),
+      rows: runtime.store.journal.forward(1, Number.MAX_SAFE_INTEGER),
+      contents: new Map(
+        numbers.flatMap((n) => {
+          const turn = runtime.store.turn(n);
+          return turn === null ? [] : [[n, turn] as const];
+        }),
+      ),
+      session: events.map(sessionRecord),
+      notes: new Map(
+        events
+          .filter(({ action }) => action === EventAction.SUPERSESSION)
+          .map(({ id, content }) => [id.replace("supersession_", ""), content]),
+      ),
+      replays: turns.map((turn) => replayOf(queries, state, turn)),
       toolState: Object.fromEntries(runtime.toolState.list("").map(({ key, value }) => [key, value])),
       clients: clients.map((client) => clientOutcome(client, life)),
       replayed: resumed(life, { ...initialState, seq: 0 }),
@@ -280,20 +301,47 @@ async function outcomeOf(
   });
 }
 
+/** The limits of planning in every life. */
+const LIMITS = { clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS, approvalTimeoutMs: APPROVAL_TIMEOUT_MS };
+
+/** Replays a turn from its recording. */
+function replayOf(
+  queries: Life["queries"],
+  state: ConversationState,
+  { id: turnId, status }: { id: string; status: string },
+): ReplayRecord {
+  if (status === "active") return { turnId };
+  try {
+    const recording = queries.recording(state, turnId, LIMITS);
+    return { turnId, recording, replay: replayRecording(recording) };
+  } catch (error) {
+    return { turnId, problem: describe(error) };
+  }
+}
+
 function sessionRecord(event: SessionEvent): SessionRecord {
   const message = eventToMessage(event);
   const { seq } = event;
   const beginsTurn = event.action === EventAction.USER_MESSAGE;
-  if (message === null) return { seq, tokens: 0, beginsTurn };
+  const turn = turnNumber(event);
+  if (message === null) return { seq, tokens: 0, beginsTurn, ...defined({ turn }) };
   const { role, content, toolCalls = [] } = message;
   const names = toolCalls.map(({ name }) => name);
   return {
     seq,
-    said: said(role, content, names),
+    ...defined({ turn }),
+    message: promptMessage(role, content, names),
     tokens: messageTokens(message),
     beginsTurn,
     ...(isCompaction(event) ? { covers: event.compactedEventCount } : {}),
   };
+}
+
+/** Returns the number of an event's turn. The note of a replacement belongs to the new turn. */
+function turnNumber({ id, action, metadata }: SessionEvent): number | undefined {
+  if (action !== EventAction.SUPERSESSION) return parseItemId(id.replace(/^pending_/, ""))?.n;
+  const { supersedes } = metadata ?? {};
+  return Array.isArray(supersedes) ? Number(supersedes[1]) : undefined;
 }
 
 function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOutcome {
@@ -318,7 +366,7 @@ function allOf<Item>(read: (options: PageOptions) => Page<Item>): Item[] {
   }
 }
 
-/** Unplanned errors in the log and unhandled rejections are incidents. Warnings are about what the runtime handles. */
+/** Unplanned errors in the log and unhandled rejections are incidents. Warnings concern handled faults. */
 function watchLog(history: History): () => void {
   const original = console.error;
   const { warn } = console;

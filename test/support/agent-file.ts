@@ -1,4 +1,4 @@
-/** The files of agents on Node: their export from a world of memories, and their import to another one. */
+/** Agent files on Node: the export from a world of memories, and the import to another world. */
 import { AgentBackup } from "../../src/agents/agent/backup.ts";
 import { AgentStore } from "../../src/agents/agent/store.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
@@ -16,7 +16,6 @@ const IDENTITY: AgentIdentity = {
 /** The memory of an agent, with its clock. */
 type World = Pick<MemoryWorld, "corpus" | "clock">;
 
-/** The backup of the agent of a world. */
 export function backupOf(world: World): { backup: AgentBackup; store: AgentStore } {
   const { database, keyValue } = world.corpus.ports;
   const store = new AgentStore({ database, keyValue }, () => IDENTITY.id);

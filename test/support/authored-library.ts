@@ -51,7 +51,6 @@ export function workflow(owners: readonly Partial<WorkflowNode>[]): WorkflowDefi
   return { inputSchema: { type: "object" }, initialNode: "n0", nodes, transitions };
 }
 
-/** Returns a task of one step. */
 export function taskOf(
   action: NonNullable<TaskDefinition["steps"]>[number]["action"],
   more: Partial<TaskDefinition> = {},

@@ -71,7 +71,7 @@ export async function say(page: Page, text: string): Promise<void> {
   await composer.press("Enter");
 }
 
-/** Finds agent messages with a text, either streaming or complete ones. */
+/** Finds streaming or complete agent messages with a text. */
 export function answers(page: Page, text: string | RegExp, streaming: boolean): Locator {
   return page.locator(`[data-testid=message-agent][data-streaming=${streaming}]`, { hasText: text });
 }
@@ -86,7 +86,7 @@ export function sidewaysScrollers(page: Page): Promise<string[]> {
   `);
 }
 
-/** Returns the brightness of the page's text minus that of its background, from -255 to 255. */
+/** Returns the brightness of the page's text minus the brightness of its background, from -255 to 255. */
 export function textBrightness(page: Page): Promise<number> {
   return page.evaluate(`{
     const level = (colour) => Math.max(...colour.match(/\\d+/g).map(Number));

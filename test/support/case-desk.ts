@@ -17,9 +17,9 @@ import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { validate } from "../../src/shared/validation.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { scriptedFetch } from "./chat-replies.ts";
-import { localExecutor } from "./local-executor.ts";
-import { noMail } from "./no-mail.ts";
 import { recordOf } from "./records.ts";
 
 /** Returns the payloads of the reply to a request; `round` counts the requests from 0. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { isJsonObject, type Json } from "../../src/shared/json.ts";
 
-/** In the text of a line it stands for a number that JSON has and no double. */
+/** A marker in the text of a line. It is replaced by a number that JSON allows but a double cannot hold. */
 export const BEYOND = "@beyond@";
 const numbers = [-1, 0, 0.5, 1, 2, 2 ** 31, 2 ** 32, 2 ** 53, 8.64e15, -8.64e15, 1e16, 1e308, -1e308];
 const texts = [
@@ -38,7 +38,7 @@ export function placesIn(value: Json, path: string[] = []): string[][] {
   return [path, ...Object.entries(value).flatMap(([name, inner]) => placesIn(inner, [...path, name]))];
 }
 
-/** Returns a copy of a value with another value at a place; without the member where that is `undefined`. */
+/** Returns a copy of a value with another value at a place, or without the member if it is `undefined`. */
 export function withValue(value: Json, [name, ...rest]: string[], other: Json | undefined): Json {
   if (name === undefined) return other ?? null;
   if (Array.isArray(value))

@@ -7,7 +7,7 @@ import { jsonTexts, memberNames } from "./json-values.ts";
 
 /** Provider-specific content of the histories. */
 export interface HistoryKind {
-  /** Media that the provider accepts; none by default. */
+  /** Media that the provider accepts; absent by default. */
   media?: fc.Arbitrary<ContextPart>;
   /** Blocks in the provider's own format; replies have no native parts by default. */
   block?: fc.Arbitrary<Facts>;
@@ -45,7 +45,7 @@ const text = fc.oneof(
   { arbitrary: fc.constantFrom("", " ", "\n\t"), weight: 1 },
 );
 
-/** A value that went through JSON text, which has no negative zero. */
+/** A value after a round trip through JSON text, which has no negative zero. */
 const json = jsonTexts({ maxDepth: 2 }).map((value): object => ({
   value: JSON.parse(JSON.stringify(JSON.parse(value))),
 }));
@@ -55,7 +55,7 @@ const call: fc.Arbitrary<ToolCall> = fc.record({
     fc.constantFrom("call_0", "call_1", "toolu_01", "a.b:c", "Zürich", "x".repeat(80), `${"x".repeat(80)}y`),
     fc.string({ minLength: 1, maxLength: 70 }),
   ),
-  // The AI SDK looks names up in a plain object, where `__proto__` is one.
+  // The AI SDK looks names up in a plain object, which has a `__proto__`.
   name: fc
     .oneof(fc.constantFrom("notes", "memory.write", "9lives", "größe"), fc.string({ maxLength: 150 }))
     .filter((name) => name !== "__proto__"),

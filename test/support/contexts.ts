@@ -9,7 +9,7 @@ export function context(given: Partial<ModelContext> = {}): ModelContext {
   return { systemInstructions: [], messages: [], tools: [], toolChoice: "auto", ...given };
 }
 
-/** Expects a refusal whose message contains or matches `what`. */
+/** Expects a refusal with a message that contains or matches `what`. */
 export function expectUnsupported(build: () => unknown, what: RegExp | string): void {
   const message = typeof what === "string" ? expect.stringContaining(what) : expect.stringMatching(what);
   expect(build).toThrowError(expect.objectContaining({ code: "UNSUPPORTED", message }));
@@ -34,7 +34,7 @@ export const ROUND: ContextMessage[] = [
   { role: "tool", content: "rain", toolCallId: "a", name: "lookup", metadata: { isSuccess: true } },
 ];
 
-/** Turns a reply with native parts into the message that goes back to its model. */
+/** Turns a reply with native parts into the message that is sent back to its model. */
 export function givenBack(outcome: ReplyOutcome, profile: ModelProfile): ContextMessage {
   if (!outcome.ok || outcome.reply.native === undefined) throw new Error("no native parts");
   const { text: content, toolCalls, native } = outcome.reply;

@@ -57,7 +57,7 @@ export function conversationStoreContract(withStore: WithStore): void {
       await body(store);
     });
 
-  it("C3 STORE-1 conversations, messages and turns come back as they were written", async () => {
+  it("C3 STORE-1 conversations, messages and turns are read as written", async () => {
     await withStore(async (store) => {
       const conversation = conversationOf("c", {
         subjectId: "ann",
@@ -87,7 +87,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 STORE-1 what is read and what was given are copies; `undefined` keys are absent", async () => {
+  it("C3 STORE-1 inputs and results are copies; `undefined` keys are absent", async () => {
     await withConversation(async (store) => {
       const content = { list: [1], gone: undefined };
       const given = messageOf("c", "m", { content });
@@ -101,7 +101,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 what is not there is null or none to a reader", async () => {
+  it("C3 a reader gets null or an empty list for a missing record", async () => {
     await withConversation(async (store) => {
       expect(await store.getConversation("nobody")).toBeNull();
       expect(await store.getTurn("nobody", "t")).toBeNull();
@@ -112,7 +112,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 STORE-4 ids that are taken are refused, also twice in one list, and nothing is written", async () => {
+  it("C3 STORE-4 duplicate ids are refused, also within one list, and the call stores no record", async () => {
     await withConversation(async (store) => {
       await store.appendMessages("c", [messageOf("c", "m1")]);
       await store.createTurn(turnOf("c", "t1"));
@@ -133,7 +133,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 STORE-4 writing to what is not there is refused, and makes nothing", async () => {
+  it("C3 STORE-4 writing to a missing record is refused, and creates no record", async () => {
     await withConversation(async (store) => {
       const missing = [
         store.updateConversation(conversationOf("nobody")),
@@ -149,7 +149,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 STORE-2 STORE-5 what cannot be stored is refused as a whole", async () => {
+  it("C3 STORE-2 STORE-5 values that cannot be stored are refused completely", async () => {
     await withConversation(async (store) => {
       const circular: Record<string, unknown> = {};
       circular.self = circular;
@@ -173,7 +173,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 STORE-2 a turn is completed with its messages and the conversation's time, as a whole or not at all", async () => {
+  it("C3 STORE-2 a turn is completed with its messages and the conversation's time, atomically", async () => {
     await withConversation(async (store) => {
       await store.appendMessages("c", [messageOf("c", "m1")]);
       await store.createTurn(turnOf("c", "t"));
@@ -227,7 +227,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C4 STORE-3 turns likewise, also after their time was updated", async () => {
+  it("C4 STORE-3 pages of turns work in both orders, also after an update of their time", async () => {
     await withConversation(async (store) => {
       for (const [index, id] of ["t1", "t2", "t3"].entries()) {
         await store.createTurn(turnOf("c", id, { startedAt: timeAt(index) }));
@@ -241,7 +241,7 @@ export function conversationStoreContract(withStore: WithStore): void {
     });
   });
 
-  it("C3 STORE-1 long contents come back exactly, before and after they were shortened", async () => {
+  it("C3 STORE-1 long contents are read exactly as written, before and after they are shortened", async () => {
     await withConversation(async (store) => {
       const long = "👋 long ".repeat(400_000);
       await store.appendMessages("c", [messageOf("c", "m", { content: long })]);

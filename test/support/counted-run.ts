@@ -1,4 +1,4 @@
-/** A run on counted storage of a Durable Object, for tests and measurements of what it costs. */
+/** A run on counted storage of a Durable Object, for tests and measurements of its costs. */
 import { isOver } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import type { Library } from "../../src/library/define/define.ts";
@@ -8,18 +8,18 @@ import { Registry } from "../../src/library/registry/registry.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { quietRun } from "../../src/testing/world/no-mail.ts";
 import { type Cost, CostCounter } from "./counting.ts";
 import { countingStorage } from "./counting-storage.ts";
-import { localExecutor } from "./local-executor.ts";
-import { quietRun } from "./no-mail.ts";
 
 export interface CountedRun extends Cost {
-  /** Bytes of all rows when they were most, as the database has them after a commit: the end of a fan-out deletes those of its branches. */
+  /** The largest size of all rows after a commit, in bytes. The end of a fan-out deletes the rows of its branches. */
   bytes: number;
   output: JsonObject | undefined;
 }
 
-/** Runs a workflow of a library to its end in the storage of an object nobody used before. Returns what it cost beyond its creation. */
+/** Runs a workflow of a library to its end in the storage of a fresh object. Returns its cost beyond its creation. */
 export async function countedRun(
   storage: DurableObjectStorage,
   library: Library,
@@ -54,7 +54,7 @@ export async function countedRun(
   await runtime.start({
     ...{ id: "run_cost", tenant: "test", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
     ...{ workflow, input, startedBy: "ada", request: "", createdAt: systemClock.now() },
-    // All of it in one run: nobody delivers the envelopes to others.
+    // All items run in one run, because envelopes to other runs are not delivered.
     width: 10_000,
   });
   await promise;

@@ -2,7 +2,7 @@
  * A conversation in Node that can be killed at any port crossing and wakes on the same database. Its user retries until
  * acknowledged, and its client reconnects with its last number.
  *
- * Adapters, gateway, executor and client reducer are the real ones. Only the provider's HTTP responses are scripted.
+ * Adapters, gateway, executor and client reducer are real. Only the provider's HTTP responses are scripted.
  */
 
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
@@ -17,7 +17,7 @@ import type { Library } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
-import { isCompaction } from "../../src/memory/session/types.ts";
+import { isCompaction } from "../../src/memory/session/session-event.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
@@ -32,11 +32,11 @@ import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { asResult } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
-import { localExecutor } from "./local-executor.ts";
-import { noMail } from "./no-mail.ts";
 import { recordOf } from "./records.ts";
 
 export interface WorldOptions {
@@ -60,7 +60,7 @@ export interface WorldOptions {
 interface Begun {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
-  /** Takes results whose caller is lost. */
+  /** Takes results of lost callers. */
   door: TaskResultApi;
 }
 
@@ -221,7 +221,13 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
         continue;
       }
       await clock.advance(due - clock.now());
-      if (!crossings.crashed) life.runtime.reconcile();
+      if (crossings.crashed) continue;
+      try {
+        life.runtime.reconcile();
+      } catch (error) {
+        // The life ended within the call.
+        if (!crossings.isCrash(error)) throw error;
+      }
     }
   }
 

@@ -1,6 +1,6 @@
 /**
- * Counted crossings of the ports, with a crash at chosen ones. A crash throws out of the port. Then every port of that
- * life is dead: its remaining code can neither write nor be observed.
+ * Counted crossings of the ports, with a crash at chosen crossings. A crash throws out of the port. Then every port of
+ * that life is dead: its remaining code can neither write nor be observed.
  */
 
 import type { ModelGateway } from "../../src/model/gateway.ts";
@@ -20,10 +20,7 @@ export class Fault extends Error {
 /** One life of the actor. */
 export interface Life {
   readonly alive: boolean;
-  /**
-   * Crosses a port. A crash may happen before the operation, or after it took effect and before the caller gets its
-   * result.
-   */
+  /** Crosses a port. A crash may happen before the operation, or after its effect and before its result. */
   cross<Result>(name: string, operation: () => Result): Result;
 }
 
@@ -145,7 +142,7 @@ export function crossExecutor(executor: TaskExecutor, life: Life): TaskExecutor 
   };
 }
 
-/** Same as `cross`, for work that runs by itself: a crashed life receives nothing more, not even an error. */
+/** Same as `cross`, for background work: a crashed life receives no result and no error. */
 async function pass<Result>(
   life: Life,
   name: string,

@@ -23,7 +23,7 @@ export function outcomeOf(provider: ProviderId, payloads: readonly unknown[]): R
   return assemble(provider, decode(provider, payloads));
 }
 
-/** Returns the reply; throws its error if there is none. */
+/** Returns the reply. Throws its error if the reply is absent. */
 export function replyOf(provider: ProviderId, payloads: readonly unknown[]): ModelReply {
   const outcome = outcomeOf(provider, payloads);
   if (outcome.ok) return outcome.reply;

@@ -11,7 +11,7 @@ export class Desk {
     let body = "";
     for await (const piece of request) body += String(piece);
     this.#bodies.set(path, [...this.bodiesOf(path), body]);
-    // What need not wait is answered at once.
+    // Requests under `/now/` are answered at once.
     if (path.startsWith("/now/")) response.end("{}");
     else this.#waiting.set(path, [...(this.#waiting.get(path) ?? []), response]);
   });

@@ -1,9 +1,9 @@
 /**
- * The code blocks of Markdown pages as files of a project, so that what is printed is compiled.
+ * The code blocks of Markdown pages as files of a project, so that the examples are compiled.
  *
- * A block whose first line is `// src/NAME` is that file; blocks of one name are joined. Any other block is a module of its
- * own. Words behind the language complete a fragment: `given=a,b` declares names of `GIVEN`, `constructor` puts the block into
- * the constructor of an actor.
+ * If the first line of a block is `// src/NAME`, the block is that file. Blocks with the same name are concatenated.
+ * Any other block is a separate module. Words behind the language complete a fragment: `given=a,b` declares names of
+ * `GIVEN`, `constructor` puts the block into the constructor of an actor.
  */
 
 /** A block of code. */
@@ -18,7 +18,7 @@ export interface Example {
   text: string;
 }
 
-/** Declarations of the names that a fragment may take as given. */
+/** Declarations of the names that a fragment may require. */
 const GIVEN: Readonly<Record<string, string>> = {
   app: 'declare const app: ReturnType<typeof import("dramatis").dramatis>;',
   paymentWebhook: "declare function paymentWebhook(request: Request): Promise<Response>;",
@@ -48,7 +48,7 @@ export function examplesIn(page: string, markdown: string): Example[] {
   });
 }
 
-/** Returns the files of these examples by their path. Throws for a word or a given name that does not exist. */
+/** Returns the files of these examples by their path. Throws for an unknown word or name. */
 export function filesOf(examples: readonly Example[]): Map<string, string> {
   const files = new Map<string, string>();
   for (const example of examples) {

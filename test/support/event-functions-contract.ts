@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/adapter.ts";
 import { dehydrateEvent, hydrateEvent } from "../../src/memory/session/event-rows.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
-import { EventAction, type StoredEvent } from "../../src/memory/session/types.ts";
+import { EventAction, type StoredEvent } from "../../src/memory/session/session-event.ts";
 import { buildWorkingContext, WorkingContext } from "../../src/memory/session/working-context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import { agent, compaction, everyAction, numbered, request, result, user } from "./events.ts";
@@ -23,7 +23,7 @@ const contents = (messages: readonly ContextMessage[]) => messages.map(({ conten
 
 /** Registers the tests. */
 export function eventFunctionsContract(): void {
-  it.each(everyAction())("M8 EVENT-1 $action survives the way into a row and back", (event) => {
+  it.each(everyAction())("M8 EVENT-1 $action survives a round trip through a row", (event) => {
     const stored = dehydrateEvent(event);
     expect(stored).toMatchObject({ id: event.id, session_id: "s", seq: event.seq, action: event.action });
     expect(hydrateEvent(stored)).toEqual(event);
@@ -58,7 +58,7 @@ export function eventFunctionsContract(): void {
     },
   );
 
-  it("M8 metadata of the wrong shape is read as far as it goes", () => {
+  it("M8 metadata of the wrong shape is read as far as possible", () => {
     const metadata = JSON.stringify({
       toolCalls: [1, { id: 7, name: "n", arguments: "x" }],
       model: 3,
@@ -73,7 +73,7 @@ export function eventFunctionsContract(): void {
     });
   });
 
-  it("M8 EVENT-2 an unknown action stays inert, keeps its row and reaches no model, not even by a mapper", () => {
+  it("M8 EVENT-2 an unknown action stays inert, keeps its row and reaches no model, even with a mapper", () => {
     const stored = row({
       action: "root_override",
       content: "obey",
@@ -93,7 +93,7 @@ export function eventFunctionsContract(): void {
     expect(buildWorkingContext([event], { eventToMessage: everything }).messages).toEqual([]);
   });
 
-  it("M11 the six actions map to messages; a request without calls is what was said, or nothing", () => {
+  it("M11 the six actions map to messages; a request without calls becomes its text, or no message", () => {
     const [said, answered, requested, answeredTool, instructed, compacted] =
       everyAction().map(eventToMessage);
     expect(said).toEqual({
@@ -125,7 +125,7 @@ export function eventFunctionsContract(): void {
     expect(eventToMessage({ ...request("r"), content: "hm" })).toEqual({ role: "assistant", content: "hm" });
   });
 
-  it.each(everyAction())("M10 M12 EVENT-3 $action survives the way into a message and back", (event) => {
+  it.each(everyAction())("M10 M12 EVENT-3 $action survives a round trip through a message", (event) => {
     const message = eventToMessage(event);
     expect(message).not.toBeNull();
     const { id, timestamp } = event;
@@ -160,7 +160,7 @@ export function eventFunctionsContract(): void {
     expect(events[4]).toMatchObject({ toolCallId: "1", toolName: "n", isSuccess: true });
   });
 
-  it("M12 EVENT-3 who speaks survives the way into an event and back", () => {
+  it("M12 EVENT-3 the speaker survives a round trip through an event", () => {
     const messages: ContextMessage[] = [
       { role: "user", content: "hi", name: "ada" },
       { role: "assistant", content: "hi", name: "bob", metadata: { model: "m" } },
@@ -171,7 +171,7 @@ export function eventFunctionsContract(): void {
     for (const message of messages) expect(eventToMessage(messageToEvent("s", message))).toEqual(message);
   });
 
-  it("M12 metadata of another kind is kept as it is", () => {
+  it("M12 metadata of another kind is kept unchanged", () => {
     const kept = { model: "m", isSuccess: false, compactedEventCount: 2 };
     expect(messageToEvent("s", { role: "user", content: "", metadata: kept })).toMatchObject({
       metadata: kept,
@@ -182,7 +182,7 @@ export function eventFunctionsContract(): void {
     }
   });
 
-  it("M13 CTX-3 a context gives back only what was added to it, and keeps no array that was given in", () => {
+  it("M13 CTX-3 a context returns only its own content, and keeps no reference to given arrays", () => {
     const messages: ContextMessage[] = [{ role: "user", content: "old" }];
     const instructions = ["be kind"];
     const context = new WorkingContext(instructions, messages);
@@ -211,7 +211,7 @@ export function eventFunctionsContract(): void {
     expect(buildWorkingContext([]).messages).toEqual([]);
   });
 
-  it("M15 a custom mapper decides what an event says, and whether it is said", () => {
+  it("M15 a custom mapper decides the text of an event, and whether it is sent", () => {
     const context = buildWorkingContext(numbered([user("secret"), user("open"), agent("answer")]), {
       eventToMessage: (event) =>
         event.content === "secret" ? null : { role: "user", content: `${event.action}: ${event.content}` },
@@ -219,7 +219,7 @@ export function eventFunctionsContract(): void {
     expect(contents(context.messages)).toEqual(["user_message: open", "agent_message: answer"]);
   });
 
-  it("M20 CTX-1 a window never begins with a result whose request was cut off", () => {
+  it("M20 CTX-1 a window never begins with a result without its request", () => {
     const session = numbered([
       user("q"),
       request("r", "c1", "c2"),
@@ -234,7 +234,7 @@ export function eventFunctionsContract(): void {
     expect(sent(3)).toEqual(["a"]);
   });
 
-  it("M20 CTX-1 a request without all of its results is not sent, nor are its results", () => {
+  it("M20 CTX-1 a request without all of its results is not sent, and neither are its results", () => {
     const sent = (...events: Parameters<typeof numbered>[0]) =>
       contents(buildWorkingContext(numbered(events)).messages);
     expect(sent(user("q"), request("r", "c1", "c2"), result("t1", "c1"))).toEqual(["q"]);
@@ -305,7 +305,7 @@ export function eventFunctionsContract(): void {
     expect(contents(buildWorkingContext(none).messages)).toEqual(["q1", "summary k"]);
   });
 
-  it("M22 CTX-2 a later compaction covers an earlier one; what it does not cover stays", () => {
+  it("M22 CTX-2 a later compaction covers an earlier compaction; uncovered events stay", () => {
     const covering = numbered([
       user("q1"),
       agent("a1"),
@@ -331,7 +331,7 @@ export function eventFunctionsContract(): void {
     expect(contents(buildWorkingContext(fresh).messages)).toEqual(["summary k", "a1", "q2"]);
   });
 
-  it("M22 M20 a compaction that covers a request leaves none of its results alone", () => {
+  it("M22 M20 a compaction that covers a request also removes its results", () => {
     const session = numbered([
       user("q"),
       request("r", "c"),

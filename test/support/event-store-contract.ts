@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { EventStore, type LoadWindowOptions } from "../../src/memory/session/event-store.ts";
 import { LongText, MAX_TEXT_BYTES, packedBytes } from "../../src/memory/session/long-text.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
@@ -38,7 +38,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
       body({ db, events, longText, counter });
     });
 
-  it("M8 M9 M10 events come back as they were appended, with the numbers and the session they got", async () => {
+  it("M8 M9 M10 events are read as appended, with their assigned numbers and session", async () => {
     await withStores(({ events }) => {
       const given = everyAction().map((event) => ({ ...event, sessionId: "elsewhere", seq: 99 }));
       events.append("mine", 5, given);
@@ -49,7 +49,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("EVENTS-1 a batch is one statement, an empty one is none, and a taken number appends nothing of it", async () => {
+  it("EVENTS-1 a batch is one statement, an empty batch needs no statement, and a duplicate number rejects the whole batch", async () => {
     await withStores(({ events, counter }) => {
       events.append("s", 0, users(300));
       events.append("s", 300, []);
@@ -59,7 +59,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("EVENTS-1 a batch above the limit of a value takes several statements, and still all or none", async () => {
+  it("EVENTS-1 a batch above the limit of a value takes several statements, and is still atomic", async () => {
     await withStores(({ events, counter }) => {
       const bulky = (count: number) =>
         users(count).map((event) => ({ ...event, content: "x".repeat(300_000) }));
@@ -77,7 +77,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M6 loads the last 50 ascending by default, or the first, or those before a number", async () => {
+  it("M6 loads the last 50 ascending by default, or the first, or the events before a number", async () => {
     await withStores(({ events }) => {
       events.append("s", 0, users(120));
       events.append("other", 0, users(3));
@@ -126,7 +126,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M3 deletes all events of one session, also of one whose name begins another's", async () => {
+  it("M3 deletes all events of one session, and keeps sessions with a name that begins with its name", async () => {
     await withStores(({ events }) => {
       for (const session of ["a", "a:", "a:0", "1:a"]) {
         events.append(session, 0, [result("t", "c", session.repeat(2 * MEGABYTE)), user("u")]);
@@ -142,7 +142,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M21 EVENTS-2 long content and long metadata come back exactly and leave nothing behind", async () => {
+  it("M21 EVENTS-2 long content and long metadata are read exactly as written, and deleted completely", async () => {
     await withStores(({ db, events }) => {
       const mixed = `${"ä😀\0x".repeat(400_000)}`;
       const long: SessionEvent[] = [
@@ -177,7 +177,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M21 EVENTS-2 text at the limit is stored, above it nothing is", async () => {
+  it("M21 EVENTS-2 stores text at the limit, and refuses text above it", async () => {
     await withStores(({ events }) => {
       events.append("s", 0, [user("most", "x".repeat(MAX_TEXT_BYTES))]);
       expect(events.load("s")[0]?.content.length).toBe(MAX_TEXT_BYTES);
@@ -187,7 +187,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M21 EVENTS-3 a window is bounded by bytes, counts what long text hides, and holds one event at least", async () => {
+  it("M21 EVENTS-3 a window is bounded by bytes, counts long text in full, and holds at least one event", async () => {
     await withStores(({ events, counter }) => {
       const megabytes = users(20).map((event) => ({ ...event, content: "x".repeat(MEGABYTE) }));
       events.append("s", 0, megabytes);
@@ -203,7 +203,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M22 EVENTS-4 a window finds the newest compaction however far back, reads nothing it covers, by one statement", async () => {
+  it("M22 EVENTS-4 a window finds the newest compaction at any distance, reads no covered event, and needs one statement", async () => {
     await withStores(({ events, counter }) => {
       const window = (options?: LoadWindowOptions) => {
         counter.reset();
@@ -269,7 +269,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("LONG-1 LONG-2 short text stays as it is, at no cost; long text comes back from its pieces", async () => {
+  it("LONG-1 LONG-2 short text is stored in place at no cost; long text is joined from its pieces", async () => {
     await withStores(({ longText, counter }) => {
       const short = "é".repeat(750_000);
       expect(longText.pack("k", short)).toBe(short);
@@ -287,7 +287,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("LONG-1 says so when pieces are missing, and discards by key and by prefix", async () => {
+  it("LONG-1 reports missing pieces, and discards by key and by prefix", async () => {
     await withStores(({ db, longText }) => {
       longText.discard("never packed");
       const long = "x".repeat(2 * MEGABYTE);
@@ -306,7 +306,7 @@ export function eventStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("EVENTS-2 text that cannot be stored is refused wherever it stands", async () => {
+  it("EVENTS-2 text that cannot be stored is refused at any place", async () => {
     await withStores(({ events }) => {
       const lone = "\udfff";
       const bad = [user("e", lone), user(lone), user("e", `${"x".repeat(2 * MEGABYTE)}${lone}`)];

@@ -1,5 +1,5 @@
 /** Short constructors of events. */
-import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 
 const base = (id: string, content: string) => ({
   id,

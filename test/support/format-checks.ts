@@ -27,7 +27,7 @@ export interface FormatChecks {
 
 const RUNS = { numRuns: 150 };
 
-/** For any history: nothing is lost or made up, calls have their results, and equal contexts give equal bytes. */
+/** For any history, the content is complete, calls have their results, and equal contexts give equal bytes. */
 export function checkRequests(checks: FormatChecks): void {
   fc.assert(
     fc.property(
@@ -48,7 +48,7 @@ export function checkRequests(checks: FormatChecks): void {
   );
 }
 
-/** For any cut between two groups of a history: the sent part stays byte for byte, and nothing of the rest is lost. */
+/** For any cut between two groups of a history, the sent part stays byte for byte, and the rest is complete. */
 export function checkExtension(checks: FormatChecks): void {
   fc.assert(
     fc.property(contextHistory(checks.profile, checks.kind), fc.nat(), (groups, at) => {
@@ -65,8 +65,8 @@ export function checkExtension(checks: FormatChecks): void {
         JSON.stringify(extended),
       );
       checkSent(checks, groups.flat(), ["Be brief."], extended);
-      // Where turns alternate, a turn that was sent is not joined with its neighbour. Without a message to send, the first
-      // request has one that the user did not write.
+      // If turns alternate, a sent turn is not merged with its neighbour. If the first request has no message to send,
+      // the adapter adds a message in the name of the user.
       const isOpened = [groups.slice(0, cut), groups].some((part) => part.flat().every(isSilent));
       if (!checks.alternates && !isOpened)
         expect(extended).toEqual(build(checks, groups.flat(), ["Be brief."]));
@@ -149,7 +149,7 @@ function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** Finds every wanted thing behind the one before it. Blank texts may be left out; texts may be joined. */
+/** Finds the wanted items in order. Blank texts may be left out. Texts may be concatenated. */
 function checkInOrder(items: readonly SentItem[], wanted: readonly Wanted[]): void {
   let at = 0;
   let offset = 0;
@@ -189,7 +189,7 @@ function hasExtra(given: JsonObject | undefined, wanted: Facts | undefined): boo
   return wanted === undefined || JSON.stringify({ ...given, ...wanted }) === JSON.stringify(given ?? {});
 }
 
-/** Each call has one result, the right one, in the run of results right behind its reply. */
+/** Each call has exactly its own result, in the run of results directly after its reply. */
 function checkResults(messages: readonly ContextMessage[], sent: readonly SentMessage[]): void {
   const items = sent.flatMap((message) => message.items.map((item) => ({ ...item, role: message.role })));
   const replies = messages.flatMap((message, index) => {

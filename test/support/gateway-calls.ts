@@ -11,7 +11,7 @@ export const KEY = "test-key-0123456789abcdef";
 /** Time of the clock. */
 export const NOW = Date.UTC(2026, 0, 1);
 
-/** A clock that stands still, with real sleeps and timers. */
+/** A fixed clock with real sleeps and timers. */
 export const clock: GatewayPorts["clock"] = {
   now: () => NOW,
   sleep: async (milliseconds, signal) => {

@@ -1,6 +1,6 @@
-/** Random valid histories, as a session gives them to a model. */
+/** Random valid histories of a session. */
 import fc from "fast-check";
-import type { SessionEvent } from "../../src/memory/session/types.ts";
+import type { SessionEvent } from "../../src/memory/session/session-event.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage, ToolCall } from "../../src/model/messages.ts";
 import type { Json } from "../../src/shared/json.ts";

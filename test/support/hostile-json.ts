@@ -148,7 +148,7 @@ const huge = fc
 const listOf = (count: number, item: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => item(n)).join(",");
 
-/** JSON whose values cost far more than its length. Each has less than two mebibytes. */
+/** JSON values that cost far more than their length. Each text has less than two mebibytes. */
 export const HOSTILE_SHAPES = {
   "names that collide": `{${listOf(120_000, (n) => `"${n * 65_536}":0`)}}`,
   "a few thousand names that collide": `{${listOf(5_000, (n) => `"${n * 65_536}":0`)}}`,
@@ -203,14 +203,12 @@ const otherEncodings = fc
   .tuple(fc.json({ maxDepth: 2 }), fc.boolean(), fc.boolean())
   .map(([text, littleEndian, mark]) => utf16(`${mark ? "\ufeff" : ""}${text}`, littleEndian));
 
-/** All fixed texts, one test each. */
 export const FIXED_BODIES: readonly Uint8Array[] = [
   ...BROKEN_TEXTS.map(bytesOf),
   ...ODD_TEXTS.map(bytesOf),
   ...BAD_BYTES.map((bytes) => new Uint8Array(bytes)),
 ];
 
-/** Any hostile body. */
 export const hostileBodies: fc.Arbitrary<Uint8Array> = fc.oneof(
   { weight: 3, arbitrary: damaged },
   { weight: 2, arbitrary: truncated },

@@ -1,4 +1,4 @@
-/** Hostile schemas and patterns: what a sender may attach to a message, and the reply that makes it expensive. */
+/** Hostile schemas and patterns: attachments of a message, and the replies that make them expensive. */
 
 export interface HostileCase {
   /** The schema of a turn's answer. */
@@ -15,7 +15,7 @@ const twice = (name: string) => ({ allOf: [{ $ref: `#/$defs/${name}` }, { $ref: 
 const defs = Object.fromEntries(range(9, (n) => [`d${n}`, n === 8 ? { minLength: 1 } : twice(`d${n + 1}`)]));
 
 const LEVELS = 180;
-/** Definitions that refer to the next one; the last evaluates a name. */
+/** Definitions that each refer to the next. The last definition evaluates a name. */
 const marksOf = (name: string) =>
   Object.fromEntries(
     range(LEVELS, (n) => [

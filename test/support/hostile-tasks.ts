@@ -1,8 +1,8 @@
-/** Tasks whose run costs much: by made values, embeddings, expressions and texts. */
+/** Tasks with expensive runs: generated values, embeddings, expressions and texts. */
 import type { StepOptions } from "../../src/library/tasks/step.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
-/** A task, and the input with which it costs most. */
+/** A task and its most expensive input. */
 export interface HostileTask {
   id: string;
   steps: StepOptions[];

@@ -35,7 +35,7 @@ export class IndexedMemories {
     return this.#options;
   }
 
-  /** Returns an index with nothing in memory, as after a restart of the actor. */
+  /** Returns an index with empty memory, as after a restart of the actor. */
   restarted(options: Partial<SearchIndexPorts> = {}): SearchIndex {
     this.#options = { ...this.#options, ...options };
     this.index = new SearchIndex({
@@ -70,7 +70,7 @@ export class IndexedMemories {
     });
   }
 
-  /** Returns the keys of what a search finds. */
+  /** Returns the keys of the matches of a search. */
   async found(text: string, query: Partial<IndexQuery> = {}): Promise<number[]> {
     return (await this.search(text, query)).matches.map(({ n }) => n);
   }
@@ -117,7 +117,7 @@ export function someMemory(n: number, changes: Partial<IndexEntry> = {}): IndexE
   };
 }
 
-/** Returns an index for the corpus that `rows` gives; without vectors, unless other ports bring them. */
+/** Returns an index for the corpus of `rows`; without vectors, unless other ports supply them. */
 export function indexOf(
   { database, keyValue }: Pick<SearchIndexPorts, "database" | "keyValue">,
   rows: () => Corpus["rows"],

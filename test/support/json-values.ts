@@ -1,11 +1,11 @@
 /**
- * Random JSON whose names contain no backslash. V8 of Node 24 and later reads an escaped name as another one once
- * `JSON.parse` has seen a name with a backslash (nodejs/node issue 63785), so a round trip fails at random. workerd does not.
+ * Random JSON with names without a backslash. V8 of Node 24 and later reads an escaped name as another name once
+ * `JSON.parse` has seen a name with a backslash (nodejs/node issue 63785), so a round trip fails at random. workerd
+ * does not.
  */
 import fc from "fast-check";
 import type { Json } from "../../src/shared/json.ts";
 
-/** Names of members. */
 export function memberNames(constraints: fc.StringConstraints = {}): fc.Arbitrary<string> {
   return fc.string(constraints).filter((name) => !name.includes("\\"));
 }

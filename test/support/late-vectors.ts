@@ -1,4 +1,4 @@
-/** A store of vectors whose requests can fail, or go unanswered and take effect later. */
+/** A store of vectors with requests that can fail, or go unanswered and take effect later. */
 import type { Clock } from "../../src/ports/clock.ts";
 import { MemoryVectorIndex } from "../../src/ports/node/memory-vector-index.ts";
 import type { StoredVector, VectorIndex, VectorQuery } from "../../src/ports/vector-index.ts";

@@ -1,10 +1,10 @@
 /**
- * Ends files of tests on workerd whose own end is lost. Where the last promise of a file is resolved within an actor that is gone, the runtime
- * drops the message that the file is over, and the run would wait for it for ever.
+ * Ends test files on workerd if their own end is lost. If the last promise of a file resolves within a lost actor, the
+ * runtime drops the message that the file has ended, and the run would wait forever.
  */
 import type { PoolOptions, PoolWorker, TestProject, VitestPluginContext } from "vitest/node";
 
-/** Milliseconds of silence after which no test of a file can still run: each has a time limit below. */
+/** Milliseconds of silence that prove that a file runs no test. The time limit of each test is shorter. */
 const SILENCE_MS = 120_000;
 
 /** Watches the runtimes of a project. Put it behind the plugin that brings them. */

@@ -1,6 +1,6 @@
 /**
- * Actors with mailboxes in Node, on a network that drops, delays, repeats and reorders requests, with crashes and
- * faults at their port crossings. The mailboxes are the real ones.
+ * Actors with real mailboxes in Node, on a network that drops, delays, repeats and reorders requests, with crashes and
+ * faults at their port crossings.
  */
 
 import { encodeTime } from "ulid";
@@ -21,7 +21,7 @@ import { Crossings, crossKeyValue, type Life } from "./crossings.ts";
 
 /** Behavior of the network for one attempt. Times are in milliseconds. */
 export interface Fate {
-  /** Arrival time of each copy of the request; none if it is lost. */
+  /** Arrival time of each copy of the request; empty if it is lost. */
   requests: number[];
   /** Delay of the response to the first copy; `null` if it is lost. */
   answer: number | null;
@@ -34,7 +34,7 @@ const GOOD: Fate = { requests: [1], answer: 1, breaks: null };
 /** Behavior of the receiver's handler at the first, second, … delivery of one envelope. */
 export type Behaviour = ("accept" | "refuse" | "busy" | "defect")[];
 
-export interface Told {
+export interface ReportedOutcome {
   status: "delivered" | "failed" | "unknown";
   late: boolean;
 }
@@ -112,8 +112,8 @@ export class SimulatedActor {
     return this.#keyValue.get<number>(`acts:${operationId}`) ?? 0;
   }
 
-  told(operationId: string): Told[] {
-    return this.#keyValue.get<Told[]>(`told:${operationId}`) ?? [];
+  reported(operationId: string): ReportedOutcome[] {
+    return this.#keyValue.get<ReportedOutcome[]>(`reported:${operationId}`) ?? [];
   }
 
   /** Accepted replies of an operation, each with whether it was late. */
@@ -129,7 +129,7 @@ export class SimulatedActor {
     return this.#keyValue.get<number>("job");
   }
 
-  /** Runs the armed job as the SDK's queue does: a time that is armed meanwhile overrides the handler's. */
+  /** Runs the armed job like the SDK's queue. A time that is armed during the run overrides the handler's. */
   fire(): void {
     const { job } = this;
     const { mailbox, life } = this.awake();
@@ -173,8 +173,11 @@ export class SimulatedActor {
     });
     mailbox.outcomes("work", ({ envelope, outcome, late, afterCommit }) => {
       afterCommit(this.#effect(life, keyValue));
-      const key = `told:${envelope.operationId}`;
-      keyValue.put(key, [...(this.#keyValue.get<Told[]>(key) ?? []), { status: outcome.status, late }]);
+      const key = `reported:${envelope.operationId}`;
+      keyValue.put(key, [
+        ...(this.#keyValue.get<ReportedOutcome[]>(key) ?? []),
+        { status: outcome.status, late },
+      ]);
       this.world.behave(key);
     });
     return [life, mailbox];

@@ -72,7 +72,7 @@ export class MemoryWorld {
     this.wake();
   }
 
-  /** Begins a life on what is stored. */
+  /** Starts a life on the stored state. */
   wake(): void {
     this.lives += 1;
     const life = this.crossings.beginLife();
@@ -117,7 +117,7 @@ export class MemoryWorld {
     return this.#late.length > 0;
   }
 
-  /** Runs what is a commit of its own. */
+  /** Runs a separate commit. */
   transaction<Result>(body: () => Result): Result {
     return this.corpus.ports.database.transaction(body);
   }

@@ -1,4 +1,4 @@
-/** The notes of the platform in requests of the Chat format, where they are messages of a user. */
+/** The notes of the platform in Chat requests, as user messages. */
 
 const LABEL = "[Note of the platform] ";
 

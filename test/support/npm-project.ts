@@ -57,10 +57,7 @@ function placesFor(path: string, name: string): string[] {
   return [...nested.map((owner) => `${owner}/node_modules/${name}`), `node_modules/${name}`];
 }
 
-/**
- * Copies a package without its `node_modules`. Uses hard links if possible, because nobody writes to installed
- * packages.
- */
+/** Copies a package without its `node_modules`. Uses hard links if possible: installed packages are read-only. */
 function cloneFolder(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
   for (const entry of readdirSync(from, { withFileTypes: true })) {

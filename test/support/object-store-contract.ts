@@ -9,14 +9,14 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
   const version = expect.any(String);
   const facts = { mediaType: "image/png", name: "caf%C3%A9.png" };
 
-  it("OBJECT-1 an object comes back as it was put", async () => {
+  it("OBJECT-1 an object is read as it was put", async () => {
     const [store, at] = [storeOf(), key("a")];
     await store.put(at, bytes, facts);
     expect(await store.get(at)).toEqual({ size: 4, version, facts, bytes });
     expect(await store.head(at)).toEqual({ size: 4, version, facts });
   });
 
-  it("OBJECT-1 one that is changed afterwards stays as it was put", async () => {
+  it("OBJECT-1 a later change of the buffers does not change the object", async () => {
     const [store, at, mutable] = [storeOf(), key("a"), bytes.slice()];
     await store.put(at, mutable, facts);
     mutable.fill(9);
@@ -24,7 +24,7 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
     expect((await store.get(at))?.bytes).toEqual(bytes);
   });
 
-  it("OBJECT-1 a put replaces, also by nothing", async () => {
+  it("OBJECT-1 a put replaces the object, also with an empty object", async () => {
     const [store, at] = [storeOf(), key("a")];
     await store.put(at, bytes, facts);
     await store.put(at, new Uint8Array(), {});
@@ -36,7 +36,7 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
     });
   });
 
-  it("OBJECT-2 what does not exist is null, and deleting it no error", async () => {
+  it("OBJECT-2 a missing object is null, and deleting it is not an error", async () => {
     const [store, at] = [storeOf(), key("a")];
     expect([await store.get(at), await store.head(at)]).toEqual([null, null]);
     await store.delete(at);

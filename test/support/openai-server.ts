@@ -71,11 +71,11 @@ export interface OpenAIServerOptions {
   port?: number;
   /** Reply when no reply is queued; status 500 by default. */
   script?: (request: RecordedRequest) => Reply;
-  /** Answers requests that are not recorded and take no reply of the queue, such as those of `nothingLearned`. */
+  /** Answers requests that are neither recorded nor served from the queue, such as `nothingLearned`. */
   aside?: (body: ChatRequest) => Reply | undefined;
 }
 
-/** Replies to an agent that asks what there is to learn from a turn: nothing. */
+/** Answers an agent's question about lessons of a turn with an empty list. */
 export function nothingLearned({ messages = [] }: ChatRequest): Reply | undefined {
   return messages.at(-1)?.content?.includes("\nTranscript:\n") === true
     ? textReply('{"memories":[]}')
@@ -91,7 +91,6 @@ export function newGate(): { wait: Promise<void>; open: () => void } {
   return { wait, open };
 }
 
-/** A reply of text, streamed in these chunks. */
 export function textReply(...chunks: string[]): Reply {
   return { kind: "stream", steps: [...chunks.map((text) => ({ text })), { finish: "stop" }] };
 }
@@ -129,7 +128,8 @@ export async function startOpenAIServer(options: OpenAIServerOptions = {}): Prom
   const arrived = new Map<number, RecordedRequest>();
   const waiting: { number: number; resolve: (request: RecordedRequest) => void }[] = [];
 
-  const server = createServer((incoming, response) => {
+  // An idle connection stays open. Otherwise a client may use it at the moment of its end, and repeat its call.
+  const server = createServer({ keepAliveTimeout: 0 }, (incoming, response) => {
     handle(incoming, response).catch((error: unknown) => {
       // Many tests abort requests. Any other error is a mistake in a test.
       if (!response.destroyed) console.error(error);

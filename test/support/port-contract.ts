@@ -69,7 +69,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-1 an inner transaction that throws takes back its own writes only", async () => {
+  it("SQL-1 an inner transaction that throws rolls back only its own writes", async () => {
     await withPorts(({ db, kv }) => {
       db.run(CREATE_NOTES);
       db.transaction(() => {
@@ -88,7 +88,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-1 an asynchronous body is refused and changes nothing", async () => {
+  it("SQL-1 an asynchronous body is refused and rolled back", async () => {
     await withPorts(async ({ db }) => {
       db.run(CREATE_NOTES);
       const failing = () =>
@@ -114,7 +114,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-2 text comes back exactly: naughty strings, NUL, emoji, nothing, and what a property finds", async () => {
+  it("SQL-2 text is read exactly: naughty strings, NUL, emoji, empty text, and generated text", async () => {
     await withPorts(({ db, kv }) => {
       db.run(CREATE_NOTES);
       const texts = [
@@ -157,7 +157,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SQL-2 numbers, bytes and null come back exactly", async () => {
+  it("SQL-2 numbers, bytes and null are read exactly", async () => {
     await withPorts(({ db }) => {
       const numbers = [0, 1, -1, 0.1, -2.5e-300, 1.5e15, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
       const infinite = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.MIN_VALUE];
@@ -197,7 +197,7 @@ export function portContract(withPorts: WithPorts): void {
     ["NaN", Number.NaN],
     ["a lone high surrogate", "a\ud800"],
     ["a lone low surrogate", "\udc00b"],
-  ])("SQL-2 refuses %s and stores nothing", async (_, value) => {
+  ])("SQL-2 refuses %s and stores no value", async (_, value) => {
     await withPorts(({ db }) => {
       db.run(CREATE_NOTES);
       // SAFETY: the test binds values that the types forbid.
@@ -237,7 +237,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("each reads rows one by one: no row beyond the last one taken is computed", async () => {
+  it("each reads rows lazily: it computes only the rows that are read", async () => {
     await withPorts(({ db }) => {
       const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
       const taken: number[] = [];
@@ -249,7 +249,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("each does not run before it is read, and a partial read does not stand in the way of writing", async () => {
+  it("each runs at the first read, and a partial read does not block writes", async () => {
     await withPorts(({ db }) => {
       db.run(CREATE_NOTES);
       for (let id = 0; id < 10; id++) db.run(INSERT_NOTE, id, "x");
@@ -291,7 +291,7 @@ export function portContract(withPorts: WithPorts): void {
     });
   });
 
-  it("keys give back what was put, copied, and nothing after a delete", async () => {
+  it("keys return copies of their values, and undefined after a delete", async () => {
     await withPorts(({ kv }) => {
       const value = { list: [1, { deep: new Map([["k", new Date(5)]]) }], bytes: new Uint8Array([1, 2]) };
       kv.put("value", value);

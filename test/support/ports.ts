@@ -1,4 +1,4 @@
-/** Ports on which processes listen, from `/proc`, and what answers there. */
+/** The TCP ports of processes, from `/proc`, and the answers of debuggers. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** State of a listening socket in `/proc/net/tcp`. */
@@ -10,7 +10,7 @@ export interface ListeningPort {
   port: number;
 }
 
-/** Returns the TCP ports on which a process listens; `undefined` on systems without `/proc`. */
+/** Returns the TCP ports of a process; `undefined` on systems without `/proc`. */
 export function listeningPorts(pid: number): ListeningPort[] | undefined {
   if (!existsSync(`/proc/${pid}/net/tcp`)) return undefined;
   const sockets = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => linkOf(`/proc/${pid}/fd/${fd}`)));
@@ -25,7 +25,7 @@ export function listeningPorts(pid: number): ListeningPort[] | undefined {
   });
 }
 
-/** Returns what a debugger at this port answers about itself; `undefined` if there is none. */
+/** Returns the description of the debugger at this port, if any. */
 export async function devTools(port: number): Promise<unknown> {
   const response = await fetch(`http://127.0.0.1:${port}/json/version`);
   const text = await response.text();
@@ -45,7 +45,7 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
-    // It was closed meanwhile.
+    // It has been closed.
     return "";
   }
 }

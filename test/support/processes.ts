@@ -40,7 +40,7 @@ export async function killAll(pids: readonly number[]): Promise<void> {
   await waitUntilGone(pids);
 }
 
-/** Waits until none of `pids` runs. After `patienceMs` it throws with the remaining ones. */
+/** Waits until all `pids` have ended. After `patienceMs` it throws with the remaining pids. */
 export async function waitUntilGone(pids: readonly number[], patienceMs = 10_000): Promise<void> {
   const deadline = Date.now() + patienceMs;
   for (;;) {

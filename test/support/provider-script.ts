@@ -6,7 +6,7 @@
 export interface Script {
   /** Key of all requests, gates and tool runs of this script. */
   key: string;
-  /** Replies of the turn. The last one answers all later requests too. */
+  /** Replies of the turn. The last reply repeats. */
   replies: ReplyScript[];
   /** Reply to a request that may not call tools; same as any other by default. */
   final?: AttemptScript;
@@ -18,7 +18,7 @@ export interface Script {
   says?: string;
 }
 
-/** The response to one model call. `attempts` is for repeated calls; the last one answers all later ones too. */
+/** The response to one model call. `attempts` is for repeated calls. The last attempt repeats. */
 export type ReplyScript = AttemptScript | { attempts: AttemptScript[] };
 
 /** Steps to stream, before a finish reason and `[DONE]`. */
@@ -29,7 +29,7 @@ export type AttemptScript =
 export type StepScript =
   /** Sends the text, `times` times as one delta. */
   | { text: string; times?: number }
-  /** These mentions, then the script itself: whoever is mentioned plays it again. */
+  /** These mentions, then the script itself: each mentioned agent plays it again. */
   | { pass: string }
   | { call: string; input: unknown; id?: string }
   /** Raw bytes. */
@@ -69,14 +69,12 @@ export interface CloseRecord {
   at: number;
 }
 
-/** A run of a tool, as the tool reported it. */
 export interface RunRecord {
   tool: string;
   operationId: string;
   input: unknown;
 }
 
-/** A span as it is exported. */
 export interface SpanRecord {
   traceId: string;
   spanId: string;

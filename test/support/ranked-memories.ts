@@ -1,4 +1,6 @@
-/** Memories on Node's SQLite that are ranked without an actor: full text, columns, and vectors where there is an embedder. */
+/**
+ * Memories on Node's SQLite that are ranked without an actor: full text, columns, and vectors if there is an embedder.
+ */
 import { FullText } from "../../src/memory/corpus/full-text.ts";
 import { analyzeQuery } from "../../src/memory/ranking/analyze-query.ts";
 import { type ColumnEntry, MemoryColumns } from "../../src/memory/ranking/columns.ts";

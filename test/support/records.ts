@@ -1,10 +1,10 @@
-/** Records of conversations for tests: one user, and one agent unless a test gives others. */
+/** Records of conversations for tests: one user, and by default one agent. */
 import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import type { Content } from "../../src/shared/content.ts";
 
-/** The version of a definition whose version does not matter. */
+/** A version for definitions in tests that do not depend on the version. */
 export const PIN = { version: 1, hash: "h" };
 
 /** A chain without tools. */

@@ -8,7 +8,7 @@ import type { ModelReply } from "../../src/model/reply.ts";
 export interface ReplyStreamCase {
   provider: ProviderId;
   payloads: unknown[];
-  /** Number of payloads after which the reply is complete. */
+  /** Number of payloads of a complete reply. */
   complete: number;
 }
 

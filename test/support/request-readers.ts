@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { ProviderId } from "../../src/model/profile.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 
-/** One item of a message. A speaker's name in a field of its own is a text before the others. */
+/** An item of a message. A speaker's name in a separate field is a text before the others. */
 export type SentItem =
   | { type: "text"; text: string; extra?: JsonObject }
   /** The URL of a medium, or its base64 data. */
@@ -18,7 +18,7 @@ export interface SentMessage {
   items: SentItem[];
 }
 
-/** Returns the content of a body in order; its instructions come first, as a message of the role `system`. */
+/** Returns the content of a body in order. Its instructions are first, as a message of the role `system`. */
 export function readRequest(provider: ProviderId, body: JsonObject): SentMessage[] {
   switch (provider) {
     case "openai":
@@ -38,12 +38,12 @@ export function readRequest(provider: ProviderId, body: JsonObject): SentMessage
     case "offline":
       return objects(body.messages).map(readOffline);
     default:
-      return provider satisfies never;
+      throw new Error(`Add the provider "${provider satisfies never}" to this list.`);
   }
 }
 
 function instructions(given: Json | undefined): SentMessage[] {
-  return typeof given === "string" ? [said("system", [text(given)])] : [];
+  return typeof given === "string" ? [sentMessage("system", [text(given)])] : [];
 }
 
 function objects(list: Json | undefined): JsonObject[] {
@@ -54,7 +54,7 @@ function text(value: string, extra: JsonObject = {}): SentItem {
   return { type: "text", text: value, extra };
 }
 
-function said(role: string, items: SentItem[]): SentMessage {
+function sentMessage(role: string, items: SentItem[]): SentMessage {
   return { role, items };
 }
 
@@ -65,9 +65,9 @@ function field(value: Json | undefined, key: string): Json | undefined {
 function readChatMessage(message: JsonObject): SentMessage {
   const { role, content, name, tool_call_id: callId, tool_calls: calls } = message;
   if (role === "tool") {
-    return said("tool", [{ type: "result", callId: String(callId), text: String(content) }]);
+    return sentMessage("tool", [{ type: "result", callId: String(callId), text: String(content) }]);
   }
-  return said(String(role), [
+  return sentMessage(String(role), [
     ...(typeof name === "string" ? [text(name)] : []),
     ...(typeof content === "string" ? [text(content)] : objects(content).map(readChatPart)),
     ...objects(calls).map(
@@ -92,17 +92,17 @@ function readItem(item: JsonObject): SentMessage {
   const { type, role, content, call_id: callId } = item;
   if (type === "function_call") {
     const { name, arguments: input, call_id: _callId, type: _type, ...extra } = item;
-    return said("assistant", [
+    return sentMessage("assistant", [
       { type: "call", id: String(callId), name: String(name), arguments: JSON.parse(String(input)), extra },
     ]);
   }
   if (type === "function_call_output") {
-    return said("tool", [{ type: "result", callId: String(callId), text: String(item.output) }]);
+    return sentMessage("tool", [{ type: "result", callId: String(callId), text: String(item.output) }]);
   }
-  if (role === undefined) return said("assistant", [{ type: "block", value: item }]);
+  if (role === undefined) return sentMessage("assistant", [{ type: "block", value: item }]);
   const extra = item.phase === undefined ? {} : { phase: item.phase };
-  if (typeof content === "string") return said(String(role), [text(content, extra)]);
-  return said(
+  if (typeof content === "string") return sentMessage(String(role), [text(content, extra)]);
+  return sentMessage(
     String(role),
     objects(content).map((part) => {
       if (typeof part.text === "string") return text(part.text, extra);
@@ -111,7 +111,7 @@ function readItem(item: JsonObject): SentMessage {
   );
 }
 
-/** Results and what a user says behind them are one turn. Results come in one message; blank texts need a signature. */
+/** Results and the user's text after them are one turn. Results come in one message. Blank texts need a signature. */
 function readPrompt(prompt: readonly JsonObject[]): SentMessage[] {
   const sent: SentMessage[] = [];
   prompt.forEach((message, index) => {
@@ -121,14 +121,14 @@ function readPrompt(prompt: readonly JsonObject[]): SentMessage[] {
     for (const item of items) if (item.type === "text") expect(item.text.trim()).not.toBe("");
     const follows = role === "user" && prompt[index - 1]?.role === "tool";
     if (follows) sent.at(-1)?.items.push(...items);
-    else sent.push(said(role === "tool" ? "user" : role, items));
+    else sent.push(sentMessage(role === "tool" ? "user" : role, items));
   });
   return sent;
 }
 
 function readPromptMessage({ role, content }: JsonObject): SentMessage {
-  if (typeof content === "string") return said(String(role), [text(content)]);
-  return said(
+  if (typeof content === "string") return sentMessage(String(role), [text(content)]);
+  return sentMessage(
     String(role),
     objects(content).map((part): SentItem => {
       const { type, text: value, toolCallId, toolName, input, output, data, ...extra } = part;
@@ -154,7 +154,7 @@ function readPromptMessage({ role, content }: JsonObject): SentMessage {
 }
 
 function readAnthropic({ role, content }: JsonObject): SentMessage {
-  return said(String(role), objects(content).map(readBlock));
+  return sentMessage(String(role), objects(content).map(readBlock));
 }
 
 function readBlock(block: JsonObject): SentItem {
@@ -187,7 +187,7 @@ function readBlock(block: JsonObject): SentItem {
 }
 
 function readGemini({ role, parts }: JsonObject): SentMessage {
-  return said(role === "model" ? "assistant" : String(role), objects(parts).map(readGeminiPart));
+  return sentMessage(role === "model" ? "assistant" : String(role), objects(parts).map(readGeminiPart));
 }
 
 function readGeminiPart(part: JsonObject): SentItem {
@@ -216,9 +216,9 @@ function readOffline(message: JsonObject): SentMessage {
   const { role, text: content, name, calls, callId, failed } = message;
   if (role === "tool") {
     const result = { callId: String(callId), text: String(content), failed: failed === true };
-    return said("tool", [{ type: "result", ...result }]);
+    return sentMessage("tool", [{ type: "result", ...result }]);
   }
-  return said(String(role), [
+  return sentMessage(String(role), [
     ...(typeof name === "string" ? [text(name)] : []),
     text(String(content)),
     ...objects(calls).map((call): SentItem => {

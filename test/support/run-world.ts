@@ -15,10 +15,10 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
 import type { RunEntry } from "../../src/protocol/workflow-run.ts";
 import { asDone } from "../../src/shared/errors.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { quietRun } from "../../src/testing/world/no-mail.ts";
 import { MortalClock } from "../simulation/clocks.ts";
 import { Crossings, crossExecutor, crossKeyValue, crossSql } from "./crossings.ts";
-import { localExecutor } from "./local-executor.ts";
-import { quietRun } from "./no-mail.ts";
 
 export interface RunWorld {
   readonly state: RunState;
@@ -26,10 +26,10 @@ export interface RunWorld {
   readonly lives: number;
 }
 
-/** Steps of one run. One that needs more is stuck. */
+/** Maximum number of steps of a run. A run with more steps is stuck. */
 const MAX_STEPS = 20_000;
 
-/** Runs a workflow to its end, with the crashes of `crossings`. A run that failed is retried as long as `isMended` says so. */
+/** Runs a workflow to its end, with the crashes of `crossings`. Retries a failed run while `isMended` is true. */
 export async function runWorkflow(
   library: Library,
   record: Omit<RunRecord, "createdAt">,
@@ -105,7 +105,7 @@ export async function runWorkflow(
     await breathe();
     if (crossings.crashed) continue;
     if (isOver(runtime.state)) {
-      if (runtime.state.kept === undefined || !isMended(runtime.state)) break;
+      if (runtime.state.stopped === undefined || !isMended(runtime.state)) break;
       try {
         await runtime.retry("ada", { seq: runtime.state.seq, repeatOnce: true });
       } catch (error) {
@@ -120,7 +120,12 @@ export async function runWorkflow(
       continue;
     }
     await clock.advance(due - clock.now());
-    if (!crossings.crashed) runtime.reconcile();
+    try {
+      if (!crossings.crashed) runtime.reconcile();
+    } catch (error) {
+      // The life has ended within the wake-up.
+      if (!crossings.isCrash(error)) throw error;
+    }
   }
   crossings.disarm();
   const { store, state } = runtime;
@@ -140,16 +145,16 @@ function checkStored(loaded: RunState | null, committed: RunState): void {
   expect(loaded === null ? null : plain(loaded)).toEqual(plain(committed));
 }
 
-/** The order of tokens and of fan-outs is that of their numbers. */
+/** Sorts tokens and fan-outs by number. */
 function plain(state: RunState): unknown {
   const sorted = (entries: ReadonlyMap<number, unknown>) => [...entries].toSorted(([a], [b]) => a - b);
-  const { kept } = state;
+  const { stopped } = state;
   return JSON.parse(
     JSON.stringify({
       ...state,
       tokens: sorted(state.tokens),
       fanOuts: sorted(state.fanOuts),
-      ...(kept && { kept: { tokens: sorted(kept.tokens), fanOuts: sorted(kept.fanOuts) } }),
+      ...(stopped && { stopped: { tokens: sorted(stopped.tokens), fanOuts: sorted(stopped.fanOuts) } }),
     }),
   );
 }

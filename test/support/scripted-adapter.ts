@@ -15,7 +15,7 @@ export interface Asked {
 type Answer = ProviderChatResult | Promise<ProviderChatResult> | (() => Promise<ProviderChatResult>) | Error;
 
 /** Returns a whole reply of one text. */
-export const said = (text: string): ProviderChatResult => ({
+export const textMessage = (text: string): ProviderChatResult => ({
   messages: [{ role: "assistant", content: text }],
 });
 
@@ -34,7 +34,7 @@ export class ScriptedAdapter implements ProviderAdapter {
 
   async sendChat(request: ProviderChatRequest, options: ProviderCallOptions): Promise<ProviderChatResult> {
     this.asked.push({ request, options });
-    const answer = this.#queue.shift() ?? said(`Answer ${this.asked.length}.`);
+    const answer = this.#queue.shift() ?? textMessage(`Answer ${this.asked.length}.`);
     if (answer instanceof Error) throw answer;
     return typeof answer === "function" ? answer() : answer;
   }

@@ -110,7 +110,7 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
     return play;
   };
   const models = await startOpenAIServer({ script: (request) => scriptedReply(request, playOf) });
-  const control = createServer((request, response) => {
+  const control = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     answerControl(request, response, playOf).catch((error: unknown) => {
       response.writeHead(500).end(String(error));
     });
@@ -157,7 +157,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
     : toReply(passedOn(answer, script), play, reply);
 }
 
-/** Replies to a request to learn from a transcript as its script says; `null` for other requests. */
+/** Replies to a request to learn from a transcript with the script's operations; `null` for other requests. */
 function extractionReply(body: RecordedBody, playOf: (key: string) => Play): Reply | null {
   const [, line = ""] = /\nTranscript:\n(.*)/.exec(body.messages.at(-1)?.content ?? "") ?? [];
   const script = line === "" ? null : parseScript(JSON.parse(line).text);
@@ -169,7 +169,7 @@ function extractionReply(body: RecordedBody, playOf: (key: string) => Play): Rep
   return answer === undefined ? null : toReply(answer, play, EXTRACTION);
 }
 
-/** Replies to an order to summarise as the newest script before it says. */
+/** Replies to an order to summarise with the reply of the newest earlier script. */
 function summaryReply(body: RecordedBody, playOf: (key: string) => Play): Reply {
   const scripts = body.messages.map(({ role, content }) => (role === "user" ? parseScript(content) : null));
   const script = scripts.findLast((found) => found !== null);
@@ -202,7 +202,7 @@ function scriptIn(text: string): Script | null {
   }
 }
 
-/** Returns an answer with the script behind mentions, where it says so. */
+/** Returns an answer with the script after its mentions, if the answer requests it. */
 function passedOn(answer: AttemptScript, script: Script): AttemptScript {
   if (!Array.isArray(answer)) return answer;
   const text = JSON.stringify(script);
@@ -288,7 +288,6 @@ async function readJson(request: IncomingMessage) {
   return JSON.parse(Buffer.concat(chunks).toString("utf8"));
 }
 
-/** Returns the spans of an export request. */
 function spansIn({ resourceSpans }: ExportRequest): SpanRecord[] {
   return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
 }

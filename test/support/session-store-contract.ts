@@ -2,9 +2,9 @@
 import { expect, it } from "vitest";
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
+import type { SessionEvent } from "../../src/memory/session/session-event.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
-import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
 import { agent, compaction, everyAction, result, user } from "./events.ts";
@@ -17,7 +17,7 @@ interface Stores {
   db: SqlDatabase;
   store: SessionStore;
   counter: CostCounter;
-  /** Moves the clock, by one millisecond unless told. */
+  /** Moves the clock, by default by one millisecond. */
   later(milliseconds?: number): void;
 }
 
@@ -51,7 +51,7 @@ export function sessionStoreContract(withPorts: WithPorts): void {
   const stored = (store: SessionStore, session: string) =>
     store.load(session, MANY).map(({ seq, id }) => [seq, id]);
 
-  it("SESSIONS-3 an event that is there is skipped when it is sent again, alone or among new ones", async () => {
+  it("SESSIONS-3 a repeated event is skipped, alone or among new events", async () => {
     await withStores(({ store }) => {
       const session = store.create("a");
       store.append(session, everyAction());
@@ -72,7 +72,7 @@ export function sessionStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SESSIONS-3 the same content is known by its members in any order, at any time, behind any number of events, and in pieces", async () => {
+  it("SESSIONS-3 the same content is recognised with its members in any order, at any time, after any number of events, and in pieces", async () => {
     await withStores(({ store }) => {
       const session = store.create("a");
       const long = "x".repeat(2_000_000);
@@ -94,7 +94,7 @@ export function sessionStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SESSIONS-3 an id with other content is a CONFLICT: nothing of the batch is stored, and no number is used", async () => {
+  it("SESSIONS-3 a known id with different content is a CONFLICT: the batch is not stored, and no number is used", async () => {
     await withStores(({ store }) => {
       const session = store.create("a");
       store.append(session, everyAction());
@@ -140,7 +140,7 @@ export function sessionStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("SESSIONS-3 a batch of events that are there and one that differs is a CONFLICT", async () => {
+  it("SESSIONS-3 a batch of known events and a different event is a CONFLICT", async () => {
     await withStores(({ store }) => {
       const session = store.create("a");
       store.append(session, [user("x"), user("y")]);
@@ -181,7 +181,7 @@ export function sessionStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M7 M21 EVENTS-2 the pieces of deleted events are deleted by one statement, and those of others stay", async () => {
+  it("M7 M21 EVENTS-2 one statement deletes the pieces of deleted events, and pieces of other events stay", async () => {
     await withStores(({ db, store, counter }) => {
       const long = (name: string) => name.repeat(2_000_000);
       const both = (id: string, letter: string): SessionEvent => ({
@@ -205,7 +205,7 @@ export function sessionStoreContract(withPorts: WithPorts): void {
     });
   });
 
-  it("M2 a clock that goes back does not take back a session's last update", async () => {
+  it("M2 a session's last update does not go back with the clock", async () => {
     await withStores(({ store, later }) => {
       const session = store.create("a");
       later(-500);

@@ -23,9 +23,9 @@ import type { Frame } from "../../src/protocol/frames.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { scriptedFetch, textPayloads } from "./chat-replies.ts";
-import { localExecutor } from "./local-executor.ts";
-import { noMail } from "./no-mail.ts";
 import { recordOf } from "./records.ts";
 
 export interface Stores {
@@ -55,7 +55,7 @@ async function openHost(
   const frames: Frame[] = [];
   const modelCalls: string[] = [];
   let finished = () => {};
-  /** Settles what `armWakeup` returns. */
+  /** Settles the promise of `armWakeup`. */
   let platform: Promise<void> = Promise.resolve();
   let afterStaging = () => {};
   const scripted = scriptedFetch(() => textPayloads("Hello."));
@@ -216,7 +216,7 @@ export function stagingContract(
         return value;
       });
       await host.finished;
-      expect(isAnswered, "turns run meanwhile").toBe(false);
+      expect(isAnswered, "turns run in between").toBe(false);
       armed();
       expect(await answer).toMatchObject({ type: "done" });
     });
@@ -237,7 +237,7 @@ export function stagingContract(
     });
   });
 
-  test("STAGE-5 a message that is accepted inside a transaction is refused, and the next one is not", async () => {
+  test("STAGE-5 refuses a message that is accepted inside a transaction, and accepts the next message", async () => {
     await withStores(async (stores) => {
       const host = await openHost(stores);
       const created = host.runtime.state;
@@ -253,7 +253,7 @@ export function stagingContract(
     });
   });
 
-  test("RUN-5 STAGE-2 a staged message passes the checks of every other, those of its own unit included", async () => {
+  test("RUN-5 STAGE-2 a staged message passes the same checks as every other message, including checks against its own unit", async () => {
     await withStores(async (stores) => {
       const { runtime } = await openHost(stores, { turnLimit: { perMinute: 1, burst: 2 } });
       const unit = runtime.begin();

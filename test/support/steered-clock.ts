@@ -41,7 +41,7 @@ export class SteeredClock implements Clock {
     this.#time += milliseconds;
   }
 
-  /** Ends the timers of this length and advances the time. Throws if there is none. */
+  /** Ends the timers of this length and advances the time. Throws if no timer has this length. */
   fire(milliseconds: number): void {
     const due = [...this.#timers].filter((timer) => timer.milliseconds === milliseconds);
     if (due.length === 0) throw new Error(`No timer of ${milliseconds} ms runs.`);

@@ -1,4 +1,4 @@
-/** A conversation in Node whose model answers when the test says so, behind the real adapter. */
+/** A conversation in Node with a model that answers on the test's command, through the real adapter. */
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
 import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
@@ -27,8 +27,8 @@ import { defined } from "../../src/shared/defined.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
-import { localExecutor } from "./local-executor.ts";
-import { noMail } from "./no-mail.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { withNotes } from "./notes.ts";
 import { messageOfAda, recordOf } from "./records.ts";
 
@@ -43,9 +43,8 @@ export interface OpenRequest {
   isAborted(): boolean;
   /** Streams a piece of text. */
   say(text: string): void;
-  /** Streams what the provider has counted so far. */
+  /** Streams the provider's count so far. */
   count(): void;
-  /** Ends the reply. */
   end(): void;
   /** Says a text and ends the reply, which the provider counts. */
   answer(text: string): void;
@@ -65,7 +64,7 @@ export class SteeredConversation {
   readonly queries: ConversationQueries;
   /** The agents that can be brought in, by id, with their instructions; asked for by name. */
   readonly crew: Map<string, string | Error>;
-  /** How often each was asked for. */
+  /** The id of each requested agent, in order. */
   readonly asked: string[] = [];
   /** The memories that were written, in order. */
   readonly written: { content: string; tainted: boolean }[] = [];
@@ -274,7 +273,7 @@ export class SteeredConversation {
     return this.runtime.changes.cancel(STOP);
   }
 
-  /** Resolves when a frame has come for which `isDone` holds. */
+  /** Resolves when a frame satisfies `isDone`. */
   async until(isDone: (frame: Frame) => boolean): Promise<void> {
     while (!this.frames.some(isDone)) {
       await new Promise<void>((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The rules of the real APIs for requests, as a server on loopback: it answers 400 with the reason, or streams `ok`. Stricter
- * than the APIs where these tolerate what another one refuses, such as blank texts.
+ * The rules of the real APIs for requests, as a server on loopback: it answers 400 with the reason, or streams `ok`.
+ * The server also rejects input that only some of the APIs refuse, such as blank texts.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -151,7 +151,7 @@ function google({ systemInstruction, contents: given }: JsonObject): void {
     const keys = (list: readonly Json[]) => list.map((one) => `${member(one, "id")} ${member(one, "name")}`);
     same(keys(asked), keys(results), "the number of function responses is not that of the calls");
     refuseIf(results.length > 0 && results.length < parts.length, "a result beside other parts");
-    // A user may go on behind results, which have no role of their own, and behind another message.
+    // A user may continue after results, which have no role of their own, and after another message.
     refuseIf(role === "model" && before?.role === "model", "roles do not alternate");
   });
 }

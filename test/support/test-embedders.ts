@@ -2,7 +2,7 @@
 import type { Embedder } from "../../src/memory/embedders/embedder.ts";
 import { hash32 } from "../../src/shared/text.ts";
 
-/** Returns the vector of a text: each word has a direction of its own. `null` for a text without words. */
+/** Returns the vector of a text: each word has a separate direction. `null` for a text without words. */
 export function wordVector(text: string, dimensions: number): Float32Array | null {
   const words = text.toLowerCase().match(/\p{L}+/gu) ?? [];
   if (words.length === 0) return null;

@@ -7,10 +7,11 @@ import type { Operation } from "../../src/agents/conversation/core/operation.ts"
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
-import { openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
+import { openOperations } from "../../src/agents/conversation/core/turn-operations.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
-import type { RequestMark } from "../../src/model/mark.ts";
+import type { RequestTaint } from "../../src/model/taint.ts";
 import type { SqlDatabase, SqlValue } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
 import type { Ports, WithPorts } from "./port-contract.ts";
@@ -31,10 +32,10 @@ const OPERATION = {
 const EVERYTHING = { limit: 100_000, maxBytes: Number.MAX_SAFE_INTEGER };
 const UNDONE = "The outer transaction has failed.";
 
-/** A step, chosen without the state: the turn that it concerns takes what it can take. */
+/** A step, chosen without the state. Its turn applies it if possible. */
 interface Step {
   turn: number;
-  /** The turn's end, where it can end. */
+  /** The turn's end, if the turn can end. */
   end: "" | "answer" | "fail";
   /** An interruption: a wake of the turn, or an answer that is withdrawn. */
   between: "" | "recovery" | "repair";
@@ -49,7 +50,7 @@ interface Step {
   undone: boolean;
   /** The state is read again after the commit. */
   reload: boolean;
-  /** The commit and the next one run in one outer transaction. */
+  /** The commit and the next commit run in one outer transaction. */
   staged: boolean;
 }
 
@@ -90,7 +91,7 @@ const STEP: Step = {
   staged: false,
 };
 
-/** A conversation whose turns are driven by decisions. */
+/** A conversation with turns that decisions drive. */
 class Turns {
   readonly store: ConversationDatabase;
   readonly finished = new Map<number, Turn>();
@@ -107,7 +108,7 @@ class Turns {
     this.state = this.store.create(RECORD);
   }
 
-  /** Runs a script: each commit by itself, or in one transaction with the next. */
+  /** Runs a script: each commit alone, or in one transaction with the next commit. */
   run(script: readonly Step[]): void {
     for (let index = 0; index < script.length; index++) {
       const [first, second] = [script[index], script[index + 1]];
@@ -178,9 +179,9 @@ class Turns {
       toolCalls: [],
       native: [{ type: "block" as const, value: { data: this.#text(native) } }],
     };
-    const marks: RequestMark = one.calls.length > 0 ? { mark: ["tool"], echoes: ["memory"] } : {};
+    const taints: RequestTaint = one.calls.length > 0 ? { taint: ["tool"], echoes: ["memory"] } : {};
     const measured = { startedAt: this.#now, finishedAt: this.#now + 5, requestId: this.#text(9) };
-    const facts = { ...measured, ...marks };
+    const facts = { ...measured, ...taints };
     const attempt: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
     if (one.end === "answer") {
       return [attempt, { type: "APPEND_MESSAGE", turn: n, reply }, { type: "COMPLETE_TURN", turn: n }];
@@ -229,7 +230,7 @@ class Turns {
     return { code: "INTERNAL_ERROR" as const, message: this.#text(length), retriable: false };
   }
 
-  /** Returns a new text, which differs from every other one. */
+  /** Returns a unique text. */
   #text(length: number): string {
     this.#said += 1;
     return `${this.#said} é👋"`.padEnd(length, "é👋 ").slice(0, length).toWellFormed();
@@ -242,7 +243,7 @@ function readAll({ store, state }: Turns): unknown {
   return [numbers.map((n) => store.turn(n)), store.events.load("tester", EVERYTHING)];
 }
 
-/** Checks that the texts that are stored are those that reading everything takes, and no others. */
+/** Checks that the stored texts are exactly the texts that a complete read needs. */
 function expectEachTextIsNeeded(db: SqlDatabase, turns: Turns): void {
   const { requested } = turns.ports;
   requested.clear();
@@ -292,7 +293,7 @@ export function turnStoreContract(withPorts: WithPorts, runs: number): void {
       { numRuns: runs },
     );
 
-  it("TURNROW-1 COMMIT-4 EVENTS-5 any turn through any commits and rollbacks comes back, and so do its events", async () => {
+  it("TURNROW-1 COMMIT-4 EVENTS-5 any turn is restored with its events after any commits and rollbacks", async () => {
     await property(({ store, state, finished }) => {
       for (const [n, turn] of [...state.active, ...finished]) expect(store.turn(n)).toEqual(turn);
       const completed = [...finished.values()].flatMap(({ events, ...turn }) =>
@@ -305,7 +306,7 @@ export function turnStoreContract(withPorts: WithPorts, runs: number): void {
     });
   });
 
-  it("TURNROW-3 EVENTS-5 no commit, rollback, end of a turn or deletion of events leaves a text that nothing refers to", async () => {
+  it("TURNROW-3 EVENTS-5 no commit, rollback, end of a turn or deletion of events leaves an unused text", async () => {
     await property((turns, { db }, pick) => {
       const { events } = turns.store;
       expectEachTextIsNeeded(db, turns);

@@ -23,8 +23,8 @@ import type {
   MemoryOutcome,
   MemoryReader,
 } from "../../src/protocol/memory.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { indexOf } from "./indexed-memories.ts";
-import { localExecutor } from "./local-executor.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
@@ -57,7 +57,7 @@ export class UpkeepWorld {
     [this.corpus, this.upkeep] = this.#life();
   }
 
-  /** Begins another life of the actor: its memory is gone, its database is there. */
+  /** Begins another life of the actor: its memory is cleared, and its database stays. */
   restart(): void {
     this.armed = [];
     [this.corpus, this.upkeep] = this.#life();
@@ -105,7 +105,7 @@ export class UpkeepWorld {
     return [corpus, upkeep];
   }
 
-  /** Lets time pass, and does what is due then. Returns the milliseconds until the next wake-up. */
+  /** Lets time pass, and runs the due work. Returns the milliseconds until the next wake-up. */
   async pass(milliseconds: number): Promise<number | null> {
     this.now += milliseconds;
     if (this.upkeep.wake() === null) return null;

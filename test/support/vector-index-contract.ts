@@ -29,7 +29,7 @@ export function vectorIndexContract(indexOf: () => IndexUnderTest): void {
   const north = { id: "north", values: [0, 1, 0], metadata: { kind: "axis", rank: 2 } };
   const between = { id: "between", values: [1, 1, 0] };
 
-  it("VECTOR-1 F13 the nearest come first, and not too many", async () => {
+  it("VECTOR-1 F13 the nearest vectors are first, up to the limit", async () => {
     const { index, namespace } = fresh();
     await index.upsert(namespace, [north, between, east]);
     const matches = await index.query([1, 0.1, 0], { namespace, topK: 2 });
@@ -41,7 +41,7 @@ export function vectorIndexContract(indexOf: () => IndexUnderTest): void {
     expect(await index.query([1, 0, 0], { namespace: "nobody's", topK: 5 })).toEqual([]);
   });
 
-  it("VECTOR-2 F13 an upsert replaces a vector as a whole", async () => {
+  it("VECTOR-2 F13 an upsert replaces a complete vector", async () => {
     const { index, namespace } = fresh();
     await index.upsert(namespace, [east, north]);
     await index.upsert(namespace, [{ id: "east", values: [0, 0, 1] }]);
@@ -50,7 +50,7 @@ export function vectorIndexContract(indexOf: () => IndexUnderTest): void {
     expect(others.map(({ id }) => id)).toEqual(["north"]);
   });
 
-  it("VECTOR-2 F13 changes to what was given do not reach the index", async () => {
+  it("VECTOR-2 F13 later changes of the input do not reach the index", async () => {
     const { index, namespace } = fresh();
     const mutable = { id: "a", values: [1, 0, 0], metadata: { tags: ["x"] } };
     await index.upsert(namespace, [mutable]);
@@ -61,7 +61,7 @@ export function vectorIndexContract(indexOf: () => IndexUnderTest): void {
     ]);
   });
 
-  it("VECTOR-3 F13 namespaces share nothing", async () => {
+  it("VECTOR-3 F13 namespaces are separate", async () => {
     const { index, namespace } = fresh();
     const other = `${namespace}-other`;
     await index.upsert(namespace, [{ ...east, metadata: { of: "one" } }]);
@@ -113,7 +113,7 @@ export function vectorIndexContract(indexOf: () => IndexUnderTest): void {
     ]);
   });
 
-  it("VECTOR-7 deleted vectors are not found, those of other namespaces are, and what comes later is", async () => {
+  it("VECTOR-7 deleted vectors are not found, vectors of other namespaces and later vectors are", async () => {
     const { index, namespace } = fresh();
     const long = "long ".repeat(20);
     await index.upsert(namespace, [east, north, { ...between, id: long }]);

@@ -33,7 +33,6 @@ export class Watcher implements Disposable {
     });
   }
 
-  /** Resolves with the next state that fulfils the condition. */
   until(condition: (state: LiveConversation) => boolean): Promise<LiveConversation> {
     return new Promise((resolve) => {
       const look = () => {

@@ -32,7 +32,7 @@ export function toBytes(payloads: readonly unknown[], style: WireStyle = PLAIN_S
   return new TextEncoder().encode((bom ? "\uFEFF" : "") + events.join(""));
 }
 
-/** Cuts bytes into pieces that end at these places; a place given twice makes an empty piece. */
+/** Cuts bytes into pieces that end at these places. A repeated place makes an empty piece. */
 export function cutAt<Bytes extends Uint8Array>(bytes: Bytes, places: readonly number[]): Uint8Array[] {
   const ends = places.map((place) => place % (bytes.length + 1)).sort((one, other) => one - other);
   return [...ends, bytes.length].map((end, index) => bytes.subarray(index === 0 ? 0 : ends[index - 1], end));

@@ -9,7 +9,7 @@ async function send(method: string, path: string, body?: object) {
   return { status: response.status, body: await response.json<{ id: string; metadata?: object }>() };
 }
 
-test("A75 the free metadata of an agent comes back as it was given, and changes as a whole", async () => {
+test("A75 the free metadata of an agent is returned unchanged, and an update replaces all of it", async () => {
   const metadata = { team: "records", tags: ["a", { deep: [1, null, true] }], "": "empty name", 名: "値" };
   const created = await send("POST", "/api/agents", { persona: PERSONA, metadata });
   expect(created).toMatchObject({ status: 201, body: { metadata } });

@@ -77,7 +77,9 @@ const ENTRANCES: Record<string, (given: Attempt) => Promise<string>> = {
   },
   WebSocket: async ({ conversation, operationId, principal, approved }) => {
     const client = await conversation.connect({ principal });
-    await vi.waitUntil(() => client.closed !== null || client.framesOf("snapshot").length > 0);
+    await vi.waitUntil(() => client.closed !== null || client.framesOf("snapshot").length > 0, {
+      timeout: 20_000,
+    });
     if (client.closed !== null) return "NOT_FOUND";
     client.send({ type: "approval.resolve", operationId, approved });
     await client.settled();
@@ -138,7 +140,7 @@ async function withBen(agent: string): Promise<TestConversation> {
 }
 
 /** Begins a turn with a call that waits for a person. */
-async function asked(name: string) {
+async function beginApproval(name: string) {
   const conversation = await withBen(agents.get(name) ?? "");
   const client = await conversation.connect();
   const { play, turnId } = await conversation.play((key) => ({
@@ -153,7 +155,7 @@ describe("a call of a tool", () => {
   test.each(RULES)(
     "WHO-1 WHO-3 WHO-4 WHO-5 ACCESS-3 I1 the rule %s holds at each entrance, before and after the answer",
     async (name, need, admitted) => {
-      const { conversation, client, play, turnId, operationId, data } = await asked(name);
+      const { conversation, client, play, turnId, operationId, data } = await beginApproval(name);
       const rule = typeof need === "object" ? need : undefined;
       expect([data.rule, data.requester]).toEqual(rule ? [rule, "ada"] : [undefined, undefined]);
       expect(pendingApprovals(client.state)).toMatchObject([
@@ -193,7 +195,7 @@ describe("a call of a tool", () => {
   );
 
   test("WHO-1 ACCESS-3 I1 the refusal names the rule; a person whom the rule admits reads only the request", async () => {
-    const { conversation, turnId, operationId } = await asked("users");
+    const { conversation, turnId, operationId } = await beginApproval("users");
     const answer = { method: "POST", body: JSON.stringify({ approved: true }) };
     const path = `${conversation.path}/operations/${operationId}/approval`;
     const refused = await request(path, answer, PEOPLE.ada);
@@ -219,8 +221,8 @@ describe("a call of a tool", () => {
     await conversation.ended(turnId);
   });
 
-  test("WHO-1 I1 a requester who left the conversation may not answer any more", async () => {
-    const { conversation, turnId, operationId } = await asked("requester");
+  test("WHO-1 I1 a requester who left the conversation may no longer answer", async () => {
+    const { conversation, turnId, operationId } = await beginApproval("requester");
     const leave = { method: "DELETE" };
     expect((await request(`${conversation.path}/participants/user/ada`, leave)).status).toBe(204);
     const given = { conversation, turnId, operationId, approved: true };
@@ -230,7 +232,7 @@ describe("a call of a tool", () => {
   });
 
   test("WHO-1 APPROVE-4 I1 after the deadline the rule holds, and the admitted get CONFLICT", async () => {
-    const { conversation, turnId, operationId, play } = await asked("operator");
+    const { conversation, turnId, operationId, play } = await beginApproval("operator");
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + APPROVAL_TIMEOUT_MS });
     try {
       const given = { conversation, turnId, operationId };
@@ -345,7 +347,7 @@ describe("a gate of a run", () => {
   const readsRun = (name: Name) => READERS.has(name) && name !== "participant";
 
   test.each(RULES)(
-    "WHO-1 WHO-2 RUNDOOR-4 I1 the rule %s holds before and after the answer",
+    "WHO-1 WHO-2 RUNACCESS-4 I1 the rule %s holds before and after the answer",
     async (_name, need, all) => {
       const rule = typeof need === "object" ? need : undefined;
       const byReading = rule === undefined || rule.by === undefined || rule.by === "participant";
@@ -375,7 +377,7 @@ describe("a gate of a run", () => {
     },
   );
 
-  test("RUNDOOR-4 I1 a person whom the rule admits gets the status of the run without its contents", async () => {
+  test("RUNACCESS-4 I1 a person whom the rule admits gets the status of the run without its contents", async () => {
     const { id, gate } = await waiting(await flow({ by: { users: ["carol"] } }));
     for (const path of ["", "/journal", "/workflow", "/events"])
       await call("GET", `/${id}${path}`, 404, undefined, PEOPLE.named);
@@ -390,7 +392,7 @@ describe("a gate of a run", () => {
     expect(denied.detail).toContain('The rule is {"by":{"users":["carol"]}}.');
   });
 
-  test("WHO-1 RUNDOOR-4 I1 the rule holds after the time of the gate is over", async () => {
+  test("WHO-1 RUNACCESS-4 I1 the rule holds after the time of the gate is over", async () => {
     const { id, gate } = await waiting(await flow({ by: "operator" }, 1_000));
     expect(await ended(id)).toMatchObject({ status: "failed", error: { code: "TIMEOUT" } });
     expect(await answered(id, gate.operationId, "operator")).toBe("CONFLICT");

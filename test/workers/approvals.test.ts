@@ -1,4 +1,6 @@
-/** Approvals of tools' calls on the real Worker: at every entrance, by whom, over evictions and crashes, and in chats. */
+/**
+ * Approvals of tool calls on the real Worker: on every entrance, by person, over evictions and crashes, and in chats.
+ */
 import { exports } from "cloudflare:workers";
 import { Chat } from "@ai-sdk/react";
 import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
@@ -34,8 +36,8 @@ const paying =
   (tool = "transfer") =>
   (key: string) => ({ replies: [[{ call: tool, input: { key, to: "Bob" } }], [{ text: "Done." }]] });
 
-/** Begins a turn whose call waits for a person. */
-async function asked(conversation: TestConversation, tool?: string) {
+/** Begins a turn with a call that waits for a person. */
+async function beginApproval(conversation: TestConversation, tool?: string) {
   const client = await conversation.connect();
   const { play, turnId } = await conversation.play(paying(tool));
   const { operationId = "", data } = await client.frame("approval.requested");
@@ -65,7 +67,7 @@ const isWaiting = ({ conversation }: LiveConversation) => conversation?.status =
 describe("every entrance", () => {
   test("APPROVE-1 APPROVE-2 HTTP and its client: a call waits, is in snapshots, and runs once it is approved", async () => {
     const conversation = await createConversation(careful);
-    const { client, play, turnId, operationId, data } = await asked(conversation);
+    const { client, play, turnId, operationId, data } = await beginApproval(conversation);
     const input = { key: play.key, to: "Bob" };
     expect(data).toEqual({ name: "transfer", input, expiresAt: expect.stringMatching(/^20/) });
     await client.until(isWaiting);
@@ -97,9 +99,9 @@ describe("every entrance", () => {
     }
   });
 
-  test("APPROVE-3 APPROVE-4 WebSocket: a denial is told with its reason; another answer and an unknown call are refused by name", async () => {
+  test("APPROVE-3 APPROVE-4 WebSocket: a denial carries its reason; a second answer and an unknown call are refused by name", async () => {
     const conversation = await createConversation(careful);
-    const { client, play, turnId, operationId } = await asked(conversation);
+    const { client, play, turnId, operationId } = await beginApproval(conversation);
     client.send({ type: "approval.resolve", operationId, approved: false, reason: "Not him." });
     const resolved = await client.frame("approval.resolved");
     const by = { type: "user", userId: "ada" };
@@ -126,7 +128,7 @@ describe("every entrance", () => {
 
   test("APPROVE-2 RPC: returns the operation, and errors as data", async () => {
     const conversation = await createConversation(careful);
-    const { play, turnId, operationId } = await asked(conversation);
+    const { play, turnId, operationId } = await beginApproval(conversation);
     // SAFETY: the class implements it.
     const stub = conversation.stub as unknown as ConversationApi;
     const invalid = await stub.resolveApproval(ADA, operationId, { approved: "yes" } as never);
@@ -139,9 +141,9 @@ describe("every entrance", () => {
     expect(await play.runs()).toHaveLength(1);
   });
 
-  test("APPROVE-4 participants and operators may answer, others are told of nothing; the input cannot be changed", async () => {
+  test('APPROVE-4 participants and operators may answer, other users get "not found"; the input cannot be changed', async () => {
     const conversation = await createConversation(careful);
-    const { play, turnId, operationId } = await asked(conversation);
+    const { play, turnId, operationId } = await beginApproval(conversation);
     const stranger: Principal = { subject: "mallory", tenant: "test", roles: ["member"] };
     expect(await answer(conversation, operationId, { approved: true }, stranger)).toMatchObject([404, {}]);
     const changed = { approved: true, input: { key: play.key, to: "Eve" } };
@@ -166,7 +168,7 @@ describe("a tool by API over deployed code that needs an approval", () => {
   const AUTHOR: Principal = { subject: "mallory", tenant: "test", roles: ["author"] };
   const inputSchema = { type: "object", properties: { key: { type: "string" } } };
 
-  /** Posts a tool whose calls run `test/transfer`; returns its reference. */
+  /** Posts a tool that runs `test/transfer`; returns its reference. */
   async function post(id: string, tool: object): Promise<string> {
     const body = { id, name: id, description: "Greets.", target: { task: "test/transfer" }, ...tool };
     const init = { method: "POST", body: JSON.stringify({ approval: "always", ...body }) };
@@ -232,7 +234,7 @@ describe("a tool by API over deployed code that needs an approval", () => {
     const both = { ...inputSchema, properties: { ...inputSchema.properties, to: { type: "string" } } };
     const agent = await createAgent(persona(await post("wave", { inputSchema: both })));
     const conversation = await createConversation(agent);
-    const { play, data } = await asked(conversation, "wave");
+    const { play, data } = await beginApproval(conversation, "wave");
     const input = { key: play.key, to: "Bob" };
     expect(data).toEqual({ name: "wave", input, target: "test/transfer", expiresAt: expect.any(String) });
   });
@@ -241,7 +243,7 @@ describe("a tool by API over deployed code that needs an approval", () => {
 describe("crashes and time", () => {
   test("APPROVE-1 APPROVE-2 a call waits through crashes; approved between two of them, a `once` tool runs at most once", async () => {
     const conversation = await createConversation(careful);
-    const { play, turnId, operationId } = await asked(conversation);
+    const { play, turnId, operationId } = await beginApproval(conversation);
     await crash();
     expect(await conversation.turn(turnId)).toMatchObject({ status: "active", phase: "waiting" });
     const [status] = await answer(conversation, operationId, { approved: true });
@@ -253,9 +255,9 @@ describe("crashes and time", () => {
     expect(await play.runs()).toHaveLength(1);
   });
 
-  test("APPROVE-3 nobody answers for a day: the actor wakes by itself, and the call fails", async () => {
+  test("APPROVE-3 without an answer for a day, the actor wakes and the call fails", async () => {
     const conversation = await createConversation(careful);
-    const { play, turnId, operationId } = await asked(conversation);
+    const { play, turnId, operationId } = await beginApproval(conversation);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + APPROVAL_TIMEOUT_MS });
     onTestFinished(() => void vi.useRealTimers());
     expect(await conversation.wake(), "a wake-up is armed").toBe(true);
@@ -276,7 +278,7 @@ describe("messages and stops beside it", () => {
   test("APPROVE-5 ORDER-1 text never approves: in a queue the next turn begins, and the call waits on", async () => {
     const conversation = await createConversation(careful);
     await request(conversation.path, { method: "PATCH", body: JSON.stringify({ turns: "queued" }) });
-    const { play, turnId, operationId } = await asked(conversation);
+    const { play, turnId, operationId } = await beginApproval(conversation);
     const other = await conversation.play({ replies: [[{ text: "Please press the button." }]] });
     expect((await conversation.ended(other.turnId)).answer).toBe("Please press the button.");
     expect(await play.runs()).toEqual([]);
@@ -301,7 +303,7 @@ describe("messages and stops beside it", () => {
 
   test("APPROVE-7 STOP-1 a stop ends the wait: CANCELLED with a known outcome, on the wire too", async () => {
     const conversation = await createConversation(careful);
-    const { client, play, turnId, operationId } = await asked(conversation);
+    const { client, play, turnId, operationId } = await beginApproval(conversation);
     expect((await conversation.stop(turnId))[0]).toBe(200);
     const { data } = await client.frame("tool.cancelled");
     expect(data.error).toMatchObject({ code: "CANCELLED", message: expect.not.stringContaining("unknown") });
@@ -315,7 +317,7 @@ describe("messages and stops beside it", () => {
 });
 
 describe("a chat of the AI SDK", () => {
-  /** A chat as `useChat` keeps one, which sends answers by itself. */
+  /** A `useChat` chat that sends answers automatically. */
   function chatOf({ id }: TestConversation, principal = ADA) {
     const errors: string[] = [];
     const transport = new ConversationChatTransport({
@@ -346,7 +348,7 @@ describe("a chat of the AI SDK", () => {
     const [asking] = tools();
     expect(asking).toMatchObject({ toolName: "transfer", state: "approval-requested", input: { to: "Bob" } });
     const operationId = asking?.approval?.id ?? "";
-    // The page changes what it shows. The server has the input.
+    // The page changes its copy. The server has the input.
     chat.messages = chat.messages.map((message) => ({
       ...message,
       parts: message.parts.map((part) =>
@@ -354,10 +356,8 @@ describe("a chat of the AI SDK", () => {
       ) as UIMessage["parts"],
     }));
     await chat.addToolApprovalResponse({ id: operationId, approved: true });
-    await vi.waitFor(() => expect(chat.status).toBe("ready"));
-    await vi.waitFor(() =>
-      expect(tools()).toMatchObject([{ state: "output-available", output: "Paid Bob." }]),
-    );
+    await expect.poll(() => chat.status).toBe("ready");
+    await expect.poll(() => tools()).toMatchObject([{ state: "output-available", output: "Paid Bob." }]);
     expect(errors).toEqual([]);
     expect(chat.messages.at(-1)?.parts.at(-1)).toMatchObject({ type: "text", text: "Done." });
     expect(chat.messages).toHaveLength(2);
@@ -366,7 +366,7 @@ describe("a chat of the AI SDK", () => {
     expect((await turns.json<{ turns: object[] }>()).turns).toHaveLength(1);
   });
 
-  test("UISTREAM-6 CHATAPPROVE-1 shows the call of an agent below with its input, and its answer lets the turn go on", async () => {
+  test("UISTREAM-6 CHATAPPROVE-1 shows the call of an agent below with its input, and its answer continues the turn", async () => {
     const body = JSON.stringify({
       ...{ id: "ask_careful", name: "ask_careful", description: "Asks.", target: { agent: careful } },
     });
@@ -398,7 +398,7 @@ describe("a chat of the AI SDK", () => {
     expect(await below.runs()).toMatchObject([{ tool: "transfer", input: { to: "Bob" } }]);
   });
 
-  test("CHATAPPROVE-1 a denial has its reason, and who answers second or may not read is told so", async () => {
+  test("CHATAPPROVE-1 a denial has its reason, and a second answer or an unauthorised answer gets an error", async () => {
     const conversation = await createConversation(careful);
     const play = new Play(paying());
     const { chat, errors, tools } = chatOf(conversation);
@@ -427,8 +427,8 @@ describe("a chat of the AI SDK", () => {
     expect((await post(answers(true, "turn_01ARZ3NDEKTSV4RRFFQ0000G00"), ADA)).status).toBe(404);
     expect(await play.runs()).toEqual([]);
     await chat.addToolApprovalResponse({ id, approved: false, reason: "Too much." });
-    await vi.waitFor(() => expect(tools()).toMatchObject([{ state: "output-error" }]));
-    await vi.waitFor(() => expect(chat.status).toBe("ready"));
+    await expect.poll(() => tools()).toMatchObject([{ state: "output-error" }]);
+    await expect.poll(() => chat.status).toBe("ready");
     expect(tools()[0]?.errorText).toContain("Too much.");
     expect(errors).toEqual([]);
     const late = await post(answers(true), ADA);
@@ -436,7 +436,7 @@ describe("a chat of the AI SDK", () => {
     expect(await play.runs()).toEqual([]);
   });
 
-  test("APPROVE-5 forged approval in posted history: its stream ends while a call waits, and nothing that it posts runs the call", async () => {
+  test("APPROVE-5 forged approval in posted history: the stream ends while a call waits, and posted messages never run the call", async () => {
     const conversation = await createConversation(careful);
     const play = new Play(paying());
     const chat = (messages: object[]) =>
@@ -473,7 +473,7 @@ describe("a chat of the AI SDK", () => {
   });
 });
 
-test("APPROVE-1 a tool posted as JSON may need an approval, and cannot take away that of its code", async () => {
+test("APPROVE-1 a tool posted as JSON may require an approval, and cannot remove the requirement of its code", async () => {
   const post = (path: string, body: object) =>
     exports.default.fetch(
       new Request(`http://dramatis.test/api/libraries/bank/${path}`, {

@@ -83,14 +83,14 @@ describe("tokens that are refused", () => {
     }
   });
 
-  test("JWT-3 an expired token is told so, after half a minute of grace for clocks that differ", async () => {
+  test("JWT-3 an expired token is refused as expired, after half a minute of grace for clock differences", async () => {
     expect((await server.as(await sign({ exp: seconds() - 10 }), "/api/agents")).status).toBe(200);
     const expired = await answer(await server.as(await sign({ exp: seconds() - 31 }), "/api/agents"));
     expectProblem(expired, 401, "UNAUTHENTICATED");
     expect(expired.headers.get("www-authenticate")).toContain("has expired");
   });
 
-  test("AUTH-1 no route tells anything but 401, without a token or with a bad one", async () => {
+  test("AUTH-1 every route answers only 401, without a token or with a bad token", async () => {
     const tokens = [undefined, await sign({ exp: seconds() - 100 }), await sign({}, { key: "x".repeat(32) })];
     for (const [method, path] of ROUTES) {
       for (const token of tokens) {
@@ -125,7 +125,7 @@ describe("claims", () => {
     await server.call(await sign(claims), "POST", "/api/agents", status, { persona });
   };
 
-  test("roles open what they say; unknown ones nothing, and none means member", async () => {
+  test("roles grant exactly their permissions; unknown roles grant no permission, and a token without roles means member", async () => {
     await agents({ roles: ["author"] }, 201)();
     await agents({ roles: ["admin", "admin", "wizard"] }, 201)();
     for (const roles of [undefined, [], ["member"], ["Admin"], ["wizard", "root"], ["operator"]]) {
@@ -133,7 +133,7 @@ describe("claims", () => {
     }
   });
 
-  test("an operator reads what others said, a member does not", async () => {
+  test("an operator reads messages of other users, a member does not", async () => {
     const id = await server.conversation(await sign({ roles: ["author"] }));
     await server.call(await sign({ sub: "eve" }), "GET", `/api/conversations/${id}`, 404);
     await server.call(
@@ -144,7 +144,7 @@ describe("claims", () => {
     );
   });
 
-  test("issuer and audience must be the configured ones", async () => {
+  test("issuer and audience must equal the configured values", async () => {
     const strict = new TokenServer({
       AUTH_SECRET: SECRET,
       AUTH_ISSUER: "https://issuer.test",
@@ -164,7 +164,7 @@ describe("claims", () => {
     for (const claims of wrong) await strict.call(await sign(claims), "GET", "/api/agents", 401);
   });
 
-  test("a secret is rotated: while the previous one is named, tokens of both are taken", async () => {
+  test("a secret is rotated: while the previous secret is configured, tokens of both are accepted", async () => {
     const next = "the next secret, which is as long as it must be";
     const [old, fresh] = [await sign(), await sign({}, { key: next })];
     const rotating = new TokenServer({ AUTH_SECRET: next, AUTH_SECRET_PREVIOUS: SECRET });
@@ -176,7 +176,7 @@ describe("claims", () => {
 });
 
 describe("configuration", () => {
-  test("AUTH-3 with tokens configured the local administrator is gone", async () => {
+  test("AUTH-3 with tokens configured the local administrator is disabled", async () => {
     const local = { DRAMATIS_LOCAL: "1" };
     const origin = "http://127.0.0.1:8787";
     expect((await new TokenServer(local).fetch("/api/agents", {}, origin)).status).toBe(200);
@@ -197,7 +197,7 @@ describe("configuration", () => {
     [{ AUTH_JWKS_URL: "" }, "AUTH_JWKS_URL must be an https address"],
     [{ AUTH_JWKS_URL: "http://issuer.test/keys" }, "AUTH_JWKS_URL must be an https address"],
     [{ AUTH_JWKS_URL: "http://localhost.issuer.test/keys" }, "AUTH_JWKS_URL must be an https address"],
-  ])("JWT-2 %o lets nobody in and says what to change", async (variables, message) => {
+  ])("JWT-2 %o refuses all callers and names the fix", async (variables, message) => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const wrong = new TokenServer({ DRAMATIS_LOCAL: "1", ...variables });
     const origin = "http://127.0.0.1:8787";
@@ -248,7 +248,7 @@ describe("key sets", () => {
     expect((await server.fetch("/health")).status).toBe(200);
   });
 
-  test("requests that come at once while there are no keys yet all get in", async () => {
+  test("simultaneous requests before the first keys are all accepted", async () => {
     const { server } = await issuer(all);
     const [one] = all;
     const token = await by(one as Signer);
@@ -256,7 +256,7 @@ describe("key sets", () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
   });
 
-  test("JWT-1 a public key is no secret: what is signed with it is refused", async () => {
+  test("JWT-1 a public key is not a secret: a token signed with it is refused", async () => {
     const { server } = await issuer(all);
     for (const { jwk, kid } of all) {
       for (const key of [JSON.stringify(jwk), jwk.n ?? jwk.x ?? ""]) {
@@ -274,7 +274,7 @@ describe("key sets", () => {
     await server.call(await by(forger), "GET", "/api/agents", 401);
   });
 
-  test("keys are rotated without a restart; unknown ones cause one request in half a minute", async () => {
+  test("keys are rotated without a restart; unknown keys cause one request in half a minute", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const [old, next, forged] = [
       await signer("ES256", "old"),
@@ -311,7 +311,7 @@ describe("key sets", () => {
     quiet.mockRestore();
   });
 
-  test("JWT-4 keys that were fetched are good for an hour while no newer ones can be had", async () => {
+  test("JWT-4 fetched keys stay valid for an hour while newer keys cannot be fetched", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const [one, unknown] = [await signer("ES256", "one"), await signer("ES256", "unknown")];
@@ -328,7 +328,7 @@ describe("key sets", () => {
 });
 
 describe("tenants", () => {
-  test("G7 two tenants with equal ids share nothing, by no route and no door", async () => {
+  test("G7 two tenants with equal ids are separate on every route and socket", async () => {
     const tokens = {
       acme: await sign({ tenant: "acme", roles: ["admin"] }),
       globex: await sign({ tenant: "globex", roles: ["admin"] }),
@@ -378,7 +378,7 @@ describe("tenants", () => {
 });
 
 describe("socket doors", () => {
-  test("BEARER-2 the answer names our protocol where it was offered, and never the token", async () => {
+  test("BEARER-2 the answer names our protocol if it was offered, and never the token", async () => {
     const token = await sign({ roles: ["author"] });
     const id = await server.conversation(token);
     for (const door of DOORS) {
@@ -402,7 +402,7 @@ describe("socket doors", () => {
     }
   });
 
-  test("DOOR-1 the token stays outside the actor", async () => {
+  test("SOCKET-1 the token stays outside the actor", async () => {
     const token = await sign({ roles: ["author"] });
     const id = await server.conversation(token);
     const clients = await Promise.all(DOORS.map((door) => server.connect(token, `${door}${id}`)));

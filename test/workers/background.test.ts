@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterEach(checkInvariants);
 
-/** A turn that calls `tool` once for each gate, says that it is on it, and then a text for each further cycle. */
+/** A turn that calls `tool` once per gate, answers, and sends a text for each further cycle. */
 const work =
   (tool: string, gates: string[], ...then: string[]) =>
   (key: string) => ({
@@ -86,7 +86,7 @@ test("A72 EFFECT-4 a crash while the turn waits: an idempotent operation runs ag
   expect(await play.requests()).toHaveLength(3);
 });
 
-test("RECOVER-3 a crash under a `once` operation: its run goes on, and its result is accepted as long as it may take", async () => {
+test("RECOVER-3 a crash under a `once` operation: its run continues, and its result is accepted until its time limit", async () => {
   const conversation = await createConversation(busy);
   const client = await conversation.connect();
   const { play, turnId } = await conversation.play(work("deliver", ["a"], "Delivered."));
@@ -109,7 +109,7 @@ test("RECOVER-3 a crash under a `once` operation: its run goes on, and its resul
   expect(await play.runs()).toHaveLength(1);
 });
 
-test("RECOVER-3 ASYNC-3 without a result in that time the model is told in a cycle of the turn that the outcome is unknown", async () => {
+test("RECOVER-3 ASYNC-3 without a result in that time, a cycle of the turn tells the model that the outcome is unknown", async () => {
   const conversation = await createConversation(busy);
   const client = await conversation.connect();
   const { play, turnId } = await conversation.play(work("deliver", ["a"], "I do not know."));
@@ -156,7 +156,7 @@ const fetchAsAda = (input: RequestInfo | URL, init: RequestInit = {}): Promise<R
   return exports.default.fetch(new Request(input, { ...init, headers }));
 };
 
-test("UISTREAM-5 CURSOR-3 a long job runs, and Stop in turn B: useChat was ready, and the job goes on; a resume shows the whole turn", async () => {
+test("UISTREAM-5 CURSOR-3 a long job runs, and Stop in turn B: useChat was ready, and the job continues; a resume shows the whole turn", async () => {
   const conversation = await createConversation(busy);
   const transport = new ConversationChatTransport({
     conversationId: conversation.id,
@@ -186,7 +186,7 @@ test("UISTREAM-5 CURSOR-3 a long job runs, and Stop in turn B: useChat was ready
   await play.open("a");
   expect(await conversation.ended(turnId)).toMatchObject({ answer: "Delivered." });
 
-  // The same message again: the whole turn, also behind the place where it waited.
+  // The same message again: the whole turn, including the part after its wait.
   const again = new Chat<UIMessage>({ transport, messages: [] });
   await again.sendMessage({
     id: chat.messages[0]?.id ?? "",

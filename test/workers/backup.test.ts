@@ -10,7 +10,7 @@ import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";
-import { ADA, createAgent, createConversation, leaveAlone, request, TestConversation } from "./world.ts";
+import { ADA, createAgent, createConversation, request, skipInvariants, TestConversation } from "./world.ts";
 
 const MEMBER: Principal = { subject: "ada", tenant: "test", roles: ["member"] };
 const AUTHOR: Principal = { subject: "auth", tenant: "test", roles: ["author"] };
@@ -38,7 +38,7 @@ const fileOf = async (path: string, principal?: Principal) => {
 /** A conversation with calls, a long answer, an attachment, an erased entry and another agent. */
 async function fullConversation(): Promise<TestConversation> {
   const conversation = await createConversation(handy);
-  leaveAlone(conversation);
+  skipInvariants(conversation);
   const other = await createAgent("test/plain");
   const add = { method: "POST", body: JSON.stringify({ type: "agent", id: other, handoff: "full" }) };
   const upload = { method: "POST", headers: { "content-type": "image/png" }, body: "an image" };
@@ -85,7 +85,7 @@ async function projections(conversation: TestConversation): Promise<string> {
 }
 
 describe("the file of a conversation", () => {
-  test("G15 BACKUP-1 BACKUP-3 makes a conversation with the same projections, that goes on", async () => {
+  test("G15 BACKUP-1 BACKUP-3 creates a conversation with the same projections, which continues", async () => {
     const conversation = await fullConversation();
     const { status, text } = await fileOf(conversation.path);
     expect(status).toBe(200);
@@ -116,7 +116,7 @@ describe("the file of a conversation", () => {
     expect(await lists.text()).toContain(copy.id);
   });
 
-  test("BACKUP-2 BACKUP-6 that is not whole, or wrong in a line, makes none, and the error names the line", async () => {
+  test("BACKUP-2 BACKUP-6 that is incomplete, or has a wrong line, creates no conversation, and the error names the line", async () => {
     const conversation = await fullConversation();
     const { text } = await fileOf(conversation.path);
     const lines = text.trimEnd().split("\n");
@@ -127,14 +127,14 @@ describe("the file of a conversation", () => {
     const at = (number: number, line: string) =>
       lines.map((known, index) => (index === number - 1 ? line : known));
     const wrong: [string[], string][] = [
-      [lines.slice(0, -1), "not whole"],
-      [lines.slice(0, 3), "not whole"],
+      [lines.slice(0, -1), "is incomplete"],
+      [lines.slice(0, 3), "is incomplete"],
       [lines.filter((_, index) => index !== 3), "Line 4: The next entry of the journal is"],
       [at(3, "{"), "Line 3: "],
       [at(3, '{"journal":{"seq":"one"}}'), "Line 3: "],
       [at(2, '{"record":{}}'), "Line 2: "],
       [at(1, '{"dramatis":"agent","version":1,"id":"a"}'), "Line 1: "],
-      [at(3, '{"other":1}'), 'Line 3: An export has no line "other"'],
+      [at(3, '{"other":1}'), 'Line 3: Unknown kind of line "other"'],
       [lines.filter((line) => !line.startsWith('{"turn"')), "Line "],
       [[], "empty"],
     ];
@@ -147,7 +147,7 @@ describe("the file of a conversation", () => {
     expect((await attempt(lines)).body.code).toBe("CONFLICT");
   });
 
-  test("BACKUP-2 is imported anew after an interruption, and what was begun is not visible", async () => {
+  test("BACKUP-2 is imported again after an interruption, and the interrupted import stays invisible", async () => {
     const conversation = await fullConversation();
     const lines = (await fileOf(conversation.path)).text.trimEnd().split("\n");
     const id = conversation.id.replace(/.{4}$/, "0002");
@@ -164,9 +164,29 @@ describe("the file of a conversation", () => {
     expect(await projections(copy)).toBe(await projections(conversation));
   });
 
-  test("BACKUP-3 BACKUP-4 is not made while a turn is active, nor for others, and has no secrets", async () => {
+  test("BACKUP-2 parts of an import that another import restarted are refused, and the newer import is whole", async () => {
+    const conversation = await fullConversation();
+    const lines = (await fileOf(conversation.path)).text.trimEnd().split("\n");
+    const id = conversation.id.replace(/.{4}$/, "0003");
+    // SAFETY: the class of the export has this interface.
+    const stub = exports.Conversation.getByName(`test:${id}`) as unknown as ConversationApi;
+    const head = { from: 1, lines: lines.slice(0, 6), isLast: false };
+    const rest = { from: 7, lines: lines.slice(6), isLast: true };
+    unwrap(await stub.importLines(ADA, { ...head, attempt: "one" }));
+    unwrap(await stub.importLines(ADA, { ...head, attempt: "two" }));
+    expect(await stub.importLines(ADA, { ...rest, attempt: "one" })).toMatchObject({
+      error: { code: "CONFLICT", message: "Another import of this id has begun. Start the import again." },
+    });
+    unwrap(await stub.importLines(ADA, { ...rest, attempt: "two" }));
+    expect(await stub.importLines(ADA, { ...head, attempt: "one" })).toMatchObject({
+      error: { code: "CONFLICT" },
+    });
+    expect(await projections(new TestConversation(id))).toBe(await projections(conversation));
+  });
+
+  test("BACKUP-3 BACKUP-4 is refused while a turn is active and to other users, and contains no secrets", async () => {
     const conversation = await createConversation(handy);
-    leaveAlone(conversation);
+    skipInvariants(conversation);
     const { play } = await conversation.play({ replies: [[{ text: "Half" }, { gate: "end" }]] });
     await play.reached("end");
     expect((await fileOf(conversation.path)).status).toBe(409);
@@ -213,11 +233,11 @@ describe("the versions in the file of a conversation", () => {
       memory: { memoryExtraction: { task: `${library}/get` } },
     });
     const conversation = await createConversation(agent);
-    leaveAlone(conversation);
+    skipInvariants(conversation);
     lines = (await fileOf(conversation.path)).text.trimEnd().split("\n");
   });
 
-  test("BACKUP-7 stay as they are where nothing is wrong", async () => {
+  test("BACKUP-7 stay unchanged if they are valid", async () => {
     const { status, body } = await changed(() => undefined);
     expect([status, body.detail]).toEqual([201, undefined]);
     const { record } = JSON.parse(lines[1] ?? "");
@@ -230,7 +250,7 @@ describe("the versions in the file of a conversation", () => {
       memory: { scope: "agent", extract: true },
     });
     const conversation = await createConversation(agent);
-    leaveAlone(conversation);
+    skipInvariants(conversation);
     const { text } = await fileOf(conversation.path);
     const { status, body } = await post("/api/conversations/import", text);
     expect([status, body.detail]).toEqual([201, undefined]);
@@ -260,7 +280,7 @@ describe("the versions in the file of a conversation", () => {
       },
     ],
     [
-      "a task that is said to be deployed",
+      "a task that claims to be deployed",
       LOOPBACK,
       (chain) => {
         delete taskIn(chain).authored;
@@ -286,7 +306,7 @@ describe("the versions in the file of a conversation", () => {
         withHosts(memoryExtraction.task, [LOOPBACK]);
       },
     ],
-  ])("BACKUP-7 are refused with the line where %s is not the tenant's to choose", async (_, why, change) => {
+  ])("BACKUP-7 are refused with the line if the tenant may not choose %s", async (_, why, change) => {
     const { status, body } = await changed(change);
     expect([status, body.detail]).toEqual([422, expect.stringMatching(`^Line 2: .*${why}`)]);
   });
@@ -319,7 +339,7 @@ describe("the versions in the file of a conversation", () => {
       (chain) => Object.assign(taskIn(chain).steps[0] ?? {}, { action: { kind: "shell" } }),
     ],
   ])(
-    "BACKUP-14 are refused with the line and the place where %s is not one that authors could post",
+    "BACKUP-14 are refused with the line and the place of %s that authors could not post",
     async (_, at, change) => {
       const { status, body } = await changed(change);
       const why = new RegExp(`^Line 2: .*: /agents/0/chain${at}: .*[A-Z]`);
@@ -412,7 +432,7 @@ describe("the file of an agent", () => {
     expect((await post(`/api/agents/import?id=${body.id}`, text, AUTHOR)).body.code).toBe("CONFLICT");
   });
 
-  test("BACKUP-7 that brings a model of its own makes none: its persona names models of libraries", async () => {
+  test("BACKUP-7 that contains its own model creates no agent: its persona names models of libraries", async () => {
     const id = await createAgent({
       identity: { systemPrompt: "You help.", modelProfileId: "test/scripted" },
     });
@@ -432,9 +452,9 @@ describe("the file of an agent", () => {
 
   test.each<[string, string, Record<string, unknown>]>([
     ["a time that no date has", "/validFrom", { validFrom: 9e15 }],
-    ["an id after which no number is left", "/id", { id: `mem_${"0".repeat(19)}ZZZZZZZ` }],
+    ["an id with the highest number", "/id", { id: `mem_${"0".repeat(19)}ZZZZZZZ` }],
     ["metadata of 1 MB", "/metadata", { metadata: { text: "x".repeat(1_000_000) } }],
-  ])("BACKUP-10 that brings %s is refused with the line, and makes no agent", async (_, at, change) => {
+  ])("BACKUP-10 that contains %s is refused with the line, and creates no agent", async (_, at, change) => {
     const id = await createAgent("test/plain");
     const memories = `/api/agents/${id}/memories`;
     await request(memories, { method: "POST", body: JSON.stringify({ content: "Ada likes tea." }) });

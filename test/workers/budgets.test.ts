@@ -1,4 +1,4 @@
-/** Budgets on the real Worker: every entrance sets them, and every reader sees what they stop. */
+/** Budgets on the real Worker: every entrance sets them, and every reader sees the work that they stop. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { LiveConversation } from "../../src/client/state.ts";
 import { maxOutputTokens } from "../../src/model/spending.ts";
@@ -37,7 +37,6 @@ async function ask(method: string, path: string, body: object) {
   return { ...answer, status: response.status };
 }
 
-/** Creates a conversation with a budget. */
 async function limited(budget: Budget, agentId = plain): Promise<TestConversation> {
   const { status, id } = await ask("POST", "/api/conversations", { agentId, budget });
   expect(status).toBe(201);
@@ -124,7 +123,7 @@ describe("H4 a budget over HTTP and WebSocket", () => {
     await play.open("never");
   });
 
-  test("BUDGET-1 is given with a message, whose stream ends with budget.exceeded and turn.failed", async () => {
+  test("BUDGET-1 is given with a message; its stream ends with budget.exceeded and turn.failed", async () => {
     const conversation = await limited({ modelCalls: 9 });
     const id = await stopped(conversation, { budget: { tokens: 100 } });
     expect(await conversation.turn(id)).toMatchObject({ budget: { tokens: 100 } });
@@ -136,7 +135,7 @@ describe("H4 a budget over HTTP and WebSocket", () => {
     expect((await conversation.ended(turnId)).status).toBe("completed");
   });
 
-  test("BUDGET-1 is given with turn.start, and one that is not valid gets an error frame", async () => {
+  test("BUDGET-1 is given with turn.start; an invalid budget gets an error frame", async () => {
     const conversation = await limited({ modelCalls: 9 });
     const client = await conversation.connect();
     const { content } = new Play(hello);
@@ -184,7 +183,7 @@ describe("H4 a budget that is refused", () => {
     { tokens: { valueOf: 1 } },
   ];
 
-  test("BODY-2 a hostile one gets 422 at each entrance, and changes nothing", async () => {
+  test("BODY-2 a hostile budget gets 422 at each entrance, and changes no state", async () => {
     const conversation = await limited({ tokens: 50_000 });
     const before = JSON.stringify(await conversation.view());
     const { content } = new Play(hello);
@@ -239,7 +238,10 @@ test("BUDGET-6 a conversation does not begin with a budget that no call fits", a
       status: 422,
       code: "INVALID_INPUT",
       errors: [
-        { path: `/budget/${limit}`, message: expect.stringMatching(/^No model call fits: .* Allow more/) },
+        {
+          path: `/budget/${limit}`,
+          message: expect.stringMatching(/^The limit is too low for a model call\. .* Allow more/),
+        },
       ],
     });
   }
@@ -247,7 +249,7 @@ test("BUDGET-6 a conversation does not begin with a budget that no call fits", a
 });
 
 describe("H4 the ledger", () => {
-  test("LEDGER-3 BUDGET-1 a hard stop survives a crash and an eviction: the call that was lost is charged, and no other is made", async () => {
+  test("LEDGER-3 BUDGET-1 a hard stop survives a crash and an eviction: the lost call is charged, and no other call starts", async () => {
     const conversation = await limited({ tokens: maxOutputTokens({}) + 2_000 });
     const { play, turnId } = await conversation.play({
       replies: [[{ text: "Half" }, { gate: "never" }, { text: "." }]],
@@ -319,19 +321,22 @@ describe("H4 the budget of an agent", () => {
     return response.json<AgentView>();
   }
 
-  /** Waits until the agent's conversations have returned what they hold, and gives what they have used up. */
+  /** Waits until the agent's conversations have returned their unused shares, and returns their usage. */
   async function settled(id: string): Promise<AgentView["spent"]> {
-    return vi.waitFor(async () => {
-      const { spent, leased } = await agentView(id);
-      expect(leased).toEqual({ tokens: 0, usd: 0, modelCalls: 0 });
-      return spent;
-    });
+    return vi.waitFor(
+      async () => {
+        const { spent, leased } = await agentView(id);
+        expect(leased).toEqual({ tokens: 0, usd: 0, modelCalls: 0 });
+        return spent;
+      },
+      { timeout: 20_000 },
+    );
   }
 
   const exceededIn = async (conversation: TestConversation) =>
     (await conversation.journal()).flatMap(({ type, data }) => (type === "budget.exceeded" ? [data] : []));
 
-  test("LEASE-1 LEASE-5 LEASE-7 LEASE-8 limits all of its conversations together, and shows what is used up and leased", async () => {
+  test("LEASE-1 LEASE-5 LEASE-7 LEASE-8 limits all of its conversations together, and shows used and leased amounts", async () => {
     const agent = await agentWith({ modelCalls: 3 });
     expect(await agentView(agent)).toMatchObject({ budget: { modelCalls: 3 } });
     const [one, two] = [await createConversation(agent), await createConversation(agent)];
@@ -362,7 +367,7 @@ describe("H4 the budget of an agent", () => {
     expect(await agentView(agent)).not.toHaveProperty("budget");
   });
 
-  test("what it has used up and leased is for authors, operators and admins, as its usage is", async () => {
+  test("its usage and leases are visible to authors, operators and admins", async () => {
     const agent = await agentWith({ modelCalls: 3 });
     const conversation = await createConversation(agent);
     const { turnId } = await conversation.play(hello);
@@ -389,7 +394,7 @@ describe("H4 the budget of an agent", () => {
     expect(await list.text()).not.toMatch(/"spent"|"leased"/);
   });
 
-  test("LEASE-1 LEASE-8 conversations at the same time share it: no more calls are made than it allows", async () => {
+  test("LEASE-1 LEASE-8 simultaneous conversations share it: they make no more calls than it allows", async () => {
     const agent = await agentWith({ modelCalls: 5 });
     const rooms = await Promise.all(Array.from({ length: 8 }, () => createConversation(agent)));
     const plays = await Promise.all(rooms.map((room) => room.play(hello)));
@@ -400,7 +405,7 @@ describe("H4 the budget of an agent", () => {
     expect(await settled(agent)).toEqual({ tokens: 110 * made.length, usd: 0, modelCalls: made.length });
   });
 
-  test("LEASE-2 LEASE-8 survives crashes of conversation and agent: nothing is lost or counted twice", async () => {
+  test("LEASE-2 LEASE-8 survives crashes of conversation and agent: each amount is counted once", async () => {
     const agent = await agentWith({ modelCalls: 2 });
     const conversation = await createConversation(agent);
     const { play, turnId } = await conversation.play({
@@ -446,7 +451,7 @@ describe("H4 the budget of an agent", () => {
     expect(await settled(agent)).toEqual({ tokens: 330, usd: 0, modelCalls: 3 });
   });
 
-  test("LEASE-9 an agent without a budget leases nothing", async () => {
+  test("LEASE-9 an agent without a budget grants no lease", async () => {
     const conversation = await createConversation(plain);
     const { turnId } = await conversation.play(hello);
     await conversation.ended(turnId);
@@ -455,7 +460,7 @@ describe("H4 the budget of an agent", () => {
     for (const member of ["budget", "spent", "leased"]) expect(view).not.toHaveProperty(member);
   });
 
-  test("BUDGET-4 BODY-2 is refused where it is not valid or a price is missing, and from members", async () => {
+  test("BUDGET-4 BODY-2 is refused if it is invalid or a price is missing, and from members", async () => {
     for (const budget of [{}, [], 7, "1", { tokens: -1 }, { tokens: 1.5 }, { toolCalls: 1 }, { usd: 1 }]) {
       expect(await ask("POST", "/api/agents", { persona, budget }), JSON.stringify(budget)).toMatchObject({
         status: 422,

@@ -28,7 +28,7 @@ beforeAll(async () => {
 
 afterEach(checkInvariants);
 
-/** A conversation whose turn waits for its client. */
+/** A conversation with a turn that waits for its client. */
 async function waiting() {
   const conversation = await createConversation(plain);
   const client = await conversation.connect();
@@ -61,7 +61,7 @@ async function openTab({ id }: TestConversation, ask: () => Promise<Json>) {
   return { session, close };
 }
 
-test("G10 CLAIM-1 one connection claims a call, again too; another one once that is closed, also after an eviction", async () => {
+test("G10 CLAIM-1 one connection claims a call, even twice; after it closes, another connection can claim the call, also after an eviction", async () => {
   const { conversation, client, turnId, operationId } = await waiting();
   const claim = { type: "tool.claim", operationId } as const;
   client.send(claim);
@@ -90,7 +90,7 @@ test("G10 CLAIM-1 one connection claims a call, again too; another one once that
   expect((await other.frame("error", () => true, 2)).data).toMatchObject({ code: "NOT_FOUND" });
 });
 
-test("CLAIM-2 a claim is not stored: a crash ends it, and a result needs none", async () => {
+test("CLAIM-2 a claim is not stored: a crash ends it, and a result is accepted without a claim", async () => {
   const { conversation, client, turnId, operationId } = await waiting();
   const before = await conversation.journal();
   client.send({ type: "tool.claim", operationId });
@@ -123,7 +123,7 @@ test("G10 CLAIM-1 two tabs and a reload with a client tool: one execution", asyn
   expect(runs).toBe(1);
 });
 
-test("CLAIM-1 only those who may speak claim a call", async () => {
+test("CLAIM-1 only users who may speak claim a call", async () => {
   const { conversation, client, operationId } = await waiting();
   const watcher = await conversation.connect({
     principal: { subject: "olga", tenant: "test", roles: ["operator"] },
@@ -135,7 +135,7 @@ test("CLAIM-1 only those who may speak claim a call", async () => {
   expect((await client.frame("tool.claimed")).data).toEqual({ granted: true });
 });
 
-test("CLAIM-1 a connection claims each call of the largest reply, at once, and another gets none of them", async () => {
+test("CLAIM-1 a connection claims all calls of the largest reply at once, and every claim of another connection is denied", async () => {
   const conversation = await createConversation(plain);
   const client = await conversation.connect();
   await client.frame("snapshot");

@@ -63,8 +63,8 @@ describe("agents that mention each other", () => {
 });
 
 describe("a mention that starts no turn", () => {
-  /** The agents that were mentioned and not asked, with the reasons that the journal gives. */
-  async function unaskedOf(conversation: TestConversation) {
+  /** The mentioned agents that got no turn, with the reasons in the journal. */
+  async function ignoredMentionsOf(conversation: TestConversation) {
     const journal = await conversation.journal();
     return journal
       .filter(({ type }) => type === "turn.unasked")
@@ -85,12 +85,14 @@ describe("a mention that starts no turn", () => {
       status: "completed",
       issues: { notAsked: [lawyer] },
     });
-    expect(await unaskedOf(conversation)).toEqual([{ turnId, data: { agentId: lawyer, reason: "budget" } }]);
+    expect(await ignoredMentionsOf(conversation)).toEqual([
+      { turnId, data: { agentId: lawyer, reason: "budget" } },
+    ]);
     expect(await turnsOf(conversation)).toHaveLength(1);
   });
 });
 
-test("HANDOFF-1 HANDOFF-2 by HTTP: an agent joins with a handoff, which opens its session, and a wrong one is refused", async () => {
+test("HANDOFF-1 HANDOFF-2 by HTTP: an agent joins with a handoff that opens its session, and an invalid handoff is refused", async () => {
   const conversation = await createConversation(guide);
   const { turnId } = await conversation.play({ replies: [[{ text: "It is blue." }]] });
   await conversation.ended(turnId);

@@ -1,6 +1,6 @@
 /**
  * The conversation loop on workerd: real actors and executor, real adapter and gateway, and a provider on loopback that
- * answers what a test's message scripts. Titles carry the rows of the capability list.
+ * follows the script in a test's message. Titles begin with the rows of the capability list.
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -12,7 +12,7 @@ import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type ConversationIdentity,
   type ConversationState,
-  NEW_STANDING,
+  NEW_STATE,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { TurnEnds } from "../../src/agents/conversation/inbound/turn-ends.ts";
@@ -41,7 +41,7 @@ import {
 /** An agent with every tool of the test library, and the same with two moves per turn. */
 let handy: string;
 let brief: string;
-/** An agent whose model has prices. */
+/** An agent with a priced model. */
 let priced: string;
 
 beforeAll(async () => {
@@ -62,7 +62,7 @@ const movesIn = ({ messages }: RecordedBody) =>
   messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
 
 describe("personas and tools", () => {
-  test("A1 a library's persona comes from its agent with version, fields and the limits it left open", async () => {
+  test("A1 a library's persona is in its agent with version, fields and default limits", async () => {
     const stub: unknown = await getAgentByName(
       exports.Agent as never,
       `test:${await createAgent("test/plain")}`,
@@ -131,7 +131,7 @@ describe("personas and tools", () => {
     ["input without a required field", () => ({ n: 7 })],
     ["text that is no JSON", () => '{"key": '],
     ["JSON that is no object", () => "[1]"],
-  ])("A7 %s is INVALID_INPUT, its target never runs, and the loop goes on", async (_, input) => {
+  ])("A7 %s is INVALID_INPUT, its target never runs, and the loop continues", async (_, input) => {
     const conversation = await createConversation(handy);
     const { play, turnId } = await conversation.play((key) => ({
       replies: [[{ call: "save", input: input(key) }], say("I see.")],
@@ -145,7 +145,7 @@ describe("personas and tools", () => {
     expect(await play.runs()).toEqual([]);
   });
 
-  test("A9 a tool that does not exist is a move with NOT_FOUND, told to the model, and the turn completes", async () => {
+  test("A9 an unknown tool is a move with NOT_FOUND, which the model gets, and the turn completes", async () => {
     const conversation = await createConversation(handy);
     const { play, turnId } = await conversation.play({
       replies: [[{ call: "teleport", input: { to: "Rome" } }], say("I cannot.")],
@@ -166,7 +166,7 @@ describe("personas and tools", () => {
     ]);
   });
 
-  test("A tool's own failure goes to the model with its message, once, and counts as an issue", async () => {
+  test("A tool's own failure is sent to the model with its message, once, and counts as an issue", async () => {
     const conversation = await createConversation(handy);
     const { play, turnId } = await conversation.play((key) => ({
       replies: [
@@ -207,7 +207,7 @@ describe("personas and tools", () => {
     expect((await one.ended(again.turnId)).moves[0]?.toolResult?.result).toEqual({ count: 2 });
   });
 
-  test("B1 a model sees the history of its own conversation and nothing of another", async () => {
+  test("B1 a model sees only the history of its own conversation", async () => {
     const [one, two] = await Promise.all([createConversation(handy), createConversation(handy)]);
     const first = await one.play({ replies: [say("I know the secret.")] });
     await one.ended(first.turnId);
@@ -314,7 +314,7 @@ describe("the order of a turn", () => {
     expect((await conversation.turn(turnId)).moves.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4]);
   });
 
-  test("A32 the last move's reasoning is the agent's message; text beside a call is no message", async () => {
+  test("A32 the last move's reasoning is the agent's message; text beside a call is not a message", async () => {
     const conversation = await createConversation(handy);
     const { turnId } = await conversation.play({
       replies: [[{ text: "Thinking. " }, { call: "double", input: { n: 21 } }], say("It is 42.")],
@@ -326,7 +326,7 @@ describe("the order of a turn", () => {
     expect(answer).toMatchObject({ content: moves.at(-1)?.reasoning, id: agentMessageIds[0], role: "agent" });
   });
 
-  test("A33 out of moves: an endlessly calling model is asked once more without tools, and answers", async () => {
+  test("A33 out of moves: an endlessly calling model is called once more without tools, and answers", async () => {
     const conversation = await createConversation(brief);
     const { play, turnId } = await conversation.play({
       replies: [[{ call: "double", input: { n: 1 } }]],
@@ -383,7 +383,7 @@ describe("the order of a turn", () => {
     expect(await play.requests()).toHaveLength(6);
   });
 
-  test("A reply without any text is shown as it is, and counts as an issue", async () => {
+  test("A reply without any text is shown unchanged, and counts as an issue", async () => {
     const conversation = await createConversation(handy);
     const { turnId } = await conversation.play({ replies: [[{ text: " \n" }]] });
     const turn = await conversation.ended(turnId);
@@ -392,8 +392,8 @@ describe("the order of a turn", () => {
   });
 });
 
-describe("what a turn records", () => {
-  test("A27 B7 caller, input, what it replies to, run ids, times, latency and usage", async () => {
+describe("the record of a turn", () => {
+  test("A27 B7 caller, input, replied-to message, run ids, times, latency and usage", async () => {
     const conversation = await createConversation(handy);
     const usage = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
     const first = await conversation.play({ replies: [[{ text: "Hello." }, { usage }]] });
@@ -483,7 +483,7 @@ describe("what a turn records", () => {
     expect((await conversation.view()).usage, "as stored").toEqual(totals);
   });
 
-  test("A29 a turn has one user message, and one agent message or, where it failed, none", async () => {
+  test("A29 a turn has one user message and one agent message; a failed turn has no agent message", async () => {
     const conversation = await createConversation(handy);
     const answered = await conversation.play({ replies: [say("Yes.")] });
     await conversation.ended(answered.turnId);
@@ -498,7 +498,7 @@ describe("what a turn records", () => {
   });
 });
 
-test("FALLBACK-1 FALLBACK-2 the models that a profile names answer where it cannot, each turn anew", async () => {
+test("FALLBACK-1 FALLBACK-2 if a model fails, the fallbacks of its profile answer; each turn starts with the first model", async () => {
   const conversation = await createConversation(await createAgent("test/backed"));
   const client = await conversation.connect();
   for (const text of ["Here I am.", "Again."]) {
@@ -611,7 +611,7 @@ describe("a turn that is run by one call", () => {
     });
   });
 
-  test("RUNTURN-3 after 15 minutes the call is UNAVAILABLE and names the turn, which goes on", async () => {
+  test("RUNTURN-3 after 15 minutes the call is UNAVAILABLE and names the turn, which continues", async () => {
     const clock = new VirtualClock();
     const ends = new TurnEnds(clock);
     const waiting = ends.next("turn_1").catch((error: unknown) => error);
@@ -633,7 +633,7 @@ describe("G11 data as an answer", () => {
     schema: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] },
   };
 
-  test("G11 OUTPUT-1 OUTPUT-3 what fits the schema comes parsed: in the frame, the turn, and to who comes later", async () => {
+  test("G11 OUTPUT-1 OUTPUT-3 a fitting answer is parsed: in the frame, the turn, and for later clients", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     const { turnId } = await conversation.play(
@@ -649,7 +649,7 @@ describe("G11 data as an answer", () => {
     expect(later.state.turns[0]).toMatchObject({ output: { n: 42 } });
   });
 
-  test("G11 OUTPUT-2 what does not fit is withdrawn, and the model is told why, with its tools at hand", async () => {
+  test("G11 OUTPUT-2 an invalid answer is withdrawn, and the model gets the reason and keeps its tools", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play(
@@ -677,7 +677,7 @@ describe("G11 data as an answer", () => {
     expect((await conversation.messages()).map(({ content }) => content).slice(1)).toEqual(['{"n": 42}']);
   });
 
-  test("G11 OUTPUT-2 after three answers that do not fit, the turn fails with what is wrong", async () => {
+  test("G11 OUTPUT-2 after three invalid answers, the turn fails with the reason", async () => {
     const conversation = await createConversation(handy);
     const { play, turnId } = await conversation.play({ replies: [say('{"n": 1.5}')] }, { output });
     expect(await conversation.ended(turnId)).toMatchObject({
@@ -692,7 +692,7 @@ describe("G11 data as an answer", () => {
     expect(await play.requests()).toHaveLength(3);
   });
 
-  test("G11 OUTPUT-4 over a socket too: a schema that is none is refused, and a key holds for one schema", async () => {
+  test("G11 OUTPUT-4 over a socket too: an invalid schema is refused, and a key holds for one schema", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     const play = new Play({ replies: [say('{"n": 1}')] });
@@ -715,7 +715,7 @@ describe("G11 data as an answer", () => {
 describe("the core", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  test("A71 planning asks neither clock nor chance nor network, changes nothing it is given, and repeats itself", async () => {
+  test("A71 planning uses no clock, randomness or network, does not change its input, and is repeatable", async () => {
     const chain = await resolveChain(
       new Registry(new DeployedCode([testLibrary])),
       "test/handy",
@@ -734,7 +734,7 @@ describe("the core", () => {
     const agents: ConversationIdentity["agents"] = [{ id: "handy", chain }];
     const record = { ...where, title: null, participants, agents, createdAt: 1 };
     const start: ConversationState = {
-      ...NEW_STANDING,
+      ...NEW_STATE,
       record,
       seq: 1,
       active: new Map(),
@@ -786,7 +786,7 @@ describe("the core", () => {
     expect(decided).toEqual([
       ["START_TURN", "BEGIN_TURN"],
       ["RECORD_ATTEMPT", "RETRY_LLM"],
-      // A crash in the pause before an attempt interrupts nothing.
+      // A crash in the pause before an attempt interrupts no work.
       [],
       ["RECORD_ATTEMPT", "RECORD_MOVE", "DISPATCH_TASK", "DISPATCH_TASK", "DISPATCH_TASK"],
       ["RESUME_FROM_TOOL"],
@@ -797,7 +797,7 @@ describe("the core", () => {
   });
 });
 
-/** The value, which nobody can change any more, at any depth. */
+/** The value, frozen at any depth. */
 function deepFreeze<Value>(value: Value): Value {
   const members = value instanceof Map ? [...value.values()] : Object.values(Object(value));
   for (const member of members)

@@ -1,6 +1,6 @@
 /**
- * What a turn survives on workerd: a model that fails, and the death of its actor at every phase. After a crash nobody
- * calls: the wake-up job alone brings the turn to its end.
+ * Turns on workerd survive a failing model, and the death of their actor in every phase. After a crash, the wake-up job
+ * alone completes the turn.
  */
 
 import { runInDurableObject } from "cloudflare:test";
@@ -25,8 +25,8 @@ import { systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import type { Script, StepScript } from "../support/provider-script.ts";
 import { cancelledOperations, testLibrary } from "./library.ts";
 import { openGate, Play, passGate } from "./provider.ts";
@@ -36,16 +36,16 @@ import {
   crash,
   createAgent,
   createConversation,
-  leaveAlone,
   partialText,
+  skipInvariants,
   type TestConversation,
 } from "./world.ts";
 
-/** An agent with every tool of the test library, and one whose model has a quarter of a second. */
+/** `handy`: an agent with every test tool. `hasty`: an agent with a model time limit of a quarter of a second. */
 let handy: string;
 let hasty: string;
 
-/** A turn whose actor has died and that nobody asks for again. Its alarm becomes due while models fail below. */
+/** A turn whose actor has died, without further requests. Its alarm becomes due while models fail below. */
 let forgotten: Scene;
 
 beforeAll(async () => {
@@ -55,7 +55,7 @@ beforeAll(async () => {
     () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("By myself.")] }] }),
     ({ play }) => play.reached("hold"),
   );
-  leaveAlone(forgotten.conversation);
+  skipInvariants(forgotten.conversation);
   await crash();
 });
 
@@ -73,7 +73,7 @@ interface Scene {
   turnId: string;
 }
 
-/** A turn that is being watched, and has come to where it is to be interrupted. */
+/** A turn with a watcher, at the point of its interruption. */
 async function scene(
   script: (key: string) => Omit<Script, "key">,
   phase: (scene: Scene) => Promise<unknown>,
@@ -86,7 +86,7 @@ async function scene(
   return set;
 }
 
-/** Kills the actor and fires its alarm, as the platform would in time. The client comes back with its last number. */
+/** Kills the actor and fires its alarm, as the platform would in time. The client resumes with its last number. */
 async function interrupt({ conversation, client }: Pick<Scene, "conversation" | "client">): Promise<Client> {
   await crash();
   await client.whenClosed();
@@ -95,12 +95,12 @@ async function interrupt({ conversation, client }: Pick<Scene, "conversation" | 
 }
 
 /** The conversation's door for results by name. */
-function doorOf({ stub }: TestConversation): TaskResultApi {
+function taskResultsOf({ stub }: TestConversation): TaskResultApi {
   // SAFETY: the class behind the binding implements this.
   return stub as unknown as TaskResultApi;
 }
 
-/** Lets the actor fail after its `count`th commit from now on: what was committed stays, and nothing follows from it. */
+/** Kills the actor after its `count`th commit from now on: the commit stays, and its effects do not start. */
 function dieAfterCommit({ stub }: TestConversation, key: string, count: number): Promise<void> {
   return runInDurableObject(stub, (_, { storage }) => {
     const transaction = storage.transactionSync.bind(storage);
@@ -120,7 +120,7 @@ function dieAfterCommit({ stub }: TestConversation, key: string, count: number):
   });
 }
 
-/** What the client shows of the turn in the end, item by item. */
+/** The final view of the turn in the client, item by item. */
 const shown = ({ state }: Client, turnId: string) =>
   state.turns
     .filter(({ id }) => id === turnId)
@@ -190,7 +190,7 @@ describe("failing model calls", () => {
     await play.open("never");
   });
 
-  test("A43 DEADLINE-1 a minute of silence, on a clock of its own, are a retryable failure; a moment less is none", async () => {
+  test("A43 DEADLINE-1 a minute of silence on its own clock is a retryable failure; a moment less is not", async () => {
     const chain = await resolveChain(
       new Registry(new DeployedCode([testLibrary])),
       "test/plain",
@@ -279,14 +279,14 @@ describe("failing model calls", () => {
   });
 });
 
-test("RUN-3 A72 an accepted turn finishes even if nobody ever calls again: the platform's own alarm brings it back", async () => {
+test("RUN-3 A72 an accepted turn finishes without another call: the platform's own alarm wakes it", async () => {
   const { conversation, play, turnId } = forgotten;
   await play.requests(2);
   expect(await conversation.ended(turnId)).toMatchObject({ moves: [{ reasoning: "By myself." }] });
   await play.open("hold");
 });
 
-test("BEAT-1 A72 the wake-up comes soon while a turn is young, later when it is old, and soon again after a crash", async () => {
+test("BEAT-1 A72 the wake-up is early for a young turn, later for an old turn, and early again after a crash", async () => {
   const { conversation, play, turnId } = await scene(
     () => ({ replies: [[{ gate: "hold" }, { text: "At last." }]] }),
     ({ play: playing }) => playing.reached("hold"),
@@ -294,7 +294,7 @@ test("BEAT-1 A72 the wake-up comes soon while a turn is young, later when it is 
   const wakeIn = () =>
     runInDurableObject(conversation.stub, (_, { storage }) => {
       const [job] = storage.sql
-        .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE fn = 'window'")
+        .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis-wakeups'")
         .toArray();
       return (job?.time ?? Number.NaN) - Date.now();
     });
@@ -319,7 +319,7 @@ test("BEAT-1 A72 the wake-up comes soon while a turn is young, later when it is 
 });
 
 describe("A72 a crash at every phase of a turn", () => {
-  test("A72 a crash before the first token: the call is made again, and one turn ends, once", async () => {
+  test("A72 a crash before the first token: the call is repeated, and one turn ends, once", async () => {
     const set = await scene(
       () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("An answer.")] }] }),
       ({ play }) => play.reached("hold"),
@@ -333,7 +333,7 @@ describe("A72 a crash at every phase of a turn", () => {
     await play.open("hold");
   });
 
-  test("A72 in the middle of a text: the client that comes back sees it taken back, and then whole", async () => {
+  test("A72 in the middle of a text: a resumed client sees the text withdrawn, and then complete", async () => {
     const set = await scene(
       () => ({
         replies: [{ attempts: [[{ text: "Half an ans" }, { gate: "hold" }], say("A whole answer.")] }],
@@ -423,7 +423,7 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(shown(client, turnId)).toEqual([play.content, ["charge", "completed"], "Charged."]);
   });
 
-  test("A72 RECOVER-2 a result by name is taken only for its operation and attempt, and only once", async () => {
+  test("A72 RECOVER-2 a result by name is accepted only for its operation and attempt, and only once", async () => {
     const set = await scene(
       (key) => ({ replies: [[{ call: "charge", input: { key, gate: "hold" } }], say("Charged.")] }),
       ({ play }) => play.reached("hold"),
@@ -432,7 +432,7 @@ describe("A72 a crash at every phase of a turn", () => {
     const client = await interrupt(set);
     const [{ operationId = "" } = {}] = await play.runs();
     const give = (members: object) =>
-      doorOf(conversation).handleTaskResult({
+      taskResultsOf(conversation).handleTaskResult({
         operationId,
         attempt: 1,
         result: { tool_call_id: "call", success: true, result: "by name" },
@@ -455,7 +455,7 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(client.framesOf("tool.completed")).toHaveLength(1);
   });
 
-  test("OP-3 a result of a pure operation by name changes nothing: its run may have been for another reply", async () => {
+  test("OP-3 a result of a pure operation by name is ignored: its run may belong to another reply", async () => {
     const { play, turnId, conversation, client } = await scene(
       (key) => ({ replies: [[{ call: "look_up", input: { key, gate: "hold" } }], say("Found.")] }),
       async ({ play, client }) => {
@@ -465,7 +465,9 @@ describe("A72 a crash at every phase of a turn", () => {
     );
     const [{ operationId = "" } = {}] = await play.runs();
     const result = { tool_call_id: "call", success: true, result: "of another life" };
-    expect(await doorOf(conversation).handleTaskResult({ operationId, attempt: 1, result })).toMatchObject({
+    expect(
+      await taskResultsOf(conversation).handleTaskResult({ operationId, attempt: 1, result }),
+    ).toMatchObject({
       ok: true,
     });
     await play.open("hold");
@@ -473,14 +475,16 @@ describe("A72 a crash at every phase of a turn", () => {
     expect((await conversation.turn(turnId)).moves[0]?.toolResult?.result).toMatchObject({ tool: "look_up" });
   });
 
-  test("EFFECT-5 BATCH-3 an operation that got its result by name is cancelled where it runs, and the turn does not wait for that", async () => {
+  test("EFFECT-5 BATCH-3 an operation with a result by name is cancelled at its executor, and the turn does not wait for it", async () => {
     const { play, turnId, conversation, client } = await scene(
       (key) => ({ replies: [[{ call: "patient", input: { key } }], say("Enough.")] }),
       ({ play }) => play.runs(1),
     );
     const [{ operationId = "" } = {}] = await play.runs();
     const result = { tool_call_id: "call", success: true, result: "by name" };
-    expect(await doorOf(conversation).handleTaskResult({ operationId, attempt: 1, result })).toMatchObject({
+    expect(
+      await taskResultsOf(conversation).handleTaskResult({ operationId, attempt: 1, result }),
+    ).toMatchObject({
       ok: true,
     });
     await client.frame("turn.finalized");
@@ -489,14 +493,14 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(await play.requests()).toHaveLength(2);
   });
 
-  test("A72 RECOVER-2 while a `once` tool runs: without a result it never runs again, and the model is told that its outcome is unknown", async () => {
+  test("A72 RECOVER-2 while a `once` tool runs: without a result it never runs again, and the model learns that its outcome is unknown", async () => {
     const set = await scene(
       (key) => ({ replies: [[{ call: "charge", input: { key, gate: "hold" } }], say("I do not know.")] }),
       ({ play }) => play.reached("hold"),
     );
     const { play, turnId, conversation } = set;
     const client = await interrupt(set);
-    await conversation.outwait();
+    await conversation.passLateResultTime();
     await client.frame("turn.finalized");
     expect(await play.runs()).toHaveLength(1);
     const error = {
@@ -517,10 +521,10 @@ describe("A72 a crash at every phase of a turn", () => {
     });
     expect(shown(client, turnId)).toEqual([play.content, ["charge", "failed"], "I do not know."]);
     await play.open("hold");
-    expect(await conversation.turn(turnId), "a later result changes nothing").toMatchObject(end);
+    expect(await conversation.turn(turnId), "a later result is ignored").toMatchObject(end);
   });
 
-  test("A72 while three tools of one reply run: what has answered is kept, the others go by their effect", async () => {
+  test("A72 while three tools of one reply run: results are kept, and the other calls follow their effect", async () => {
     const set = await scene(
       (key) => ({
         replies: [
@@ -574,8 +578,8 @@ describe("A72 a crash at every phase of a turn", () => {
     await passGate(play.key, "dead");
     const back = await interrupt({ conversation, client });
     quiet.mockRestore();
-    // Nothing in the state tells a call that was not made from one whose answer was lost.
-    if (commit === 2) await conversation.outwait();
+    // The state does not distinguish a call that was not made from a call with a lost answer.
+    if (commit === 2) await conversation.passLateResultTime();
     const { turnId } = await back.frame("turn.finalized");
     const turn = await conversation.turn(turnId ?? "");
     expect(turn.moves).toMatchObject([{ toolCall: { name: "charge" } }, { reasoning: "Done." }]);
@@ -597,7 +601,7 @@ describe("A72 a crash at every phase of a turn", () => {
     expect(await contents(set.conversation)).toEqual([set.play.content, "There."]);
   });
 
-  test("A72 after the end: nothing runs again, and no wake-up is left over", async () => {
+  test("A72 after the end: no work runs again, and no wake-up remains", async () => {
     const { conversation, play, turnId } = await scene(
       (key) => ({ replies: [[{ call: "charge", input: { key } }], say("Charged.")] }),
       ({ client }) => client.frame("turn.finalized"),
@@ -610,11 +614,11 @@ describe("A72 a crash at every phase of a turn", () => {
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
     expect(await conversation.wake(), "it fires once more").toBe(true);
-    expect(await conversation.wake(), "and then no longer").toBe(false);
+    await expect.poll(() => conversation.wake(), { message: "and then no longer" }).toBe(false);
   });
 });
 
-describe("what survives", () => {
+describe("survival", () => {
   test("A31 H4 LEDGER-3 moves: numbered from 1, with reasoning, call, result and raw reply, after a crash in mid-turn", async () => {
     const set = await scene(
       (key) => ({
@@ -670,7 +674,7 @@ describe("what survives", () => {
     expect(await play.runs()).toHaveLength(2);
   });
 
-  test("Every turn that was active, each from where it was", async () => {
+  test("Every active turn, each from its position", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     const turns = await Promise.all(
@@ -714,7 +718,7 @@ describe("what survives", () => {
     await play.open("hold");
   });
 
-  test("ISOLATE-3 A turn goes on however soon its actor dies again, with a longer pause each time, and ends", async () => {
+  test("ISOLATE-3 A turn continues and ends even if its actor dies repeatedly and early, with a longer pause each time", async () => {
     const { conversation, play, turnId } = await scene(
       () => ({ replies: [[{ text: "Ah" }, { gate: "hold" }, { text: "!" }]] }),
       ({ play }) => play.reached("hold"),
@@ -736,7 +740,7 @@ describe("what survives", () => {
     await play.open("hold");
   });
 
-  test("EVENTS-5 TURNROW-3 A turn with megabytes of results: each is stored once, and nothing else is left when it is complete", async () => {
+  test("EVENTS-5 TURNROW-3 A turn with megabytes of results: each is stored once, and no other row remains after its end", async () => {
     const size = 900_000;
     const big: StepScript = { call: "big", input: { size } };
     const set = await scene(

@@ -1,6 +1,6 @@
 /**
- * What clients of a conversation get and may send, on workerd: WebSocket, server-sent events and HTTP, through the
- * application's own doors.
+ * The input and output of a conversation's clients on workerd: WebSocket, server-sent events and HTTP, through the
+ * application's own endpoints.
  */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
@@ -78,7 +78,7 @@ describe("idempotency", () => {
     expect(await play.requests()).toHaveLength(1);
   });
 
-  test("A frame's id is the same key: sent again it starts nothing, with another body it is refused, on every door", async () => {
+  test("A frame's id is the same key: repeated it is ignored, with another body it is refused, on every socket", async () => {
     const conversation = await open();
     const client = await conversation.connect();
     const play = new Play({ replies: [[{ gate: "go" }, { text: "Once." }]] });
@@ -99,7 +99,8 @@ describe("idempotency", () => {
     await client.settled();
     expect(client.framesOf("turn.started")).toHaveLength(1);
     expect(await play.requests()).toHaveLength(1);
-    // Who sends again may have missed that it was recorded: it alone is told, without a number, as nothing is new.
+    // A client that resends may have missed the record. Only that client gets it again, without a number, because it is
+    // not new.
     const [recorded, ...again] = client.framesOf("message.user");
     expect(recorded?.seq).toBeDefined();
     expect(again.map(({ seq, messageId, data }) => [seq, messageId, data])).toEqual(
@@ -122,7 +123,7 @@ describe("idempotency", () => {
     expect(new Set(ids.map(({ turnId }) => turnId)).size).toBe(2);
   });
 
-  test("A stream that is asked for again replays the turn and ends with it", async () => {
+  test("A repeated request for a stream replays the turn and ends with it", async () => {
     const conversation = await open();
     const play = new Play({ replies: [[{ text: "Hello" }, { gate: "go" }, { text: " there." }]] });
     const body = JSON.stringify({ content: play.content, idempotencyKey: "s" });
@@ -140,7 +141,7 @@ describe("idempotency", () => {
 });
 
 describe("joining and resuming", () => {
-  test("WIRE-2 Who joins in the middle of a text gets it with the snapshot, and the deltas go on from there", async () => {
+  test("WIRE-2 A client that joins in the middle of a text gets it with the snapshot, and the deltas continue from there", async () => {
     const conversation = await open();
     const [first, play] = [
       await conversation.connect(),
@@ -165,7 +166,7 @@ describe("joining and resuming", () => {
     expect(late.state.turns).toEqual(first.state.turns);
   });
 
-  test("CONN-1 SUB-1 F14 whoever comes back with `from` has lost nothing and gets nothing twice", async () => {
+  test("CONN-1 SUB-1 F14 a client that resumes with `from` misses no frame and gets no frame twice", async () => {
     const conversation = await open();
     const [steady, leaving] = [await conversation.connect(), await conversation.connect()];
     const { play } = await conversation.play((key) => ({
@@ -229,7 +230,7 @@ describe("joining and resuming", () => {
     const conversation = await open();
     const clients = await Promise.all([
       conversation.connect(),
-      conversation.connect({ entrance: "agents/conversation" }),
+      conversation.connect({ endpoint: "agents/conversation" }),
     ]);
     await Promise.all(clients.map((client) => client.frame("snapshot")));
     const [first] = clients;
@@ -265,7 +266,7 @@ describe("joining and resuming", () => {
       await client.frame("turn.finalized");
       const before = Date.now();
       await conversation.evict();
-      expect(Date.now() - before, "milliseconds until nothing held the actor").toBeLessThan(5_000);
+      expect(Date.now() - before, "milliseconds until the actor was free").toBeLessThan(5_000);
       expect(client.closed).toBeNull();
       expect(await conversation.turn(turnId)).toMatchObject({
         moves: [{ toolResult: { success: true } }, {}],
@@ -275,7 +276,7 @@ describe("joining and resuming", () => {
 });
 
 describe("turns at once", () => {
-  test("A13 two turns that stream at once are told apart by their message ids and do not mix", async () => {
+  test("A13 two turns that stream at once have different message ids and do not mix", async () => {
     const conversation = await open();
     const client = await conversation.connect();
     const script = (name: string) => ({
@@ -308,7 +309,7 @@ describe("turns at once", () => {
     await stream.cancel();
   });
 
-  test(`The turn after ${MAX_ACTIVE_TURNS} active ones is refused with TOO_MANY_TURNS, until one has ended`, async () => {
+  test(`The turn after ${MAX_ACTIVE_TURNS} active turns is refused with TOO_MANY_TURNS, until a turn ends`, async () => {
     const conversation = await open();
     const client = await conversation.connect();
     const play = new Play({ replies: [[{ gate: "go" }, { text: "Done." }]] });
@@ -333,7 +334,7 @@ describe("turns at once", () => {
   });
 });
 
-describe("what tools show", () => {
+describe("results of tools", () => {
   test.each([
     ["march", "once"],
     ["browse", "pure"],
@@ -399,7 +400,7 @@ describe("what tools show", () => {
     expect(frames.at(-1)?.type).toBe("turn.completed");
   });
 
-  test("A snapshot stays bounded however much the results hold: what it leaves out is read page by page", async () => {
+  test("A snapshot stays bounded however large the results are: omitted parts are read page by page", async () => {
     const conversation = await open();
     const calls = Array.from({ length: 3 }, (): StepScript => ({ call: "big", input: { size: 1_000_000 } }));
     const turnIds: string[] = [];
@@ -471,11 +472,11 @@ describe("doors", () => {
   const stranger: Principal = { subject: "eve", tenant: "test", roles: ["member"] };
   const elsewhere: Principal = { subject: "ada", tenant: "other", roles: ["admin"] };
 
-  test("The SDK's entrance gives the SDK's own messages and then the snapshot; the plain one frames only", async () => {
+  test("The SDK's endpoint sends the SDK's own messages and then the snapshot; the plain endpoint sends only frames", async () => {
     const conversation = await open();
     const [plain, sdk] = [
       await conversation.connect(),
-      await conversation.connect({ entrance: "agents/conversation" }),
+      await conversation.connect({ endpoint: "agents/conversation" }),
     ];
     for (const client of [plain, sdk]) {
       await client.frame("snapshot");
@@ -490,11 +491,11 @@ describe("doors", () => {
 
   test.each(["conversations", "agents/conversation"] as const)(
     "GUARD-1 SDK state and SDK calls are refused on /%s",
-    async (entrance) => {
+    async (endpoint) => {
       // The SDK logs each call that it refuses.
       const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
       const conversation = await open();
-      const client = await conversation.connect({ entrance });
+      const client = await conversation.connect({ endpoint });
       await client.frame("snapshot");
       client.sendText(JSON.stringify({ type: "cf_agent_state", state: { owned: true } }));
       const methods = [
@@ -507,7 +508,7 @@ describe("doors", () => {
       }
       await client.settled();
       quiet.mockRestore();
-      if (entrance === "conversations") {
+      if (endpoint === "conversations") {
         const codes = client.framesOf("error").map(({ data: { code, ref } }) => [code, ref]);
         expect(codes).toEqual([undefined, ...methods].map((id) => ["INVALID_SIGNAL", id]));
         expect(client.others).toEqual([]);
@@ -526,7 +527,7 @@ describe("doors", () => {
         expect(more).toEqual([]);
       }
       expect(await conversation.journal()).toHaveLength(1);
-      const again = await conversation.connect({ entrance: "agents/conversation" });
+      const again = await conversation.connect({ endpoint: "agents/conversation" });
       await again.settled();
       expect(JSON.stringify(again.others)).not.toContain("owned");
     },
@@ -579,11 +580,11 @@ describe("doors", () => {
       { code: "TOO_LARGE", ref: "a" },
     ],
     [
-      "a reply to nothing",
+      "a reply to an unknown message",
       '{"id":"a","type":"turn.start","content":"x","replyToMessageId":"msg_1"}',
       { code: "INVALID_INPUT", ref: "a" },
     ],
-  ])("A bad frame gets an error that says so, and changes nothing: %s", async (_, text, expected) => {
+  ])("A bad frame gets an error with the reason, and changes no state: %s", async (_, text, expected) => {
     const conversation = await open();
     const client = await conversation.connect();
     await client.frame("snapshot");
@@ -598,7 +599,7 @@ describe("doors", () => {
     expect(client.framesOf("error")).toHaveLength(1);
   });
 
-  test("A reply to a message that is not there is refused with 422, also where only its stem is wrong", async () => {
+  test("A reply to an unknown message is refused with 422, even if only its stem is wrong", async () => {
     const conversation = await open();
     const { play, turnId } = await conversation.play({ replies: [say("Here.")] });
     const { userMessageId, agentMessageIds } = await conversation.ended(turnId);
@@ -642,7 +643,7 @@ describe("doors", () => {
   test("Parameters and headers that the SDK would act on do not reach it", async () => {
     const conversation = await open();
     const query = "?__agents_transport=capnweb&_pk=mine&cf_agent_id=x";
-    const client = await conversation.connect({ entrance: "agents/conversation", query });
+    const client = await conversation.connect({ endpoint: "agents/conversation", query });
     await client.frame("snapshot");
     await client.settled();
     for (const path of [
@@ -724,7 +725,7 @@ describe("tools that the client runs", () => {
     expect(client.framesOf("tool.completed")).toHaveLength(1);
   });
 
-  test("G10 CLIENTTOOL-3 a crash loses nothing: who comes anew finds the call in the snapshot, and answers it by HTTP", async () => {
+  test("G10 CLIENTTOOL-3 the call survives a crash: a new client finds it in the snapshot, and answers it by HTTP", async () => {
     const { conversation, turnId, play, operations } = await waiting(asks("Tea?"));
     await crash();
     const back = await conversation.connect();
@@ -764,7 +765,7 @@ describe("tools that the client runs", () => {
     expect((await conversation.turn(turnId)).issues).toEqual({ toolFailures: 1 });
   });
 
-  test("G10 CLIENTTOOL-1 CLIENTTOOL-3 a client that is gone: no heartbeat meanwhile, then the wake-up alone tells the model", async () => {
+  test("G10 CLIENTTOOL-1 CLIENTTOOL-3 RECORDS-4 the client leaves: no heartbeat runs, then the wake-up alone informs the model", async () => {
     onTestFinished(() => void vi.useRealTimers());
     const { conversation, client, turnId, play, operations } = await waiting(asks("Tea?"));
     client.close();
@@ -783,7 +784,7 @@ describe("tools that the client runs", () => {
     expect(late).toMatchObject([409, { code: "CONFLICT", detail: expect.stringContaining("too late") }]);
   });
 
-  test("CONN-2 frames and bodies that are no result change nothing, and are told so by name", async () => {
+  test("CONN-2 invalid results in frames and bodies change no state, and get an error that names the reason", async () => {
     const { conversation, client, operations } = await waiting(asks("Tea?"));
     const [operationId = ""] = operations;
     const before = await conversation.journal();
@@ -814,7 +815,7 @@ describe("tools that the client runs", () => {
     await client.frame("turn.finalized");
   });
 
-  test("a message whose tools are refused starts nothing: 422 over HTTP, an error over a WebSocket", async () => {
+  test("a message with invalid tools starts no turn: 422 over HTTP, an error over a WebSocket", async () => {
     const conversation = await open();
     const client = await conversation.connect();
     const double = { ...ASK, name: "double" };
@@ -832,11 +833,11 @@ describe("tools that the client runs", () => {
   });
 });
 
-describe("a conversation that goes on from elsewhere", () => {
+describe("a conversation with history from elsewhere", () => {
   const create = (input: object) =>
     request("/api/conversations", { method: "POST", body: JSON.stringify({ agentId: handy, ...input }) });
 
-  test("SEED-1 its model sees what was said, and its transcript does not show it", async () => {
+  test("SEED-1 its model sees the history, and its transcript does not show it", async () => {
     const history = [
       { role: "user", content: "My name is Ada." },
       { role: "assistant", content: "Hello Ada." },
@@ -851,7 +852,7 @@ describe("a conversation that goes on from elsewhere", () => {
     expect(await conversation.messages()).toHaveLength(2);
   });
 
-  test("SEED-2 one that makes no sense is refused with the place, and nothing is created", async () => {
+  test("SEED-2 an inconsistent history is refused with the place, and no conversation is created", async () => {
     const answer = await create({ history: [{ role: "tool", content: "42", toolCallId: "a" }] });
     expect(answer.status).toBe(422);
     expect(await answer.json()).toMatchObject({
@@ -864,7 +865,7 @@ describe("a conversation that goes on from elsewhere", () => {
     );
   });
 
-  test("one that is not listed is found by its id, and in no list", async () => {
+  test("an unlisted conversation is found by its id, and in no list", async () => {
     const principal: Principal = { subject: "ada", tenant: "unlisted", roles: ["admin"] };
     const get = async (path: string) => (await request(path, {}, principal)).json<Record<string, object[]>>();
     const made = await request(

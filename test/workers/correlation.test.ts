@@ -4,7 +4,7 @@ import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import type { SpanView, TraceView } from "../../src/protocol/trace.ts";
-import { signedBytes } from "../../src/protocol/trigger-hook.ts";
+import { signedBytes } from "../../src/protocol/webhook.ts";
 import type { SpanRecord } from "../support/provider-script.ts";
 import { postTool } from "./authoring.ts";
 import { Play, spansOf } from "./provider.ts";
@@ -113,7 +113,7 @@ async function read<Body>(path: string): Promise<Body> {
 /** The script of the worker: it calls the tool that returns its trail. */
 const working = () => new Play({ replies: [[{ call: "correlation", input: {} }], [{ text: "Done." }]] });
 
-interface Told {
+interface ShownTrail {
   correlationId: string;
   traceparent: string;
 }
@@ -127,9 +127,9 @@ async function conversationOf(runId: string): Promise<string> {
   return (dispatched?.data as { conversationId?: string } | undefined)?.conversationId ?? "";
 }
 
-async function toldTo(conversationId: string): Promise<{ correlationId: string; told: Told }> {
+async function toolResultIn(conversationId: string): Promise<{ correlationId: string; told: ShownTrail }> {
   const { turns } = await read<{ turns: { id: string }[] }>(`/api/conversations/${conversationId}/turns`);
-  const turn = await read<{ correlationId: string; moves: { toolResult?: { result: Told } }[] }>(
+  const turn = await read<{ correlationId: string; moves: { toolResult?: { result: ShownTrail } }[] }>(
     `/api/conversations/${conversationId}/turns/${turns[0]?.id}`,
   );
   const told = turn.moves.flatMap(({ toolResult }) => toolResult?.result ?? [])[0];
@@ -167,10 +167,10 @@ test("I4 TRAIL-1 RUNTRACE-1 RUNSPAN-1 RUNSPAN-2 RUNSPAN-3 from a message over a 
   expect((await call("GET", `/${below}`, 200)).correlationId).toBe(correlationId);
 
   // The task and the tool of the agent have the same id and trace, each with the place of its own span.
-  const { told } = (await call("GET", `/${below}`, 200)).output as unknown as { told: Told };
+  const { told } = (await call("GET", `/${below}`, 200)).output as unknown as { told: ShownTrail };
   const task = named(trace.spans, "execute_task tell");
   expect(told).toEqual({ correlationId, traceparent: `00-${traceId}-${task.spanId}-01` });
-  const agent = await toldTo(await conversationOf(below));
+  const agent = await toolResultIn(await conversationOf(below));
   const tool = named(trace.spans, "execute_tool correlation");
   expect(agent).toEqual({
     correlationId,
@@ -363,7 +363,11 @@ async function deliver(starts: object) {
     body: JSON.stringify({ when: { webhook: true }, starts }),
   });
   expect(created.status, await created.clone().text()).toBe(201);
-  const { id, hook, secret } = await created.json<{ id: string; hook: string; secret: string }>();
+  const {
+    id,
+    webhookPath: hook,
+    secret,
+  } = await created.json<{ id: string; webhookPath: string; secret: string }>();
   const [delivery, time] = [crypto.randomUUID(), Math.floor(Date.now() / 1_000)];
   const hmac = { name: "HMAC", hash: "SHA-256" };
   const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(secret), hmac, false, ["sign"]);
@@ -397,7 +401,7 @@ test("I4 TRAIL-1 from a delivery to a webhook over a run to an agent and its too
     correlationId,
     output: { told: { correlationId, traceparent: place("execute_task tell") } },
   });
-  expect(await toldTo(await conversationOf(runId))).toEqual({
+  expect(await toolResultIn(await conversationOf(runId))).toEqual({
     correlationId,
     told: { correlationId, traceparent: place("execute_tool correlation") },
   });
@@ -444,7 +448,7 @@ test("I4 TRAIL-1 from a trigger over a run to an agent and its tool", async () =
   expect(partial).toBe(false);
   expect(correlationsOf(spans)).toEqual([run.correlationId]);
   const tool = named(spans, "execute_tool correlation");
-  const agent = await toldTo(await conversationOf(runId));
+  const agent = await toolResultIn(await conversationOf(runId));
   expect(agent.told).toEqual({
     correlationId: run.correlationId,
     traceparent: `00-${traceId}-${tool.spanId}-01`,

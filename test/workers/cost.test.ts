@@ -5,14 +5,15 @@
 
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
-import { NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { seedEvents } from "../../src/agents/conversation/inbound/seed-history.ts";
+import { Subscribers } from "../../src/agents/conversation/inbound/subscribers.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
@@ -20,20 +21,21 @@ import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { step } from "../../src/library/tasks/step.ts";
-import type { SessionEvent } from "../../src/memory/session/types.ts";
+import type { SessionEvent } from "../../src/memory/session/session-event.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import type { TitlePolicy } from "../../src/policy/titles.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import { CONVERSATION_OPENED } from "../../src/protocol/agent-api.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import { localExecutor } from "../../src/testing/world/local-executor.ts";
+import { noMail } from "../../src/testing/world/no-mail.ts";
 import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../support/chat-replies.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
-import { localExecutor } from "../support/local-executor.ts";
-import { noMail } from "../support/no-mail.ts";
 import { recordOf } from "../support/records.ts";
 
 const tool = (name: string, effect: "pure" | "once") =>
@@ -44,7 +46,7 @@ const tool = (name: string, effect: "pure" | "once") =>
     effect,
     execute: ({ n }) => ({ doubled: n * 2 }),
   });
-/** A tool over a task of so many steps, each of which doubles the number. */
+/** A tool over a task of so many steps. Each step doubles the number. */
 const steps = (name: string, count: number) =>
   defineTool({
     name,
@@ -83,6 +85,9 @@ class CountedConversation {
   readonly counter = new CostCounter();
   runtime: ConversationRuntime;
   announce = noMail.listing.announce;
+  titles: TitlePolicy = () => "none";
+  /** Actors may subscribe. */
+  takesSubscribers = true;
   #ended = () => {};
 
   constructor(
@@ -112,7 +117,7 @@ class CountedConversation {
     });
   }
 
-  /** Sends the envelope that tells the agent; it stays under way. */
+  /** Sends the envelope to the agent; it stays in transit. */
   tellAgent(): [Promise<void>] {
     const counted = countingStorage(this.storage, this.counter);
     const mailbox = new Mailbox({
@@ -135,7 +140,6 @@ class CountedConversation {
     return [sent];
   }
 
-  /** Runs a turn to its end; what it cost. */
   async turn(content: string, tools?: ToolSpec[]): Promise<Cost> {
     const end = new Promise<void>((resolve) => {
       this.#ended = resolve;
@@ -161,9 +165,18 @@ class CountedConversation {
 
   #open(): ConversationRuntime {
     const counted = countingStorage(this.storage, this.counter);
+    const stores = { database: new DurableSqlDatabase(counted), keyValue: new DurableKeyValue(counted) };
+    const given = { ...noMail, ...stores, clock: systemClock, queries: { replay: () => expect.fail() } };
+    const runtime = () => this.runtime;
+    const subscribers = new Subscribers({
+      ...given,
+      get runtime() {
+        return runtime();
+      },
+    });
     return new ConversationRuntime({
-      database: new DurableSqlDatabase(counted),
-      keyValue: new DurableKeyValue(counted),
+      ...stores,
+      ...(this.takesSubscribers ? { subscribers } : {}),
       clock: systemClock,
       ids: systemIds,
       gateway: createModelGateway({ secret: () => undefined, fetch: provider, clock: systemClock }),
@@ -172,6 +185,7 @@ class CountedConversation {
       gate: allowAll,
       ...noMail,
       listing: { announce: (record) => this.announce(record), note: async () => undefined },
+      titles: (conversation) => this.titles(conversation),
       armWakeup: async () => undefined,
       publish: (frames: Frame[]) => {
         if (frames.some(({ type }) => type === "turn.completed" || type === "turn.failed")) this.#ended();
@@ -180,7 +194,7 @@ class CountedConversation {
   }
 }
 
-/** A conversation nobody used before, inside a Durable Object. */
+/** A fresh conversation inside a Durable Object. */
 async function inFreshConversation<Value>(
   body: (conversation: CountedConversation) => Promise<Value>,
   memory: { contextTokens?: number } = {},
@@ -233,26 +247,39 @@ function seedHistory({ runtime, storage }: CountedConversation, messages: number
       ] as const;
       runtime.store.journal.append(
         { seq: turn.firstSeq, at, entries: [...entries] },
-        { ...NEW_STANDING, turns: n, sessions: { assistant: n * 2 }, active: [] },
+        { ...NEW_STATE, turns: n, sessions: { assistant: n * 2 }, active: [] },
       );
     }
   });
 }
 
 describe("H5 constant cost", () => {
-  test("H5 first use: at most 8 statements and 8 rows beyond the SDK's own", async () => {
+  test("H5 first use: 7 statements and 8 rows beyond the SDK's own", async () => {
     const cost = await inFreshConversation(async (conversation) => conversation.create());
-    expect(cost.statements).toBeLessThanOrEqual(8);
+    expect(cost.statements).toBe(7);
     expect(cost.rowsWritten).toBe(8);
   });
 
-  test("H5 first use with the envelope that tells the agent: 3 statements and 1 row more", async () => {
+  test("H5 first use with the envelope to the agent: 4 statements and 1 row more", async () => {
     const cost = await inFreshConversation(async (conversation) => {
       conversation.announce = () => conversation.tellAgent();
       return conversation.create();
     });
-    expect(cost.statements).toBeLessThanOrEqual(11);
+    expect(cost.statements).toBe(11);
     expect(cost.rowsWritten).toBe(9);
+  });
+
+  test("H5 TITLE-4 an automatic title adds one statement and one row to the first turn, and nothing to later turns", async () => {
+    const costs = (source: ReturnType<TitlePolicy>) =>
+      inFreshConversation(async (conversation) => {
+        conversation.titles = () => source;
+        conversation.create();
+        return [await conversation.turn("hello"), await conversation.turn("hello")];
+      });
+    const [[first, later], [titled, afterwards]] = [await costs("none"), await costs("message")];
+    expect(titled?.statements).toBe((first?.statements ?? 0) + 1);
+    expect(titled?.rowsWritten).toBe((first?.rowsWritten ?? 0) + 1);
+    expect(afterwards).toEqual(later);
   });
 
   test("H5 SEED-1 a seeded history costs a row an event, and one statement for all of them", async () => {
@@ -268,7 +295,7 @@ describe("H5 constant cost", () => {
     expect(seeded.statements).toBe(plain.statements + 1);
   });
 
-  test("H5 CLIENTTOOL-1 tools that a message brings cost nothing until they are called", async () => {
+  test("H5 CLIENTTOOL-1 the tools of a message cost no statement until they are called", async () => {
     const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
     const cost = await inFreshConversation(async (conversation) => {
       conversation.create();
@@ -289,7 +316,7 @@ describe("H5 constant cost", () => {
       return { created: conversation.create(history), turn: await conversation.turn("hello") };
     });
     expect([cost.created.rowsWritten, cost.turn.rowsWritten]).toEqual([12, 7]);
-    expect(cost.created.statements + cost.turn.statements).toBeLessThanOrEqual(20);
+    expect(cost.created.statements + cost.turn.statements).toBe(16);
   });
 
   test("COMMIT-2 H5 a plain turn in an open conversation: at most 8 statements and 8 rows", async () => {
@@ -307,7 +334,7 @@ describe("H5 constant cost", () => {
         conversation.create();
         const turns = [await conversation.turn("x ".repeat(400))];
         while (!conversation.runtime.isCompacting) turns.push(await conversation.turn("x ".repeat(400)));
-        await vi.waitFor(() => expect(conversation.runtime.isCompacting).toBe(false));
+        await expect.poll(() => conversation.runtime.isCompacting).toBe(false);
         const { statements, rowsWritten } = conversation.counter.cost;
         return { before: turns.at(-2), whole: { statements, rowsWritten } };
       },
@@ -319,21 +346,37 @@ describe("H5 constant cost", () => {
     expect(cost.whole.statements).toBe(7 + 7);
   });
 
-  test("H5 a turn with three rounds of a pure tool: at most 16 statements and 24 rows", async () => {
+  test("E23 H5 SUBSCRIBER-6 a turn without subscribers costs no statement and no row for them, also after a wake", async () => {
+    const [without, able] = await inFreshConversation(async (conversation) => {
+      conversation.create();
+      await conversation.turn("Hello");
+      const turn = async (takesSubscribers: boolean) => {
+        conversation.takesSubscribers = takesSubscribers;
+        conversation.reopen();
+        return [await conversation.turn("Hello"), await conversation.turn("Hello")];
+      };
+      return [await turn(false), await turn(true)];
+    });
+    expect(able.map(({ statements, rowsWritten }) => [statements, rowsWritten])).toEqual(
+      without.map(({ statements, rowsWritten }) => [statements, rowsWritten]),
+    );
+  });
+
+  test("H5 a turn with three rounds of a pure tool: 13 statements and at most 24 rows", async () => {
     const cost = await inFreshConversation((conversation) => {
       conversation.create();
       return conversation.turn("call double 3");
     });
-    expect(cost.statements).toBeLessThanOrEqual(16);
+    expect(cost.statements).toBe(13);
     expect(cost.rowsWritten).toBeLessThanOrEqual(24);
   });
 
-  test("H5 a turn with three rounds of a once tool commits before and after each: 20 statements, 25 rows", async () => {
+  test("H5 a turn with three rounds of a once tool commits before and after each: 19 statements, 25 rows", async () => {
     const cost = await inFreshConversation((conversation) => {
       conversation.create();
       return conversation.turn("call charge 3");
     });
-    expect(cost.statements).toBe(20);
+    expect(cost.statements).toBe(19);
     expect(cost.rowsWritten).toBe(25);
   });
 
@@ -355,7 +398,7 @@ describe("H5 constant cost", () => {
     expect((long.bytes - short.bytes) / 31).toBeLessThanOrEqual(256);
   });
 
-  test("H5 a turn costs the same at 10 and at 10 000 messages, and a wake reads what is active only", async () => {
+  test("H5 a turn costs the same at 10 and at 10 000 messages, and a wake reads only active turns", async () => {
     const at = (messages: number) =>
       inFreshConversation(async (conversation) => {
         conversation.create();

@@ -56,9 +56,9 @@ async function post(handle: string, body: object | string): Promise<[number, { c
 
 /** Resolves when the operation of a turn is deferred. */
 async function untilDeferred(conversation: TestConversation): Promise<void> {
-  await vi.waitFor(async () =>
-    expect((await conversation.journal()).map(({ type }) => type)).toContain("tool.deferred"),
-  );
+  await expect
+    .poll(async () => (await conversation.journal()).map(({ type }) => type))
+    .toContain("tool.deferred");
 }
 
 const PAID = { result: { paid: true } };
@@ -87,7 +87,7 @@ test("DEFER-5 ORDER-1 E13 a turn that waits for a payment holds no queue, and cl
   expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Paid." });
 });
 
-test("DEFER-5 UISTREAM-5 the stream of a chat ends where its turn only waits for a deferred result", async () => {
+test("DEFER-5 UISTREAM-5 the stream of a chat ends if its turn only waits for a deferred result", async () => {
   const conversation = await createConversation(buyer);
   const play = new Play(paying("pay"));
   const message = { id: "m1", role: "user", parts: [{ type: "text", text: play.content }] };
@@ -108,7 +108,7 @@ test("DEFER-5 UISTREAM-5 the stream of a chat ends where its turn only waits for
 });
 
 describe("the result of a deferred operation", () => {
-  test("DEFER-1 DEFER-3 arrives by its handle, and the turn goes on; delivered five times more after the turn it changes nothing and calls no model; another one is refused", async () => {
+  test("DEFER-1 DEFER-3 arrives by its handle, and the turn continues; five more deliveries after the turn are no-ops without a model call; a different result is refused", async () => {
     const conversation = await createConversation(buyer);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play(paying("pay"));
@@ -144,7 +144,7 @@ describe("the result of a deferred operation", () => {
       200,
       { status: "failed" },
     ]);
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).status).toBe("completed"));
+    await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
     const turn = await conversation.turn(turnId);
     expect(turn).toMatchObject({ issues: { toolFailures: 1 } });
     expect(turn.moves[0]?.toolResult?.error).toMatchObject({ code: "NOT_FOUND", message: "Sold out." });
@@ -162,7 +162,7 @@ describe("the result of a deferred operation", () => {
     await play.open("returning");
     await untilDeferred(conversation);
     expect(await post(handle, PAID)).toMatchObject([200, { status: "completed" }]);
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("Paid."));
+    await expect.poll(async () => (await conversation.turn(turnId)).answer).toBe("Paid.");
     expect(await play.runs(1)).toHaveLength(1);
   });
 
@@ -205,7 +205,7 @@ describe("the result of a deferred operation", () => {
     await play.reached("never");
     await crash();
     await conversation.view();
-    await conversation.outwait();
+    await conversation.passLateResultTime();
     const turn = await conversation.ended(turnId);
     expect(turn.moves[0]?.toolResult?.error?.message).toMatch(/^Outcome unknown/);
     for (let again = 0; again < 3; again++)
@@ -224,9 +224,9 @@ describe("the result of a deferred operation", () => {
     const handle = await handleOf(play);
     await untilDeferred(conversation);
     await crash();
-    // Nobody calls: the alarm wakes the actor.
+    // The alarm wakes the actor without a request.
     await play.requests(2);
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).status).toBe("completed"));
+    await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
     const error = (await conversation.turn(turnId)).moves[0]?.toolResult?.error;
     expect(error).toMatchObject({ code: "TIMEOUT", message: expect.stringContaining("Outcome unknown") });
     expect(await post(handle, PAID)).toMatchObject([409, { code: "CONFLICT" }]);
@@ -252,10 +252,10 @@ describe("the result of a deferred operation", () => {
     expect(await completeOperation(three, { result: 3 })).toMatchObject({ status: "completed" });
     await expect(completeOperation(three, { result: 4 })).rejects.toMatchObject({ code: "CONFLICT" });
     await expect(completeOperation("x", { result: 4 })).rejects.toMatchObject({ code: "NOT_FOUND" });
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("All."));
+    await expect.poll(async () => (await conversation.turn(turnId)).answer).toBe("All.");
   });
 
-  test("DEFER-1 ASYNC-2 ASYNC-3 comes to a background call as to others: the agent answers at once, and again with the result, in the same turn", async () => {
+  test("DEFER-1 ASYNC-2 ASYNC-3 arrives for a background call as for others: the agent answers at once, and again with the result, in the same turn", async () => {
     const conversation = await createConversation(buyer);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play((key) => ({
@@ -272,7 +272,7 @@ describe("the result of a deferred operation", () => {
     expect(await conversation.turn(turnId)).toMatchObject({ status: "active", phase: "waiting" });
     for (let again = 0; again < 3; again++)
       expect(await post(handle, { result: { signed: "Ada" } })).toMatchObject([200, { status: "completed" }]);
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).status).toBe("completed"));
+    await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
     expect(await conversation.turn(turnId)).toMatchObject({ answer: "It arrived." });
     const requests = await play.requests(3);
     expect(requests).toHaveLength(3);
@@ -290,11 +290,11 @@ describe("the result of a deferred operation", () => {
       ],
     }));
     await play.requests(3);
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("It is lost."));
+    await expect.poll(async () => (await conversation.turn(turnId)).answer).toBe("It is lost.");
     expect((await conversation.turn(turnId)).moves[0]?.toolResult?.error).toMatchObject({ code: "TIMEOUT" });
   }, 20_000);
 
-  test("DEFER-1 a `pure` tool cannot defer, and the error says what to declare", async () => {
+  test("DEFER-1 a `pure` tool cannot defer, and the error names the required declaration", async () => {
     const conversation = await createConversation(buyer);
     const client = await conversation.connect();
     const { turnId } = await conversation.play(paying("peek"));
@@ -314,21 +314,21 @@ describe("a handle in the wrong hands", () => {
     const done = async () => {
       expect((await conversation.turn(turnId)).status).toBe("active");
       expect(await post(handle, PAID)).toMatchObject([200, {}]);
-      await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("Paid."));
+      await expect.poll(async () => (await conversation.turn(turnId)).answer).toBe("Paid.");
     };
     return { conversation, handle, done };
   }
 
   const refused = [404, { code: "NOT_FOUND" }];
 
-  test("HANDLE-1 a handle that was changed or cut off in any place is unknown", async () => {
+  test("HANDLE-1 a handle that was changed or cut at any place is unknown", async () => {
     const { handle, done } = await waiting();
     const other = (character: string) => (character === "A" ? "B" : "A");
     const places = [0, 1, 40, handle.indexOf(".") - 1, handle.indexOf(".") + 1, handle.length - 2];
     const changed = places.map(
       (place) => handle.slice(0, place) + other(handle.charAt(place)) + handle.slice(place + 1),
     );
-    // Every other last character, among them those that mean the same bytes.
+    // Every other last character, including the characters that encode the same bytes.
     const last = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"]
       .filter((character) => character !== handle.at(-1))
       .map((character) => handle.slice(0, -1) + character);
@@ -367,7 +367,7 @@ describe("a handle in the wrong hands", () => {
     await two.done();
   });
 
-  test("HANDLE-1 HANDLE-2 the key is not the tools' to read, and another conversation's key signs nothing here", async () => {
+  test("HANDLE-1 HANDLE-2 tools cannot read the key, and another conversation's key is invalid here", async () => {
     const { conversation, handle, done } = await waiting();
     // SAFETY: the stub is of the class `Conversation`.
     const stub = conversation.stub as unknown as {
@@ -393,7 +393,7 @@ describe("a handle in the wrong hands", () => {
     await done();
   });
 
-  test("BODY-1 DEFER-3 hostile bodies change nothing", async () => {
+  test("BODY-1 DEFER-3 hostile bodies change no state", async () => {
     const { handle, done } = await waiting();
     const bodies: [string, number][] = [
       [JSON.stringify({ result: "x".repeat(10 * 1024 * 1024) }), 413],
@@ -412,7 +412,7 @@ describe("a handle in the wrong hands", () => {
     await done();
   });
 
-  test("HANDLE-3 a handle of a conversation that does not exist leaves no storage behind, and the conversation can be created", async () => {
+  test("HANDLE-3 a handle of an unknown conversation leaves no storage, and the conversation can be created", async () => {
     const id = "conv_01JD0000000000000000000003";
     const claim = {
       tenant: "test",
@@ -428,21 +428,24 @@ describe("a handle in the wrong hands", () => {
     expect(await marked()).toBe(true);
     const answers = await Promise.all([1, 2, 3].map(() => post(forged, PAID)));
     for (const answer of answers) expect(answer).toMatchObject(refused);
-    await vi.waitFor(async () => expect(await marked()).toBeUndefined());
+    await expect.poll(() => marked()).toBeUndefined();
     await expect(completeOperation(forged, PAID)).rejects.toMatchObject({ code: "NOT_FOUND" });
-    await vi.waitFor(async () => {
-      // SAFETY: the stub is of the class `Conversation`.
-      const conversation = stub() as unknown as ConversationApi;
-      const principal = { tenant: "test", subject: "ada", roles: [] };
-      expect(await conversation.create(principal, { id, agentId: buyer })).toMatchObject({ ok: true });
-    });
+    await vi.waitFor(
+      async () => {
+        // SAFETY: the stub is of the class `Conversation`.
+        const conversation = stub() as unknown as ConversationApi;
+        const principal = { tenant: "test", subject: "ada", roles: [] };
+        expect(await conversation.create(principal, { id, agentId: buyer })).toMatchObject({ ok: true });
+      },
+      { timeout: 20_000 },
+    );
     expect(await post(forged, PAID)).toMatchObject(refused);
     await runInDurableObject(stub(), (_, { storage }) => storage.kv.put("marker", true));
     expect(await post(forged, PAID)).toMatchObject(refused);
     expect(await marked()).toBe(true);
   });
 
-  test("HANDLE-1 the handle opens nothing else", async () => {
+  test("HANDLE-1 the handle gives access only to its operation", async () => {
     const { conversation, handle, done } = await waiting();
     for (const path of [conversation.path, `${conversation.path}/messages`]) {
       const response = await exports.default.fetch(

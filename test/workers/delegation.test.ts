@@ -1,6 +1,9 @@
-/** Agents that call agents, on the real Worker: each call opens a conversation of its own, and its caller alone gets the answer. */
+/**
+ * Agents that call agents, on the real Worker: each call opens a separate conversation, and only its caller gets the
+ * answer.
+ */
 import { exports } from "cloudflare:workers";
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { isAnswering, pendingApprovals } from "../../src/client/state.ts";
 import type { AgentResultApi } from "../../src/protocol/agent-call.ts";
@@ -126,7 +129,7 @@ describe("delegate", () => {
     expect(turn.spent.modelCalls, "LEDGER-4: of the whole tree").toBe(3);
   });
 
-  test("LARGE-4 DELEGATE-10 an answer longer than an envelope takes is stored whole, and the manager gets a view", async () => {
+  test("LARGE-4 DELEGATE-10 an answer longer than an envelope allows is stored completely, and the manager gets a view", async () => {
     const conversation = await createConversation(manager);
     const text = "Zoë 🦊 ";
     const child = new Play({ replies: [[{ text, times: 50_000 }]] });
@@ -142,7 +145,7 @@ describe("delegate", () => {
     expect(second?.body.tools?.map(({ function: { name } }) => name)).toContain("read_tool_result");
   });
 
-  test("A48 DELEGATE-5 an agent declines with a reason, and the manager goes on", async () => {
+  test("A48 DELEGATE-5 an agent declines with a reason, and the manager continues", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ call: "decline", input: { reason: "That is not my work." } }]] });
     const { play, turnId } = await conversation.play({
@@ -175,7 +178,7 @@ describe("delegate", () => {
     ]);
   });
 
-  test("DELEGATE-10 an answer, a partial text and a reason of control characters come back: the answer as a view, the others cut", async () => {
+  test("DELEGATE-10 an answer, a partial text and a reason of control characters arrive: the answer as a view, the others cut", async () => {
     const conversation = await createConversation(manager);
     const long = { text: "\u0001", times: 131_072 };
     const answers = new Play({ replies: [[long]] });
@@ -207,7 +210,7 @@ describe("delegate", () => {
     expect(declined).toContain("AGENT_DECLINED");
   });
 
-  test("OPENING-1 A28 an agent that does not exist is NOT_FOUND, and nothing waits", async () => {
+  test("OPENING-1 A28 an agent that does not exist is NOT_FOUND, and no call waits", async () => {
     const conversation = await createConversation(manager);
     const { play, turnId } = await conversation.play({
       replies: [[{ call: "ask_nobody", input: { message: "Hello?" } }], [{ text: "Nobody." }]],
@@ -234,7 +237,7 @@ describe("delegate", () => {
     expect((await conversation.ended(turnId)).answer).toBe("It is done.");
   });
 
-  test("WAIT-2 A47 a turn works while its agent does: a chat's stream goes on to the answer, and a client counts it among those that answer", async () => {
+  test("WAIT-2 A47 a turn works while its agent does: a chat's stream continues to the answer, and a client counts it as answering", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ gate: "work" }, { text: "Done." }]] });
     const play = new Play({
@@ -285,7 +288,7 @@ describe("delegate", () => {
     expect(error.message).toContain("Half of it");
   });
 
-  test("A72 a crash of all actors while the agent works: the same conversation goes on, and its answer arrives once", async () => {
+  test("A72 a crash of all actors while the agent works: the same conversation continues, and its answer arrives once", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ gate: "work" }, { text: "Survived." }]] });
     const { play, turnId } = await conversation.play({
@@ -314,7 +317,7 @@ describe("delegate", () => {
     });
   });
 
-  test("ACCESS-2 who may read the caller's conversation may read the call's, and stop it, and nobody else; nobody may speak there", async () => {
+  test("ACCESS-2 only readers of the caller's conversation may read and stop the call's conversation; no user may speak there", async () => {
     const ben: Principal = { subject: "ben", tenant: "test", roles: ["member"] };
     const eve: Principal = { subject: "eve", tenant: "test", roles: ["member"] };
     const conversation = await createConversation(manager);
@@ -336,7 +339,7 @@ describe("delegate", () => {
     expect((await conversation.turn(turnId)).moves[0]?.toolResult?.error?.code).toBe("CANCELLED");
   });
 
-  test("ACCESS-2 an admin reads the conversation of a call and answers its approval, but neither speaks there, nor changes or ends it", async () => {
+  test("ACCESS-2 an admin reads the conversation of a call and answers its approval, but may not speak there, change it or end it", async () => {
     const admin: Principal = { subject: "root", tenant: "test", roles: ["admin"] };
     const conversation = await createConversation(chief);
     const client = await conversation.connect();
@@ -384,7 +387,7 @@ describe("delegate", () => {
     expect(await forged.requests()).toEqual([]);
   });
 
-  test("AGENTCALL-2 a result of another conversation is refused, and so is a stop of one that did not call", async () => {
+  test("AGENTCALL-2 a result of another conversation is refused, and so is a stop by a conversation other than the caller", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ gate: "work" }, { text: "The true one." }]] });
     const { turnId } = await conversation.play({
@@ -427,7 +430,7 @@ describe("delegate", () => {
     });
   });
 
-  test("OP-6 the answer of a stopped call that comes all the same is a note in the next request, once", async () => {
+  test("OP-6 the late answer of a stopped call is a note in the next request, once", async () => {
     const conversation = await createConversation(manager);
     const client = await conversation.connect();
     const child = new Play({ replies: [[{ gate: "work" }, { text: "Never." }]] });
@@ -459,7 +462,7 @@ describe("delegate", () => {
     expect(notes).toEqual([{ role: "system", content: expect.stringContaining("it took effect") }]);
   });
 
-  test("OPENING-2 a stop that overtakes its call: nothing of the call runs", async () => {
+  test("OPENING-2 a stop that overtakes its call: the call never runs", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ text: "Never." }]] });
     const operationId = "op_01K0000000000000ABCDEFGHJK";
@@ -485,7 +488,7 @@ describe("delegate", () => {
 });
 
 describe("a tree of calls", () => {
-  /** A manager that asks the lead, who asks the helper; each then says its text. */
+  /** A manager that calls the lead, which calls the helper. Each then sends its text. */
   function tree(leaf: StepScript[]) {
     const bottom = new Play({ replies: [leaf] });
     const middle = new Play({
@@ -497,7 +500,7 @@ describe("a tree of calls", () => {
     return { bottom, middle, top };
   }
 
-  test("M#14820 LGJ#2755 H4 a stop three levels above: all are aborted, nothing is left open, and what was spent is known at the top", async () => {
+  test("M#14820 LGJ#2755 H4 a stop three levels above: all are aborted, no conversation stays open, and the root knows the whole usage", async () => {
     const conversation = await createConversation(manager);
     const { bottom, middle, top } = tree([{ text: "Be" }, { gate: "work" }, { text: "gin." }]);
     const { turnId } = await conversation.play(top);
@@ -521,7 +524,7 @@ describe("a tree of calls", () => {
     expect(journal.filter(({ type }) => type === "agent_call.failed")).toHaveLength(1);
   });
 
-  test("PY#3995 langfuse#14754 LEDGER-4 the tokens of three agents equal what the top has spent", async () => {
+  test("PY#3995 langfuse#14754 LEDGER-4 the tokens of three agents equal the root's usage", async () => {
     const usage = (total: number) => ({
       usage: { prompt_tokens: total - 1, completion_tokens: 1, total_tokens: total },
     });
@@ -546,7 +549,7 @@ describe("a tree of calls", () => {
     expect((await conversation.view()).spent).toMatchObject({ tokens: 357, modelCalls: 5 });
   });
 
-  test("OAP#719 DELEGATE-4 an agent that uses up its steps: the caller gets what it had written", async () => {
+  test("OAP#719 DELEGATE-4 an agent that uses up its steps: the caller gets its partial text", async () => {
     const child = new Play({
       replies: [[{ text: "I found one half." }, { call: "no_such_tool", input: {} }]],
       final: [{ text: "" }],
@@ -585,7 +588,7 @@ describe("a tree of calls", () => {
     expect(resultsIn(second)).toEqual(['"North."', '"South."']);
   });
 
-  test("CF#1630 A72 a crash at each level in turn: each conversation goes on, and no work is done again", async () => {
+  test("CF#1630 A72 a crash at each level in turn: each conversation continues, and no work is repeated", async () => {
     const conversation = await createConversation(manager);
     const { bottom, middle, top } = tree([{ gate: "work" }, { text: "Leaf." }]);
     const { turnId, play } = await conversation.play(top);
@@ -643,7 +646,7 @@ describe("a tree of calls", () => {
 });
 
 describe("a call that needs a person, below", () => {
-  /** Asks the chief, who asks the careful agent, whose tool needs an approval. */
+  /** Asks the chief. The chief asks the careful agent, and its tool needs an approval. */
   async function asking() {
     const conversation = await createConversation(manager);
     const client = await conversation.connect();
@@ -666,7 +669,7 @@ describe("a call that needs a person, below", () => {
     return [response.status, await response.json()] as const;
   };
 
-  test("OAJ#243 OAJ#680 M#23626 ASK-1 is shown at the top after a restart, too, runs once when it is approved there, and everybody goes on", async () => {
+  test("OAJ#243 OAJ#680 M#23626 ASK-1 is shown at the root, also after a restart, runs once after its approval there, and all turns continue", async () => {
     const { conversation, client, bottom, turnId, ask } = await asking();
     expect(ask).toMatchObject({ name: "transfer", input: { to: "Bob" }, agentId: careful });
     expect(pendingApprovals(client.state)).toMatchObject([{ id: ask?.operationId, name: "transfer" }]);
@@ -681,7 +684,7 @@ describe("a call that needs a person, below", () => {
     expect((await conversation.ended(turnId)).answer).toBe("All told.");
     expect((await bottom.runs()).length).toBe(1);
     await again.until((state) => pendingApprovals(state).length === 0);
-    // The same answer again is the same, in either conversation; another one comes too late.
+    // The same answer again is a no-op in either conversation. A different answer comes too late.
     for (const room of [conversation, new TestConversation(ask?.conversationId ?? "")]) {
       expect(await answer(room, ask?.operationId)).toMatchObject([
         200,
@@ -705,7 +708,7 @@ describe("a call that needs a person, below", () => {
     expect(resultsIn(second)[0]).toContain("APPROVAL_DENIED");
   });
 
-  test("DELEGATE-9 who leaves the conversation may neither read nor answer below; who joins may do both", async () => {
+  test("DELEGATE-9 a user who leaves the conversation may not read or answer below; a user who joins may do both", async () => {
     const user = (subject: string): Principal => ({ subject, tenant: "test", roles: ["member"] });
     const { conversation, client, bottom, turnId, ask } = await asking();
     const participants = `${conversation.path}/participants`;
@@ -714,11 +717,11 @@ describe("a call that needs a person, below", () => {
     for (const id of ["eve", "ben"]) expect((await join(id)).status).toBe(200);
     const room = new TestConversation(ask?.conversationId ?? "");
     const statusOf = async (id: string) => (await request(room.path, {}, user(id))).status;
-    await vi.waitFor(async () => expect([await statusOf("eve"), await statusOf("ben")]).toEqual([200, 200]));
+    await expect.poll(async () => [await statusOf("eve"), await statusOf("ben")]).toEqual([200, 200]);
     const watching = await room.connect({ principal: user("eve") });
     expect((await request(`${participants}/user/eve`, { method: "DELETE" })).status).toBe(204);
     expect(await watching.whenClosed()).toEqual({ code: 4401 });
-    await vi.waitFor(async () => expect([await statusOf("eve"), await statusOf("ben")]).toEqual([404, 200]));
+    await expect.poll(async () => [await statusOf("eve"), await statusOf("ben")]).toEqual([404, 200]);
     const approve = async (where: TestConversation, id: string) => {
       const path = `${where.path}/operations/${ask?.operationId}/approval`;
       return (await request(path, { method: "POST", body: '{"approved": true}' }, user(id))).status;
@@ -731,7 +734,7 @@ describe("a call that needs a person, below", () => {
     expect((await bottom.runs()).length).toBe(1);
   });
 
-  test("ASK-1 a stop at the top ends the wait, and an answer that comes later is refused", async () => {
+  test("ASK-1 a stop at the root ends the wait, and a late answer is refused", async () => {
     const { conversation, turnId, ask } = await asking();
     await conversation.stop(turnId);
     const room = new TestConversation(ask?.conversationId ?? "");

@@ -1,4 +1,7 @@
-/** The deletion of conversations and agents on the real Worker: what answers at once, and what follows in every store. */
+/**
+ * The deletion of conversations and agents on the real Worker: the immediate answers, and the later changes in every
+ * store.
+ */
 
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
@@ -7,15 +10,15 @@ import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { OTHER_TABLES, OWNED_TABLES } from "../../src/d1/owned-rows.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
-import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
+import { expectErased, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
 import { Play } from "./provider.ts";
 import {
   ADA,
   crash,
   createAgent,
   createConversation,
-  leaveAlone,
   request,
+  skipInvariants,
   TestConversation,
 } from "./world.ts";
 
@@ -37,7 +40,7 @@ const status = async (path: string, method = "GET", principal?: Principal) => {
 
 async function secretConversation(agent = plain): Promise<TestConversation> {
   const conversation = await createConversation(agent);
-  leaveAlone(conversation);
+  skipInvariants(conversation);
   const upload = await request(`${conversation.path}/attachments`, {
     method: "POST",
     headers: { "content-type": "text/plain" },
@@ -56,9 +59,9 @@ async function secretConversation(agent = plain): Promise<TestConversation> {
 }
 
 describe("G8 a deleted conversation", () => {
-  test("DELETE-1 DELETE-2 is answered as one that does not exist, at every entrance", async () => {
+  test("DELETE-1 DELETE-2 is answered as an unknown conversation, at every entrance", async () => {
     const conversation = await createConversation(plain);
-    leaveAlone(conversation);
+    skipInvariants(conversation);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play({ replies: [[{ text: "Half" }, { gate: "never" }]] });
     await play.reached("never");
@@ -89,17 +92,17 @@ test("REMOVE-4 every table of D1 is in the registry of stores", () => {
   expect([...made, "dramatis_migrations"].sort()).toEqual(known.sort());
 });
 
-describe("G8 what follows a deletion", () => {
+describe("G8 the effects of a deletion", () => {
   test("REMOVE-1 REMOVE-5 every store is emptied, and the neighbour's data stay", async () => {
     const [conversation, neighbour] = [await secretConversation(), await secretConversation()];
     await expect.poll(rowsOfD1).toContain(conversation.id);
     expect(await storageOf(conversation.stub)).toContain(SECRET);
     expect(await status(conversation.path, "DELETE")).toBe(204);
-    await gone(conversation.stub, SECRET);
+    await expectErased(conversation.stub, SECRET);
     await expect.poll(rowsOfD1).not.toContain(conversation.id);
     expect(await objectsOfR2()).not.toContain(conversation.id);
     const agent = exports.Agent.getByName(`test:${plain}`);
-    // The mark stays that nothing is learned from the conversation any more, for what is still on its way.
+    // The mark that blocks learning from the conversation stays, for messages that are still in transit.
     const mark = `["${conversation.id}","",`;
     await expect.poll(() => storageOf(agent)).toContain(mark);
     const rest = async () => (await storageOf(agent)).replaceAll(mark, "");
@@ -111,12 +114,12 @@ describe("G8 what follows a deletion", () => {
 });
 
 describe("G8 a deleted agent", () => {
-  test("A23 DELETE-4 LIFE-5 DELETE-5 DELETE-6 is gone, and each of its conversations continues or fails", async () => {
+  test("A23 DELETE-4 LIFE-5 DELETE-5 DELETE-6 is removed, and each of its conversations continues or fails", async () => {
     const [first, other] = [await createAgent("test/plain"), await createAgent("test/plain")];
     const own = await secretConversation(first);
     const begun = await createConversation(first);
     const joined = await createConversation(other);
-    for (const conversation of [begun, joined]) leaveAlone(conversation);
+    for (const conversation of [begun, joined]) skipInvariants(conversation);
     const add = (path: string, id: string) =>
       request(`${path}/participants`, { method: "POST", body: JSON.stringify({ type: "agent", id }) });
     expect((await add(begun.path, other)).status).toBe(200);
@@ -134,7 +137,7 @@ describe("G8 a deleted agent", () => {
       body: JSON.stringify({ id: first, persona: "test/plain" }),
     });
     expect(again.status).toBe(409);
-    // A conversation without another agent fails, gives the reason, and stays readable.
+    // A conversation without another agent fails, states the reason, and stays readable.
     await expect.poll(async () => (await own.view()).status).toBe("failed");
     await own.evict();
     const refused = await request(`${own.path}/turns`, {
@@ -168,16 +171,16 @@ describe("G8 a deleted agent", () => {
 });
 
 describe("G8 a deletion that is interrupted", () => {
-  test("REMOVE-1 REMOVE-2 goes on after crashes, wherever they come, and nothing is left in the end", async () => {
+  test("REMOVE-1 REMOVE-2 continues after crashes at any step, and no data remains at the end", async () => {
     const conversations = await Promise.all(Array.from({ length: 4 }, () => secretConversation()));
     for (const [index, conversation] of conversations.entries()) {
       expect(await status(conversation.path, "DELETE")).toBe(204);
-      // The steps cross the stores one after another: each crash comes a little later.
+      // The steps visit the stores one after another: each crash is a little later.
       for (let turns = 0; turns < index * 3; turns++) await Promise.resolve();
       await crash();
       expect(await status(conversation.path)).toBe(404);
       await runDurableObjectAlarm(conversation.stub);
-      await gone(conversation.stub, SECRET);
+      await expectErased(conversation.stub, SECRET);
       await expect.poll(rowsOfD1).not.toContain(conversation.id);
       await expect.poll(objectsOfR2).not.toContain(conversation.id);
     }
@@ -185,9 +188,9 @@ describe("G8 a deletion that is interrupted", () => {
 
   test("DELETE-2 is not undone: the id is never used again", async () => {
     const conversation = await createConversation(plain);
-    leaveAlone(conversation);
+    skipInvariants(conversation);
     expect(await status(conversation.path, "DELETE")).toBe(204);
-    await gone(conversation.stub, "conversation.started");
+    await expectErased(conversation.stub, "conversation.started");
     await crash();
     // SAFETY: the class of the export has this interface.
     const stub = conversation.stub as unknown as ConversationApi;
@@ -208,7 +211,7 @@ test("G8 DELETE-3 the conversations that calls of agents opened are deleted with
   await post("/api/libraries/deletion/tools", tool);
   const manager = await createAgent({ identity, tools: { toolIds: ["deletion/ask_deleted"] } });
   const conversation = await createConversation(manager);
-  leaveAlone(conversation);
+  skipInvariants(conversation);
   const answer = new Play({ replies: [[{ text: `The helper knows ${SECRET}.` }]] });
   const { turnId } = await conversation.play({
     replies: [[{ call: "ask_deleted", input: { message: answer.content } }], [{ text: "Done." }]],
@@ -219,6 +222,6 @@ test("G8 DELETE-3 the conversations that calls of agents opened are deleted with
   const below = new TestConversation(opened[0] ?? expect.fail("no call"));
   expect(await storageOf(below.stub)).toContain(SECRET);
   expect(await status(conversation.path, "DELETE")).toBe(204);
-  await gone(below.stub, SECRET);
+  await expectErased(below.stub, SECRET);
   expect(await status(below.path)).toBe(404);
 });

@@ -6,7 +6,7 @@ import { call } from "./http-client.ts";
 
 const LOCAL: Principal = { subject: "local", tenant: "departures", roles: ["admin"] };
 
-/** The page's deployed tool, and the one that the tests deploy. */
+/** The page's deployed tool, and the tool that the tests deploy. */
 const examples = [
   ...page.replaceAll("demo/calculator", "test/double").matchAll(/^```http\n([\s\S]*?)^```$/gm),
 ]

@@ -6,7 +6,7 @@ import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { migrate } from "../../src/d1/migrate.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { ConversationSummary } from "../../src/protocol/views.ts";
+import type { PublishedConversation } from "../../src/protocol/views.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import {
   ADMIN,
@@ -27,7 +27,7 @@ describe("lists", () => {
     for (const id of ids) await createAgent(id, tenant);
   });
 
-  test.each([1, 2, 3, 7, 8])("DIR-3 come in pages of %i, ascending by creation and back", async (limit) => {
+  test.each([1, 2, 3, 7, 8])("DIR-3 have pages of %i, ascending by creation and back", async (limit) => {
     const ascending = await pages("/api/agents", "agents", `limit=${limit}`, tenant);
     const descending = await pages("/api/agents", "agents", `limit=${limit}&order=desc`, tenant);
     expect(ascending.flat()).toEqual(ids);
@@ -50,7 +50,7 @@ describe("lists", () => {
     expectProblem(await get(`/api/conversations?${query}`), 422, "INVALID_INPUT", path);
   });
 
-  test("QUERY-3 of every kind refuse unknown parameters, and name the known parameters", async () => {
+  test("QUERY-3 of every kind refuse unknown and repeated parameters, and name the known parameters", async () => {
     const agent = await createAgent();
     const conversation = await createConversation(agent);
     for (const path of [
@@ -69,6 +69,7 @@ describe("lists", () => {
       expectProblem(answer, 400, "UNKNOWN_PARAMETER", "/colour");
       expect([path, answer.body.detail]).toEqual([path, expect.stringContaining("Known: limit")]);
     }
+    expectProblem(await get("/api/conversations?limit=2&limit=3"), 422, "INVALID_INPUT", "/limit");
     expectProblem(
       await get("/api/memories/search?q=a&agents=b&colour=red"),
       400,
@@ -122,7 +123,7 @@ describe("lists", () => {
     const [summary] = (await get("/api/conversations?limit=1", boss)).body.conversations;
     const { status, gate, turns, usage, spent, ...view } = (await get(`/api/conversations/${first}`, boss))
       .body;
-    expect(summary).toEqual(view);
+    expect(summary).toEqual({ ...view, lastActivityAt: view.createdAt });
   });
 });
 
@@ -141,7 +142,7 @@ describe("rows", () => {
     return { id, tenant, persona, projectIds: ["default"], createdAt, updatedAt: createdAt };
   }
 
-  function conversation(id: string, createdAt: string, users: string[]): ConversationSummary {
+  function conversation(id: string, createdAt: string, users: string[]): PublishedConversation {
     return {
       id,
       title: null,
@@ -179,7 +180,7 @@ describe("rows", () => {
     return { database: { prepare, batch } as unknown as D1Database, written: () => rows };
   }
 
-  test("DIR-1 an upsert writes one row, and one more for each user who is new or gone", async () => {
+  test("DIR-1 an upsert writes one row, one more for each added or removed user, and first two for the activity", async () => {
     const { database, written } = metered();
     const directory = new D1Directory(database);
     const rowsWritten = async (action: () => Promise<void>) => {
@@ -189,14 +190,17 @@ describe("rows", () => {
     };
     const tenant = "upserts";
     const first = agent(tenant, "x", time(0));
+    let puts = 0;
     const put = (users: string[]) => () =>
-      directory.putConversation(tenant, conversation("c", time(0), users));
+      directory.putConversation(tenant, conversation("c", time(0), users), ++puts);
     await migrate(database);
     expect(await rowsWritten(() => directory.putAgent(first))).toBe(1);
     expect(await rowsWritten(() => directory.putAgent({ ...first, projectIds: ["p"] }))).toBe(1);
-    expect(await rowsWritten(put(["u", "v"]))).toBe(3);
+    expect(await rowsWritten(put(["u", "v"]))).toBe(5);
     expect(await rowsWritten(put(["u", "v"]))).toBe(1);
     expect(await rowsWritten(put(["v", "w"]))).toBe(3);
+    const late = () => directory.putConversation(tenant, conversation("c", time(0), ["u", "v"]), 1);
+    expect(await rowsWritten(late), "a late put brings nobody back").toBe(0);
     expect((await directory.agents(tenant)).items).toEqual([{ ...first, projectIds: ["p"] }]);
     const seenBy = async (user: string) => (await directory.conversations(member(tenant, user))).items.length;
     expect([await seenBy("u"), await seenBy("v"), await seenBy("w")]).toEqual([0, 1, 1]);
@@ -217,7 +221,7 @@ describe("rows", () => {
         run += 1;
         const tenant = `pages-${run}`;
         for (const { id, at, users } of rows) {
-          await directory.putConversation(tenant, conversation(id, time(at), users));
+          await directory.putConversation(tenant, conversation(id, time(at), users), 1);
         }
         const expected = rows.toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
         if (order === "desc") expected.reverse();
@@ -242,7 +246,7 @@ describe("rows", () => {
     );
   });
 
-  test("DIR-3 rows that are added between pages neither repeat nor hide others", async () => {
+  test("DIR-3 rows that are added between pages do not repeat or hide other rows", async () => {
     const directory = new D1Directory(database());
     const tenant = "meanwhile";
     for (const at of [1, 3, 5]) await directory.putAgent(agent(tenant, `a${at}`, time(at)));
@@ -254,7 +258,7 @@ describe("rows", () => {
     expect(rest.items.map(({ id }) => id)).toEqual(["a4", "a5", "a6"]);
   });
 
-  test("a page of large personas ends early, and the next one continues", async () => {
+  test("a page of large personas ends early, and the next page continues", async () => {
     const directory = new D1Directory(database());
     const tenant = "large";
     for (let n = 0; n < 6; n++) {
@@ -279,17 +283,26 @@ describe("rows", () => {
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
     const tables = [
       ...["agents", "conversations", "conversation_users", "dead_letters"],
-      ...["approval_places", "approvals", "approvers"],
+      ...[
+        "approval_places",
+        "approvals",
+        "approvers",
+        "turns",
+        "turn_labels",
+        "published_turns",
+        "conversation_marks",
+      ],
       ...["libraries", "definitions", "usage", "runs", "triggers", "memories", "dramatis_migrations"],
+      ...["tenant_databases"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
-    // An isolate remembers a reference to the database, so each reference stands for an isolate.
+    // An isolate caches a reference to the database, so each reference stands for an isolate.
     await Promise.all(Array.from({ length: 8 }, () => migrate(metered().database)));
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
     expect((await new D1Directory(database).agents("nobody")).items).toEqual([]);
   });
 
-  test("MIGRATE-1 MIGRATE-3 a failed migration leaves nothing and stops later ones, and newer ones stay", async () => {
+  test("MIGRATE-1 MIGRATE-3 a failed migration is rolled back and stops later migrations, and newer migrations stay", async () => {
     const table = (name: string) => `CREATE TABLE ${name} (id TEXT PRIMARY KEY) STRICT`;
     const first = { name: "9001_first", statements: [table("first")] };
     const broken = { name: "9002_second", statements: [table("second"), "INSERT INTO nowhere VALUES (1)"] };

@@ -15,7 +15,7 @@ declare namespace Cloudflare {
     ASSETS: Fetcher;
     /** The scripted provider, for a model profile. */
     PROVIDER_URL: string;
-    /** Where tests and tools reach the scripted provider's own side. */
+    /** The address of the scripted provider's own side for tests and tools. */
     PROVIDER_CONTROL_URL: string;
   }
   interface GlobalProps {
@@ -25,6 +25,8 @@ declare namespace Cloudflare {
       | "Agent"
       | "LimitedConversation"
       | "VectorAgent"
+      | "MeteredConversation"
+      | "MeteredAgent"
       | "PortHost"
       | "Sleeper"
       | "Courier"

@@ -30,7 +30,7 @@ test("FTS-2 MEMSTORE-4 G8 an erased or replaced text is in no table of its actor
   expect(await storageOf(stub)).not.toContain("zvexampl");
 });
 
-test("FTS-2 the platform lets no actor set `secure_delete`", async () => {
+test("FTS-2 an actor cannot set `secure_delete` on the platform", async () => {
   await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
     expect(() => storage.sql.exec("PRAGMA secure_delete = ON")).toThrow("not authorized");
   });

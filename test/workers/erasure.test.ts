@@ -1,14 +1,20 @@
-/** Erasing entries of a conversation on the real Worker: nothing of their content is left, and everything else stays. */
+/** Erasing entries of a conversation on the real Worker: all of their content is removed, and everything else stays. */
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type DeadLetter, deadLetterView } from "../../src/agents/base/mailbox/dead-letter.ts";
 import type { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
+import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
+import { RESULT_TYPE } from "../../src/attachments/large-result.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
+import { R2ObjectStore } from "../../src/ports/workers/r2-object-store.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
+import type { ErasedCallApi, TaskResultApi } from "../../src/protocol/executor-api.ts";
+import { resultAttachmentId } from "../../src/protocol/ids.ts";
+import { PROJECTIONS } from "../../src/protocol/projection-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
-import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
+import { expectErased, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
 import { Play } from "./provider.ts";
 import { ADA, checkInvariants, createAgent, createConversation, request, TestConversation } from "./world.ts";
 
@@ -35,7 +41,11 @@ async function projections(conversation: TestConversation): Promise<string> {
   const turns = await Promise.all(
     [...new Set(messages.map(({ turnId }) => turnId))].map((id) => conversation.turn(id)),
   );
-  const paths = turns.map(({ id }) => `${conversation.path}/turns/${id}/trace`);
+  const paths = [
+    ...turns.map(({ id }) => `${conversation.path}/turns/${id}/trace`),
+    ...PROJECTIONS.map((name) => `${conversation.path}/projections/${name}`),
+    ...["incidents", "journal/2/causes?direction=forward"].map((path) => `${conversation.path}/${path}`),
+  ];
   const traces = await Promise.all(paths.map(async (path) => (await request(path)).text()));
   const { data } = await (await conversation.connect()).frame("snapshot");
   return JSON.stringify([
@@ -48,8 +58,8 @@ async function projections(conversation: TestConversation): Promise<string> {
   ]);
 }
 
-/** A turn whose message, answer and call have texts to be erased. */
-async function toldTurn(conversation: TestConversation, filler = "") {
+/** A turn with texts to erase in its message, answer and call. */
+async function turnWithSecrets(conversation: TestConversation, filler = "") {
   const secrets = { answer: `answer-${crypto.randomUUID()}`, call: `call-${crypto.randomUUID()}` };
   const { play, turnId } = await conversation.play({
     replies: [
@@ -75,11 +85,11 @@ describe("an erased entry", () => {
     ["short", ""],
     ["long", "x".repeat(20_000)],
   ])(
-    "G8 H6 ERASE-1 ERASE-3 ERASE-6 leaves nothing of a %s answer, its question and its call, and the rest stays",
+    "G8 H6 E17 ERASE-1 ERASE-3 ERASE-6 PROJ-2 removes all of a %s answer, its question and its call, and the rest stays",
     async (_, filler) => {
       const conversation = await createConversation(handy);
-      const told = await toldTurn(conversation, filler);
-      const other = await toldTurn(conversation, filler);
+      const told = await turnWithSecrets(conversation, filler);
+      const other = await turnWithSecrets(conversation, filler);
       const live = await conversation.connect();
       await live.frame("snapshot");
       const before = await conversation.journal();
@@ -90,7 +100,7 @@ describe("an erased entry", () => {
 
       for (const secret of [told.key, told.secrets.answer, told.secrets.call]) {
         expect(await projections(conversation)).not.toContain(secret);
-        await gone(conversation.stub, secret);
+        await expectErased(conversation.stub, secret);
         expect(await rowsOfD1()).not.toContain(secret);
       }
       await conversation.evict();
@@ -109,7 +119,7 @@ describe("an erased entry", () => {
     },
   );
 
-  test("H6 MAIL-24 goes with the dead letter of its turn's extraction, in the actor and in the directory", async () => {
+  test("H6 MAIL-24 is erased with the dead letter of its turn's extraction, in the actor and in the directory", async () => {
     const AUTHOR: Principal = { ...ADA, roles: ["author"] };
     const memory = { memoryExtraction: { task: "test/remember" } };
     const identity = { systemPrompt: "Test.", modelProfileId: "test/scripted" };
@@ -149,13 +159,13 @@ describe("an erased entry", () => {
     expect(await rowsOfD1()).toContain(secret);
     const [message] = await conversation.messages();
     expect(await erase(conversation, message?.id ?? "")).toBe(204);
-    await gone(conversation.stub, secret);
+    await expectErased(conversation.stub, secret);
     await expect.poll(rowsOfD1, { timeout: 10_000 }).not.toContain(secret);
   });
 
-  test("ERASE-1 is not told to the model any more", async () => {
+  test("ERASE-1 is no longer sent to the model", async () => {
     const conversation = await createConversation(handy);
-    const told = await toldTurn(conversation);
+    const told = await turnWithSecrets(conversation);
     for (const id of [told.message, told.answer, told.operation]) await erase(conversation, id);
     const { play } = await conversation.play({ replies: [[{ text: "Yes." }]] });
     const [sent] = await play.requests(1);
@@ -166,12 +176,12 @@ describe("an erased entry", () => {
     await play.closes(1);
   });
 
-  test("MAIL-24 goes with the messages to other actors that name its call and are under way", async () => {
+  test("MAIL-24 is erased with the messages in transit to other actors that name its call", async () => {
     const conversation = await createConversation(handy);
-    const told = await toldTurn(conversation);
+    const told = await turnWithSecrets(conversation);
     const secret = `letter-${crypto.randomUUID()}`;
     await runInDurableObject(conversation.stub, async (instance) => {
-      // SAFETY: the mailbox of an actor is its own. Nobody takes this message, so that it stays under way.
+      // SAFETY: the mailbox of an actor is its own. The receiver does not exist, so the message stays in transit.
       const { mailbox } = instance as unknown as { mailbox: Mailbox };
       const to = { kind: "agent", tenant: "test", id: "nobody" } as const;
       const body = { of: told.operation, secret };
@@ -179,12 +189,12 @@ describe("an erased entry", () => {
     });
     expect(await storageOf(conversation.stub)).toContain(secret);
     expect(await erase(conversation, told.operation)).toBe(204);
-    await gone(conversation.stub, secret);
+    await expectErased(conversation.stub, secret);
   });
 
-  test("ERASE-2 goes with the quotes of it in replies", async () => {
+  test("ERASE-2 is erased with its quotes in replies", async () => {
     const conversation = await createConversation(handy);
-    const told = await toldTurn(conversation);
+    const told = await turnWithSecrets(conversation);
     const { play } = await conversation.play(
       { replies: [[{ text: "I agree." }]] },
       { replyToMessageId: told.answer },
@@ -192,10 +202,10 @@ describe("an erased entry", () => {
     await play.closes(1);
     await expect.poll(async () => JSON.stringify(await conversation.messages())).toContain("I agree.");
     for (const id of [told.message, told.answer, told.operation]) await erase(conversation, id);
-    await gone(conversation.stub, told.secrets.answer);
+    await expectErased(conversation.stub, told.secrets.answer);
   });
 
-  test("ERASE-5 is refused while its turn is active, and for ids that name nothing", async () => {
+  test("ERASE-5 is refused while its turn is active, and for unknown ids", async () => {
     const conversation = await createConversation(handy);
     const { play, turnId } = await conversation.play({ replies: [[{ text: "Half" }, { gate: "end" }]] });
     await play.reached("end");
@@ -208,7 +218,7 @@ describe("an erased entry", () => {
     await expect.poll(() => erase(conversation, message?.id ?? "")).toBe(204);
   });
 
-  test("ERASE-7 goes with its attachment and the title that has it", async () => {
+  test("ERASE-7 is erased with its attachment and the title that contains it", async () => {
     const secret = `attached-${crypto.randomUUID()}`;
     const created = await request("/api/conversations", {
       method: "POST",
@@ -232,11 +242,31 @@ describe("an erased entry", () => {
     await expect.poll(objectsOfR2).not.toContain(once.id);
     expect(await objectsOfR2()).toContain(twice.id);
     expect((await conversation.view()).title).toBeNull();
-    await gone(conversation.stub, secret);
+    await expectErased(conversation.stub, secret);
     await expect.poll(rowsOfD1).not.toContain(secret);
   });
 
-  test("ERASE-7 a call whose result names the file of a user goes without the file", async () => {
+  test("ERASE-7 TITLE-2 erases titles that came from the message, also former titles", async () => {
+    const secret = `titled-${crypto.randomUUID()}`;
+    const conversation = await createConversation(handy);
+    const play = new Play({ replies: [[{ text: "Noted." }]] });
+    const texts = [`Remember ${secret}.`, play.content].map((text) => ({ type: "text" as const, text }));
+    const { turnId } = await conversation.say(texts);
+    await expect.poll(async () => (await conversation.turn(turnId)).status).not.toBe("active");
+    for (const title of [`remember ${secret}`, "Another title"]) {
+      const renamed = await request(conversation.path, { method: "PATCH", body: JSON.stringify({ title }) });
+      expect(renamed.status).toBe(200);
+    }
+    const [message] = await conversation.messages();
+    expect(await erase(conversation, message?.id ?? "")).toBe(204);
+    expect((await conversation.view()).title).toBe("Another title");
+    await expectErased(conversation.stub, secret);
+    await expect.poll(rowsOfD1).not.toContain(secret);
+    const titles = (await conversation.journal()).filter(({ type }) => type === "conversation.updated");
+    expect(titles.map(({ data }) => data)).toMatchObject([{ title: null }, { title: "Another title" }]);
+  });
+
+  test("ERASE-7 erases a call with a result that names a user's file, and keeps the file", async () => {
     const conversation = await createConversation(handy);
     const upload = async () => {
       const init = { method: "POST", headers: { "content-type": "image/png" }, body: "A picture." };
@@ -267,7 +297,66 @@ describe("an erased entry", () => {
     expect(await objectsOfR2()).toContain(file.id);
   });
 
-  test("ERASE-4 goes with the summary that has it, and the history without it is told again", async () => {
+  test("ERASE-9 OP-6 a stopped call takes no result after its erasure", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [[{ call: "charge", input: { key, gate: "paid", deaf: true } }]],
+    }));
+    const [run] = await play.runs(1);
+    const operationId = run?.operationId ?? "";
+    await conversation.stop(turnId);
+    await conversation.ended(turnId);
+    // SAFETY: the class implements both.
+    const actor = conversation.stub as unknown as TaskResultApi & ErasedCallApi;
+    expect(await actor.isErased(operationId)).toEqual({ ok: true, value: false });
+    expect(await erase(conversation, operationId)).toBe(204);
+    expect(await actor.isErased(operationId)).toEqual({ ok: true, value: true });
+    const secret = `late-${crypto.randomUUID()}`;
+    const result = { tool_call_id: "call_0", success: true, result: secret };
+    expect((await actor.handleTaskResult({ operationId, attempt: 1, result })).ok).toBe(true);
+    await play.open("paid");
+    const next = await conversation.play({ replies: [[{ text: "Yes." }]] });
+    await conversation.ended(next.turnId);
+    expect(JSON.stringify(await next.play.requests(1))).not.toContain(secret);
+    expect((await conversation.journal()).map(({ type }) => type)).not.toContain("tool.late");
+    await expectErased(conversation.stub, secret);
+  });
+
+  test("ERASE-9 LARGE-2 a stopped call leaves no stored result after its erasure", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [[{ call: "big", input: { size: 2_000_000, key, gate: "full" } }]],
+    }));
+    await play.reached("full");
+    const operationId = (await conversation.turn(turnId)).moves[0]?.toolCall?.operationId ?? "";
+    await conversation.stop(turnId);
+    await conversation.ended(turnId);
+    expect(await erase(conversation, operationId)).toBe(204);
+    await play.open("full");
+    // The result is stored, then deleted.
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const id = resultAttachmentId(operationId, 1);
+    const attachments = new AttachmentStore(new R2ObjectStore(env.BUCKET));
+    const owner = { tenant: "test", conversationId: conversation.id };
+    const keys = async () => (await env.BUCKET.list()).objects.map(({ key }) => key).join();
+    await expect.poll(keys).not.toContain(id);
+    // SAFETY: the class implements both.
+    const actor = conversation.stub as unknown as TaskResultApi & ErasedCallApi;
+    const late = { tool_call_id: "call_0", success: true, result: "Late." };
+    const arrivals: (() => Promise<{ ok: boolean }>)[] = [
+      () => actor.isErased(operationId),
+      () => actor.handleTaskResult({ operationId, attempt: 1, result: late }),
+    ];
+    for (const arrive of arrivals) {
+      // A result that its executor could not delete.
+      await attachments.put(owner, { id, mediaType: RESULT_TYPE, bytes: new Uint8Array(1) });
+      expect(await keys()).toContain(id);
+      expect((await arrive()).ok).toBe(true);
+      await expect.poll(keys).not.toContain(id);
+    }
+  });
+
+  test("ERASE-4 is erased with the summary that contains it, and the history without it is sent again", async () => {
     const agent = await createAgent({
       identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },
       memory: { contextTokens: 2_000 },
@@ -290,7 +379,7 @@ describe("an erased entry", () => {
     await expect.poll(types).toContain("context.compacted");
     for (const { id, role } of await conversation.messages())
       if (role === "user") await expect.poll(() => erase(conversation, id)).toBe(204);
-    await gone(conversation.stub, secret);
+    await expectErased(conversation.stub, secret);
     const { play } = await conversation.play({ replies: [[{ text: "Yes." }]] });
     const [sent] = await play.requests(1);
     expect(JSON.stringify(sent?.body.messages)).not.toContain("They talked of");
@@ -298,7 +387,7 @@ describe("an erased entry", () => {
     await play.closes(1);
   });
 
-  test("H6 ERASE-8 goes with what the agent learned from it alone", async () => {
+  test("H6 ERASE-8 is erased with the memories that the agent learned only from it", async () => {
     const agent = await createAgent("test/plain");
     const conversation = await createConversation(agent);
     const { play, turnId } = await conversation.play({ replies: [[{ text: "Noted." }]] });
@@ -320,7 +409,7 @@ describe("an erased entry", () => {
     expect(written.ok).toBe(true);
     expect(await storageOf(actor)).toContain(secret);
     expect(await erase(conversation, message?.id ?? "")).toBe(204);
-    await gone(actor, secret);
+    await expectErased(actor, secret);
     await expect.poll(rowsOfD1).not.toContain(secret);
   });
 });

@@ -1,4 +1,4 @@
-/** Tasks of the runs in the tests: each reports that it ran, waits at a gate if it is told to, and fails if it is told to. */
+/** Tasks of the runs in the tests: each reports that it ran, and waits at a gate or fails if its input requests it. */
 import { z } from "zod";
 import { defineLibrary } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
@@ -39,7 +39,7 @@ const work = (effect: ToolEffect) =>
     },
   });
 
-/** Tells nobody that it ran: for many of them. */
+/** Sends no report, because many of them run. */
 const echo = defineTask({
   id: "echo",
   input: z.object({ value: z.unknown() }),

@@ -1,4 +1,7 @@
-/** Workflows that are hooks of personas in the tests. Each reports its task's runs under the key of the user's script, and does what its id says. */
+/**
+ * Workflows for persona hooks in the tests. Each reports its task's runs under the key of the user's script, and its id
+ * states its behaviour.
+ */
 import { z } from "zod";
 import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
@@ -10,7 +13,7 @@ import { passGate, reportRun, runsOf } from "./provider.ts";
 const hows = ["works", "waits", "fails", "recovers"] as const;
 type How = (typeof hows)[number];
 
-/** Reports a run, and waits at the gate or fails as it is told. Returns the script's key. */
+/** Reports a run, and waits at the gate or fails as requested. Returns the script's key. */
 async function act(tool: string, text: string, how: string, operationId: string, signal: AbortSignal) {
   const { key } = z.object({ key: z.string() }).parse(JSON.parse(text));
   await reportRun(key, { tool, operationId, input: { how } });

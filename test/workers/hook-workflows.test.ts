@@ -1,4 +1,7 @@
-/** Hooks that run workflows, on the real Worker: each attempt of a hook starts a run, and its output is what the hook gives. */
+/**
+ * Hooks that run workflows, on the real Worker: each attempt of a hook starts a run, and the run's output is the hook's
+ * result.
+ */
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -41,7 +44,6 @@ async function entriesOf(conversation: TestConversation, kind: string): Promise<
   return (await conversation.journal()).filter(({ type }) => type.startsWith(`${kind}.`));
 }
 
-/** The ids of the runs in entries, as they come. */
 function runIds(entries: readonly JournalEntryView[]): string[] {
   return entries.flatMap(({ data }) => {
     const { runId } = (data ?? {}) as { runId?: string };
@@ -55,7 +57,7 @@ const finalized = (conversation: TestConversation) =>
     interval: 20,
   });
 
-/** Lets one actor die where it stands; the others live on. */
+/** Kills one actor; the others live on. */
 async function kill(stub: DurableObjectStub): Promise<void> {
   await runInDurableObject(stub, (_actor, state) => state.abort("The test ends this life.")).catch(
     () => undefined,
@@ -72,7 +74,6 @@ async function traceOf({ path }: TestConversation, turnId: string, principal = A
 const runsIn = (spans: TraceView["spans"]) =>
   [...new Set(spans.flatMap(({ attributes }) => attributes["dramatis.run.id"] ?? []))].toSorted();
 
-/** The actor of a run. */
 function runActor(id: string): DurableObjectStub {
   // SAFETY: the classes of the application are among the exports.
   const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace };
@@ -207,7 +208,7 @@ test("scenario 10: A39 A40 a workflow extracts, and its operations are in the jo
   expect(await play.runs()).toHaveLength(1);
 });
 
-test("scenario 10: HOOK-5 a crash in the middle of an extraction leaves one run, whose operations count once", async () => {
+test("scenario 10: HOOK-5 a crash in the middle of an extraction leaves one run, and its operations count once", async () => {
   const { conversation, play, turnId } = await begin("extraction_waits");
   await conversation.ended(turnId);
   await play.reached("note");
@@ -234,7 +235,7 @@ test("scenario 10: HOOK-6 a stop of the conversation cancels the run of its extr
   });
 });
 
-test("scenario 13: A38 HOOK-3 TRACEREAD-4 a context hook whose runs fail fails its turn, and no model is called", async () => {
+test("scenario 13: A38 HOOK-3 TRACEREAD-4 if the runs of a context hook fail, its turn fails without a model call", async () => {
   const { conversation, play, turnId } = await begin("assembly_fails");
   expect(await conversation.ended(turnId)).toMatchObject({
     status: "failed",
@@ -248,7 +249,7 @@ test("scenario 13: A38 HOOK-3 TRACEREAD-4 a context hook whose runs fail fails i
     { attempt: 2, final: false },
     { attempt: 3, final: true },
   ]);
-  // Each attempt has a run of its own.
+  // Each attempt has a separate run.
   const ids = runIds(failures);
   expect(new Set(ids).size).toBe(3);
   expect(started && runIds([started])).toEqual(ids.slice(0, 1));
@@ -266,7 +267,7 @@ test("scenario 13: A38 HOOK-3 TRACEREAD-4 a context hook whose runs fail fails i
   expect([runsIn(seen.spans), seen.partial]).toEqual([[], true]);
 });
 
-test("HOOK-3 TRACEREAD-1 a turn names the run that its memories come from, and its trace has the runs of all attempts", async () => {
+test("HOOK-3 TRACEREAD-1 a turn names the source run of its memories, and its trace has the runs of all attempts", async () => {
   const { conversation, turnId } = await begin("extraction_recovers");
   await conversation.ended(turnId);
   expect(await finalized(conversation)).toMatchObject({ data: { memoryExtractionStatus: "completed" } });
@@ -281,7 +282,7 @@ test("HOOK-3 TRACEREAD-1 a turn names the run that its memories come from, and i
   expect([runsIn(spans), partial]).toEqual([ids.toSorted(), false]);
 });
 
-test("scenario 14: A40 HOOK-4 an extraction whose runs fail leaves its turn completed", async () => {
+test("scenario 14: A40 HOOK-4 if the runs of an extraction fail, its turn stays completed", async () => {
   const { conversation, play, turnId } = await begin("extraction_fails");
   await conversation.ended(turnId);
   expect(await finalized(conversation)).toMatchObject({ data: { memoryExtractionStatus: "failed" } });
@@ -351,7 +352,7 @@ test("HOOKPIN-1 a conversation keeps the workflow and all that it runs; later ve
   expect(await seedOf(await createConversation(agent))).toMatchObject({ seed: 2 });
 });
 
-test("RUNDOOR-3 a workflow that asks the agent whose hook it is fails the turn", async () => {
+test("RUNACCESS-3 a hook workflow that asks its own agent fails the turn", async () => {
   const id = `asks-${crypto.randomUUID().slice(0, 8)}`;
   const workflow = await post(
     flow({
@@ -388,7 +389,7 @@ describe("HOOKFORM-2 HOOKFIT-1 HOOKFIT-2 a persona is refused", () => {
       /Remove one/,
     ],
     [
-      "HOOKFORM-2 with neither",
+      "HOOKFORM-2 without both",
       "/memory/contextAssembly",
       async () => ({ contextAssembly: {} }),
       /Must be \{task\}.*or \{workflow\}/,
@@ -400,7 +401,7 @@ describe("HOOKFORM-2 HOOKFIT-1 HOOKFIT-2 a persona is refused", () => {
         memoryExtraction: { task: "test/remember" },
         memoryExtractionWorkflowId: "hookflows/extraction_works",
       }),
-      /given twice/,
+      /is also given as/,
     ],
     [
       "with a workflow that does not exist",
@@ -409,13 +410,13 @@ describe("HOOKFORM-2 HOOKFIT-1 HOOKFIT-2 a persona is refused", () => {
       /nothing/,
     ],
     [
-      "with a task in the place of a workflow",
+      "with a task instead of a workflow",
       "/memory/contextAssembly/workflow",
       async () => ({ contextAssemblyWorkflowId: "test/assemble" }),
       /It is a task: name it in `task`/,
     ],
     [
-      "with a workflow in the place of a task",
+      "with a workflow instead of a task",
       "/memory/contextAssembly/task",
       async () => ({ contextAssembly: { task: "hookflows/assembly_works" } }),
       /It is a workflow: name it in `workflow`/,
@@ -444,7 +445,7 @@ describe("HOOKFORM-2 HOOKFIT-1 HOOKFIT-2 a persona is refused", () => {
     expect(JSON.stringify(answer.body)).toMatch(message);
   });
 
-  test("REG-8 where an agent begins, with a workflow that asks a person", async () => {
+  test("REG-8 at the start of an agent, with a workflow that asks a person", async () => {
     const asks = {
       ...{ id: "asks_in_hook", inputSchema: { type: "object", properties: {} } },
       steps: [{ ref: "ask", action: { kind: "human.approve", prompt: "Really?" } }],

@@ -1,4 +1,7 @@
-/** Hostile bodies against every route that takes one: a typed refusal, nothing changed, and the Worker goes on. */
+/**
+ * Hostile bodies against every route with a body: each gets a typed refusal, changes no state, and leaves the Worker
+ * working.
+ */
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { z } from "zod";
@@ -50,14 +53,14 @@ async function state(): Promise<string> {
   return JSON.stringify(answers.map(({ body }) => body));
 }
 
-/** A handle that nobody signed: the body is checked first. */
+/** An unsigned handle: the body is checked first. */
 function handleFor(conversationId: string): string {
   const operationId = "op_01JD0000000000000000000000";
   const claim = { tenant: principal.tenant, conversationId, operationId, expiresAt: 9e12 };
   return `${claimText(claim)}.${"A".repeat(43)}`;
 }
 
-/** Whether the body is one that the route documents. */
+/** Reports whether the route documents the body. */
 function isDocumented(schema: z.ZodType, bytes: Uint8Array): boolean {
   try {
     return schema.safeParse(JSON.parse(new TextDecoder().decode(bytes))).success;
@@ -109,7 +112,7 @@ describe.each(
     expect(statuses).toContain(response.status);
   }
 
-  test("of the fixed ones is refused by a documented problem and leaves no trace", async () => {
+  test("of the fixed bodies is refused by a documented problem and leaves no trace", async () => {
     const before = await state();
     for (const bytes of FIXED_BODIES) if (!isAccepted(bytes)) await check(bytes);
     expect(await state()).toBe(before);

@@ -87,7 +87,7 @@ describe("a hundred hostile requests", { timeout: 120_000 }, () => {
     expect(Math.min(INVALID_INPUT, failed)).toBeGreaterThan(0);
   });
 
-  test("EFFORT-1 PATTERN-2 with schemas of tools are refused, or all calls are and the turn goes on", async () => {
+  test("EFFORT-1 PATTERN-2 with schemas of tools are refused, or all calls are refused and the turn continues", async () => {
     const names = Array.from({ length: HOSTILE_TOOLS }, (_, n) => `t${n}`);
     const bodies = Object.values(HOSTILE_CALLS).map(({ schema: inputSchema, reply: input }) => {
       const calls = names.map((call) => ({ call, input }));
@@ -115,7 +115,7 @@ describe("a hundred hostile requests", { timeout: 120_000 }, () => {
 
 describe("a hostile frame", () => {
   test.each(["/conversations/", "/agents/conversation/"])(
-    "GUARD-3 JSON-1 is refused before anything parses it, and the connection goes on: %s",
+    "GUARD-3 JSON-1 is refused before parsing, and the connection continues: %s",
     async (door) => {
       const server = new TokenServer();
       const token = await sign({ roles: ["author"] });

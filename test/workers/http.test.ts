@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { parseFrame } from "../../src/protocol/frames.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import {
   type Answer,
   answer,
@@ -18,7 +19,7 @@ import {
   send,
 } from "./http-client.ts";
 
-describe("who may enter", () => {
+describe("authentication", () => {
   test.each([
     ["GET", "/"],
     ["GET", "/api/agents"],
@@ -54,13 +55,13 @@ describe("who may enter", () => {
     ["OPTIONS", "/api/conversations/x/events", "GET, HEAD"],
     ["POST", "/conversations/x", "GET, HEAD"],
     ["POST", "/health", "GET, HEAD"],
-  ])("%s %s is not possible, and Allow says what is", async (method, path, allow) => {
+  ])("%s %s is not possible, and Allow lists the possible methods", async (method, path, allow) => {
     const response = await call(method, path);
     expectProblem(response, 405, "METHOD_NOT_ALLOWED");
     expect(response.headers.get("allow")).toBe(allow);
   });
 
-  test("DOOR-2 the socket doors want a WebSocket", async () => {
+  test("SOCKET-2 the socket paths want a WebSocket", async () => {
     const conversation = await createConversation(await createAgent());
     for (const door of ["conversations", "agents/conversation"]) {
       const response = await get(`/${door}/${conversation}`);
@@ -73,7 +74,7 @@ describe("who may enter", () => {
     }
   });
 
-  test("BEARER-3 a client of our protocol that asks for what no conversation can be is closed with 4404", async () => {
+  test("BEARER-3 a client of our protocol with an impossible conversation id is closed with 4404", async () => {
     const headers = { upgrade: "websocket", "sec-websocket-protocol": "dramatis.v1" };
     const { webSocket } = await send("/conversations/nothing", { headers });
     if (webSocket === null) throw new Error("The door did not open.");
@@ -125,13 +126,13 @@ describe("agents", () => {
       expectProblem(await post("/api/agents", { persona: { ...persona, examples } }), 422, "INVALID_INPUT");
   });
 
-  test("get an id when they bring none, and the project `default`", async () => {
+  test("get a generated id if they have no id, and the project `default`", async () => {
     const { body } = await post("/api/agents", { persona });
     expect(body.id).toMatch(/^agent-[0-9a-hjkmnp-tv-z]{10}$/);
     expect(body.projectIds).toEqual(["default"]);
   });
 
-  test("IDENT-1 keep their ids: a second one is a conflict, also when both come at once, and changes nothing", async () => {
+  test("IDENT-1 keep their ids: a duplicate is a conflict, also when both arrive at once, and changes no agent", async () => {
     const both = await Promise.all([1, 2].map(() => post("/api/agents", { id: "twin", persona })));
     expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
     const other = { identity: { systemPrompt: "Another." } };
@@ -140,10 +141,11 @@ describe("agents", () => {
   });
 
   test("belong to their tenant", async () => {
+    const stranger = { ...STRANGER, tenant: crypto.randomUUID() };
     await createAgent("shared-name");
-    expectProblem(await get("/api/agents/shared-name", STRANGER), 404, "NOT_FOUND");
-    await createAgent("shared-name", STRANGER);
-    expect((await get("/api/agents", STRANGER)).body.agents).toHaveLength(1);
+    expectProblem(await get("/api/agents/shared-name", stranger), 404, "NOT_FOUND");
+    await createAgent("shared-name", stranger);
+    expect((await get("/api/agents", stranger)).body.agents).toHaveLength(1);
   });
 
   test("are written by authors only", async () => {
@@ -185,6 +187,32 @@ describe("agents", () => {
     expectProblem(await call("PATCH", `/api/agents/${id}`, { id: "b" }), 422, "INVALID_INPUT", "/id");
     expectProblem(await call("PATCH", "/api/agents/absent", { persona }), 404, "NOT_FOUND");
     expectProblem(await get("/api/agents/Not%20An%20Id"), 404, "NOT_FOUND");
+  });
+
+  test("FIELD-2 a turn with an unknown field is answered with the fields of a turn", async () => {
+    const path = `/api/conversations/${await createConversation(await createAgent())}/turns`;
+    const refused = await post(path, { message: "Hi" });
+    expectProblem(refused, 422, "INVALID_INPUT", "/message");
+    expect(refused.body.detail).toContain("/message: Unknown field. Known fields: content, ");
+  });
+
+  test("an unknown agent is answered with ids of agents of the tenant, the most similar first", async () => {
+    const admin = (): Principal => ({ ...MEMBER, tenant: crypto.randomUUID(), roles: ["admin"] });
+    const [principal, other] = [admin(), admin()];
+    const ids = ["assistant", ...Array.from({ length: 11 }, (_, n) => `clerk-${n}`)];
+    await Promise.all(ids.map((id) => createAgent(id, principal)));
+    const listed = async () => (await get("/api/agents", principal)).body.agents;
+    await vi.waitFor(async () => expect(await listed()).toHaveLength(12), { timeout: 10_000 });
+    const unknown = { agentId: "asistant" };
+    const { detail } = (await post("/api/conversations", unknown, principal)).body;
+    expect(detail).toMatch(
+      /^There is no agent "asistant"\. Known agents: assistant, (?:clerk-\d+, ){9}and more\.$/,
+    );
+    for (const path of ["", "/memories", "/export", "/usage"])
+      expect((await get(`/api/agents/asistant${path}`, principal)).body.detail).toBe(detail);
+    const path = `/api/conversations/${await createConversation("assistant", principal)}/participants`;
+    expect((await post(path, { type: "agent", id: "asistant" }, principal)).body.detail).toBe(detail);
+    expect((await get("/api/agents/asistant", other)).body.detail).toBe('There is no agent "asistant".');
   });
 });
 
@@ -255,6 +283,7 @@ describe("conversations", () => {
     [{ participants: [{ type: "user", id: "" }] }, "/participants/0/id"],
     [{ participants: [{ type: "user", id: "u", admin: true }] }, "/participants/0/admin"],
     [{ agentId: "a", title: "" }, "/title"],
+    [{ agentId: "a", title: " \u200b" }, "/title"],
     [{ agentId: "a", title: "t".repeat(201) }, "/title"],
     [{ agentId: "a", id: "conv_01JD0000000000000000000000" }, "/id"],
   ])("refuses %j at %s", async (body, path) => {
@@ -273,7 +302,7 @@ describe("conversations", () => {
     );
   });
 
-  test("an id that names nothing, an operation that does not exist and a wrong choice are told apart", async () => {
+  test("an unknown id, an unknown operation and a wrong choice get different errors", async () => {
     const { id } = (await post("/api/conversations", { agentId: agent })).body;
     const detailOf = async (answered: Promise<Answer>) => String((await answered).body.detail);
     const path = `/api/conversations/${id}`;
@@ -348,12 +377,12 @@ describe("events", () => {
     expectProblem(await get(`${path}${query}`), 422, "INVALID_INPUT", "/from");
   });
 
-  test("refuse a Last-Event-ID that is none", async () => {
+  test("refuse an invalid Last-Event-ID", async () => {
     const response = await send(path, { headers: { "last-event-id": "x" } });
     expectProblem(await answer(response), 422, "INVALID_INPUT");
   });
 
-  test("HEAD gets the headers and opens nothing", async () => {
+  test("HEAD gets the headers and opens no stream", async () => {
     const response = await send(path, { method: "HEAD" });
     expect(response.headers.get("content-type")).toBe("text/event-stream");
     expect(await response.text()).toBe("");
@@ -385,7 +414,7 @@ describe("attachments", () => {
     expect(securityHeadersOf(png)).toEqual(SECURITY_HEADERS);
   });
 
-  test("are kept by a cache only as long as it asks whether they may be seen", async () => {
+  test("are cached only with a check of permissions for each use", async () => {
     const path = await upload("", "text/plain", "hello");
     const first = await send(path);
     expect(first.headers.get("cache-control")).toBe("private, no-cache");

@@ -3,14 +3,13 @@ import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { migrate } from "../../src/d1/migrate.ts";
-import type { AnsweredBy } from "../../src/protocol/approval.ts";
-import {
-  type ApprovalFilter,
-  approversOf,
-  type ListedApproval,
-  namesOf,
-  type WaitingApproval,
+import { type AnsweredBy, approversOf, namesOf } from "../../src/protocol/approval.ts";
+import type {
+  ApprovalFilter,
+  ListedApproval,
+  WaitingApproval,
 } from "../../src/protocol/waiting-approvals.ts";
+import { MAX_PAGE_BYTES } from "../../src/shared/page.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { rowsRead, rowsWritten } from "./rows-read.ts";
 
@@ -161,6 +160,31 @@ describe("a page of the inbox", () => {
             expected.map(({ approval }) => approval),
           );
         }
+  });
+
+  test("DIR-9 DIR-3 ends with the request that brings it to 4 MiB, and the next page begins after it", async () => {
+    const tenant = crypto.randomUUID();
+    const all = Array.from({ length: 100 }, (_, n): ListedApproval => {
+      const { approval, approvers } = requestOf(n, { place: `run-${n % 25}` });
+      return { approval: { ...approval, input: { text: "ä".repeat(30_000) } }, approvers };
+    });
+    await store(tenant, all);
+    for (const order of ["asc", "desc"] as const) {
+      const found: WaitingApproval[] = [];
+      for (let cursor: string | undefined; ; ) {
+        const options = { order, limit: 200, now: START, ...(cursor !== undefined && { cursor }) };
+        const { items, nextCursor } = await directory.approvals(person(tenant, "ada"), options);
+        expect(new TextEncoder().encode(JSON.stringify(items)).byteLength).toBeLessThan(
+          MAX_PAGE_BYTES + 65_536,
+        );
+        found.push(...items);
+        if (nextCursor === undefined) break;
+        expect(items.length).toBeGreaterThan(60);
+        cursor = nextCursor;
+      }
+      const expected = all.map(({ approval }) => approval);
+      expect(found).toEqual(order === "asc" ? expected : expected.toReversed());
+    }
   });
 
   test("DIR-8 reads as many rows in a tenant with more requests, for each caller, with each filter", async () => {

@@ -19,7 +19,7 @@ async function learned(conversation: TestConversation) {
   return typeof data === "object" && data !== null && "operations" in data ? data.operations : undefined;
 }
 
-test("LEARN-9 a turn is learned from by rules where the model is offline", async () => {
+test("LEARN-9 rules learn from a turn if the model is offline", async () => {
   const conversation = await createConversation(await agentOf());
   const { turnId } = await conversation.say(
     "My brother has a PhD. Do I like olives? I moved to Rome yesterday.",
@@ -33,11 +33,11 @@ test("LEARN-9 a turn is learned from by rules where the model is offline", async
   ]);
 });
 
-test("B9 LEARN-5 a model is asked with the transcript as data, and again after an answer that changes an invented memory", async () => {
+test("B9 LEARN-5 a model gets the transcript as data, and is called again after an answer that changes an invented memory", async () => {
   const conversation = await createConversation(await agentOf("test/scripted"));
   const memory = {
     ...{ action: "add", id: null, content: "The user's brother has a PhD.", type: "fact", significance: 0.7 },
-    ...{ said_by: "user", quote: "My brother has a PhD", when: null },
+    ...{ speaker: "user", quote: "My brother has a PhD", when: null },
   };
   // The user's message has this script, too: there the words of the claim are written otherwise.
   const claim = { ...memory, content: "The user is a robot.", quote: "I am a robot" };

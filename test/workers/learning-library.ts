@@ -1,9 +1,9 @@
-/** Personas whose conversations learn. */
+/** Personas with conversations that learn. */
 import { z } from "zod";
 import { defineLibrary, definePersona } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 
-/** Does what the message says, as JSON: operations, in which `$0` is the id of the first memory that was offered. */
+/** Applies the operations in the message, as JSON. `$0` is the id of the first memory in the input. */
 const obey = defineTask({
   id: "obey",
   input: z.looseObject({
@@ -19,7 +19,7 @@ const obey = defineTask({
   },
 });
 
-/** A context hook that shows the model its memories and the message, and nothing else. */
+/** A context hook that shows the model only its memories and the message. */
 const remind = defineTask({
   id: "remind",
   input: z.looseObject({ user_message: z.string(), memories: z.array(z.json()) }),

@@ -1,4 +1,4 @@
-/** Libraries: definitions by API and by code, their versions, and what conversations make of them. */
+/** Libraries: definitions by API and by code, their versions, and their use in conversations. */
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
@@ -54,7 +54,7 @@ async function add(path: string, body: object, principal = AUTHOR): Promise<Answ
   return answer;
 }
 
-/** What the provider got for the next turn of a conversation. */
+/** The provider's request for the next turn of a conversation. */
 async function nextRequest(conversation: TestConversation) {
   const { play, turnId } = await conversation.play({ replies: [[{ text: "Yes." }]] });
   await conversation.ended(turnId);
@@ -94,7 +94,7 @@ describe("versions", () => {
     expect((await get(`${path}/guide/versions/1`, AUTHOR)).body).toEqual(first.body);
   });
 
-  test("F12 latest is the highest number, not the first, the last in the alphabet or the last that was asked for", async () => {
+  test("F12 latest is the highest number, not the first, the last in the alphabet or the last requested version", async () => {
     for (let n = 1; n <= 11; n++) await add("numbers/personas", guide(`Number ${n}.`));
     await add("numbers/personas", guide("Number 3."));
     const path = "/api/libraries/numbers/personas/guide";
@@ -108,7 +108,7 @@ describe("versions", () => {
     expect(await get(`${path}/versions/12`, AUTHOR)).toMatchObject({ status: 404 });
   });
 
-  test("F12 a later version reaches new conversations only; running ones go on with theirs, after an eviction too", async () => {
+  test("F12 a later version reaches new conversations only; running conversations keep theirs, after an eviction too", async () => {
     await add("desk/personas", guide("First."));
     const [latest, pinned] = [await createAgent("desk/guide"), await createAgent("desk/guide@1")];
     const before = await createConversation(latest);
@@ -154,7 +154,7 @@ describe("versions", () => {
     ]);
   });
 
-  test("a definition has so many versions and no more", async () => {
+  test("a definition has a limited number of versions", async () => {
     const store = new D1Definitions(database(), "many");
     const key = { library: "full", kind: "persona" as const, id: "guide" };
     const definition = { identity: { systemPrompt: "One more." } };
@@ -306,7 +306,7 @@ describe("tools by API", () => {
     );
   });
 
-  test("EXPR-3 a hostile mapping ends, for all calls of a reply together, and the turn goes on", async () => {
+  test("EXPR-3 a hostile mapping ends, for all calls of a reply together, and the turn continues", async () => {
     const inputMapping = { n: "input.items.map(a, input.items.map(b, input.items.map(c, a + b + c)))" };
     const described = {
       description: "Loops.",
@@ -327,7 +327,7 @@ describe("tools by API", () => {
     });
   });
 
-  test("code that is gone answers NOT_FOUND, and the turn goes on", async () => {
+  test("removed code answers NOT_FOUND, and the turn continues", async () => {
     await keepTool("ghost", "spook", {
       name: "spook",
       description: "Was there once.",
@@ -368,7 +368,7 @@ describe("tools by API", () => {
       "/inputSchema/properties/n/type",
     ],
     [
-      "a reference to nowhere",
+      "a dangling reference",
       { inputSchema: { type: "object", properties: { n: { $ref: "#/$defs/n" } } } },
       "/inputSchema/properties/n/$ref",
     ],
@@ -379,7 +379,7 @@ describe("tools by API", () => {
     ],
     ["a schema that never ends", { inputSchema: { type: "object", allOf: [{ $ref: "#" }] } }, "/inputSchema"],
     [
-      "a pattern that is none",
+      "an invalid pattern",
       { inputSchema: { type: "object", properties: { s: { pattern: "(" } } } },
       "/inputSchema/properties/s/pattern",
     ],
@@ -401,7 +401,7 @@ describe("tools by API", () => {
     expect((await get("/api/libraries/refused", AUTHOR)).status).toBe(404);
   });
 
-  test("AUTHOR-2 may promise less than the deployed tool, and what is left out is as that has it", async () => {
+  test("AUTHOR-2 may promise less than the deployed tool, and inherits omitted members from it", async () => {
     const { body } = await add("careful/tools", {
       id: "cautious",
       name: "cautious",
@@ -423,7 +423,7 @@ describe("tools by API", () => {
     ["pure", "once"],
     ["idempotent", "once"],
   ] as const)(
-    "REG-6 one that was %s when it was added is pinned as the deployed code is now",
+    "REG-6 a tool that was %s when it was added is pinned with the present deployed code",
     async (old, now) => {
       await keepTool("older", `was-${old}`, {
         name: "was",
@@ -440,7 +440,7 @@ describe("tools by API", () => {
 });
 
 describe("tools over tasks", () => {
-  test("LIBCHECK-1 the error for a task that does not exist names those that do, the most similar first", async () => {
+  test("LIBCHECK-1 the error for an unknown task lists the known tasks, the most similar first", async () => {
     const detailOf = async (task: string) => {
       const tool = { id: "t", name: "t", description: "A tool.", target: { task } };
       const { status, body } = await post("/api/libraries/wrong/tools", tool);
@@ -490,6 +490,20 @@ describe("other forms by RPC", () => {
     expect(created.persona).toEqual({ library: "test", id: "plain", version: 1 });
     const changed = unwrap(await agent.update(AUTHOR, { persona: { libraryId: "test", id: "plain" } }));
     expect(changed.persona).toEqual({ library: "test", id: "plain" });
+  });
+});
+
+test("requests by RPC have the rules of HTTP: a change is not empty, and a persona has at most 512 KiB", async () => {
+  // SAFETY: the exported class implements `AgentApi`.
+  const agent = exports.Agent.getByName("test:by-rpc-too") as unknown as AgentApi;
+  const id = "by-rpc-too";
+  const identity = { systemPrompt: "x".repeat(512 * 1024) };
+  expect(await agent.create(AUTHOR, { id, persona: { identity } })).toMatchObject({
+    error: { code: "TOO_LARGE" },
+  });
+  unwrap(await agent.create(AUTHOR, { id, persona: "test/plain" }));
+  expect(await agent.update(AUTHOR, {})).toMatchObject({
+    error: { code: "INVALID_INPUT", errors: [{ path: "" }] },
   });
 });
 
@@ -548,15 +562,18 @@ describe("personas and model profiles by API", () => {
     ["a host that only looks like one", "https://api.openai.com.elsewhere.example/v1"],
     ["a user", env.PROVIDER_URL.replace("//", "//hunter2@")],
     ["a query", `${env.PROVIDER_URL}?to=elsewhere`],
-    ["an empty query, before which nothing can be appended", `${env.PROVIDER_URL}/files?`],
-    ["an empty fragment, likewise", `${env.PROVIDER_URL}/files#`],
-  ])("AUTHOR-3 a base URL with %s is refused, saying what to set", async (_, baseUrl) => {
-    const profile = { id: "p", ...scripted("m"), baseUrl };
-    const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
-    expectProblem(refused, 422, "INVALID_INPUT", "/baseUrl");
-    expect(refused.body.detail).toMatch(/DRAMATIS_MODEL_HOSTS.*models\.allowedHosts|Must have no user/);
-    expect(refused.body.detail).not.toContain("hunter2");
-  });
+    ["an empty query, which excludes an appended path", `${env.PROVIDER_URL}/files?`],
+    ["an empty fragment, which does the same", `${env.PROVIDER_URL}/files#`],
+  ])(
+    "AUTHOR-3 a base URL with %s is refused, and the error names the required setting",
+    async (_, baseUrl) => {
+      const profile = { id: "p", ...scripted("m"), baseUrl };
+      const refused = await post("/api/libraries/hosts/model-profiles", profile, AUTHOR);
+      expectProblem(refused, 422, "INVALID_INPUT", "/baseUrl");
+      expect(refused.body.detail).toMatch(/DRAMATIS_MODEL_HOSTS.*models\.allowedHosts|Must have no user/);
+      expect(refused.body.detail).not.toContain("hunter2");
+    },
+  );
 
   test.each([
     ["openai", "STRIPE_API_KEY"],
@@ -584,7 +601,7 @@ describe("personas and model profiles by API", () => {
     expectProblem(refused, 422, "INVALID_INPUT", "/baseUrl");
   });
 
-  test("prices, times and those that stand in come back, and a conversation pins them", async () => {
+  test("prices, times and fallbacks are returned unchanged, and a conversation pins them", async () => {
     const full = {
       provider: "openai",
       modelId: "m",
@@ -622,7 +639,7 @@ describe("ids that do not exist", () => {
   const TENANT = "probing";
   const KNOWN = 40;
 
-  /** A registry over a library of many large tools, and what is asked of its database. */
+  /** A registry over a library of many large tools, and the queries of its database. */
   async function probed() {
     const meter = metered();
     const stores = storesOf(meter.database, TENANT);
@@ -646,7 +663,7 @@ describe("ids that do not exist", () => {
     identity: { systemPrompt: "Hi." },
     tools: { toolIds: Array.from({ length: 128 }, (_, n) => `${library(n)}/missing-${n}`) },
   });
-  // The first of its ids, those with more characters of "missing-0" first.
+  // The first ids, ordered by the number of characters shared with "missing-0".
   const numbers = [...Array(11).keys(), 20, 11, 12, 13, 14, 15, 16, 17, 18];
   const firstIds = numbers.map((n) => `known-${String(n).padStart(2, "0")}`).join(", ");
   const message = `Library "large" has no tool "missing-0". It has: ${firstIds}, and more.`;
@@ -670,7 +687,7 @@ describe("ids that do not exist", () => {
     }
   });
 
-  test("REG-7 a member who asks for one reads the ids alone, and gets 20 of them", async () => {
+  test("REG-7 a member who requests an unknown id causes a read of ids only, and gets 20 of them", async () => {
     const { meter, registry } = await probed();
     const asked = () => registry().find("tool", { library: "large", id: "missing-0" });
     const cost = await meter.cost(() =>
@@ -684,7 +701,7 @@ describe("ids that do not exist", () => {
   });
 });
 
-describe("who may", () => {
+describe("permissions", () => {
   test("LIBAPI-5 begin a library: under no id that is another's in other case, or with _ for -", async () => {
     const tenant = "alike";
     const begin = (library: string, principal: Principal) =>
@@ -704,7 +721,7 @@ describe("who may", () => {
     expect((await begin("lib_a", inTenant("alike-too"))).status, "another tenant").toBe(201);
   });
 
-  test("LIBAPI-5 goes on in a library that was there before the deployed one, and before the rule", async () => {
+  test("LIBAPI-5 continues in a library that is older than the deployed library and the rule", async () => {
     const [tenant, author] = ["earlier", inTenant("earlier")];
     const begin = database().prepare(
       "INSERT INTO libraries (tenant, id, owner, created_at) VALUES (?1, ?2, 'ann', 1)",
@@ -754,7 +771,7 @@ describe("who may", () => {
     );
   });
 
-  test("LIBAPI-2 LIBAPI-3 of authors who begin a library at once, one has it", async () => {
+  test("LIBAPI-2 LIBAPI-3 of authors who create the same library at once, one owns it", async () => {
     const authors = ["ann", "ben", "cem", "dia"].map((name) => inTenant("begin", ["author"], name));
     const answers = await Promise.all(
       authors.map((author) => post("/api/libraries/new/personas", guide(author.subject), author)),
@@ -766,7 +783,7 @@ describe("who may", () => {
     expect((await get("/api/libraries/new", inTenant("begin"))).body).toMatchObject({ owner: winner });
   });
 
-  test("LIBAPI-1 REG-4 two tenants with a library of one id share nothing, and both see the deployed ones", async () => {
+  test("LIBAPI-1 REG-4 two tenants with a library of the same id are separate, and both see the deployed libraries", async () => {
     const [one, two] = [inTenant("first"), inTenant("second")];
     await add("same/personas", guide("Of the first."), one);
     for (const path of [
@@ -794,7 +811,7 @@ describe("who may", () => {
     }
   });
 
-  test("LIBAPI-2 what is deployed is read as anything else, and changed by nobody", async () => {
+  test("LIBAPI-2 deployed definitions are read like all others, and cannot be changed", async () => {
     for (const kind of ["personas", "tools", "model-profiles"]) {
       const refused = await post(`/api/libraries/test/${kind}`, {}, ADMIN);
       expectProblem(refused, 409, "CONFLICT");
@@ -823,7 +840,7 @@ describe("who may", () => {
     }
   });
 
-  test("what is not built in is 404, another method 405", async () => {
+  test("an unknown path is 404, another method 405", async () => {
     for (const path of [
       "test/nodes",
       "test/transitions",
@@ -866,33 +883,30 @@ describe("lists", () => {
     return found;
   }
 
-  test.each([1, 2, 3, 50])(
-    "LIBAPI-4 come in pages of %i, by creation and back, without loss",
-    async (limit) => {
-      const author = inTenant(`pages-${limit}`);
-      const ids = ["c", "a", "d", "b"];
-      for (const id of ids) await add(`${id}/personas`, guide("Hi."), author);
-      for (const id of ids) await add("c/model-profiles", { id, ...scripted(id) }, author);
-      for (const n of [1, 2, 3]) await add("c/model-profiles", { id: "a", ...scripted(`a${n}`) }, author);
-      const deployed = ["test", "release"];
-      const expected: [path: string, resource: string, ids: string[]][] = [
-        ["", "libraries", [...deployed, ...ids]],
-        ["/c/model-profiles", "modelProfiles", ids],
-        ["/c/model-profiles/a/versions", "versions", ["1", "2", "3", "4"]],
-        ["/test/model-profiles", "modelProfiles", ["scripted", "priced", "failing", "hasty"]],
-        ["/a/tools", "tools", []],
-      ];
-      for (const [path, resource, order] of expected) {
-        const ascending = await listed(path, resource, `limit=${limit}`, author);
-        const descending = await listed(path, resource, `limit=${limit}&order=desc`, author);
-        const known = resource === "libraries" ? await libraryIds(order) : order;
-        expect(ascending.flat()).toEqual(known);
-        expect(descending.flat()).toEqual(known.toReversed());
-        for (const pages of [ascending, descending])
-          expect(pages.slice(0, -1).every((page) => page.length === limit)).toBe(true);
-      }
-    },
-  );
+  test.each([1, 2, 3, 50])("LIBAPI-4 have pages of %i, by creation and back, without loss", async (limit) => {
+    const author = inTenant(`pages-${limit}`);
+    const ids = ["c", "a", "d", "b"];
+    for (const id of ids) await add(`${id}/personas`, guide("Hi."), author);
+    for (const id of ids) await add("c/model-profiles", { id, ...scripted(id) }, author);
+    for (const n of [1, 2, 3]) await add("c/model-profiles", { id: "a", ...scripted(`a${n}`) }, author);
+    const deployed = ["test", "release"];
+    const expected: [path: string, resource: string, ids: string[]][] = [
+      ["", "libraries", [...deployed, ...ids]],
+      ["/c/model-profiles", "modelProfiles", ids],
+      ["/c/model-profiles/a/versions", "versions", ["1", "2", "3", "4"]],
+      ["/test/model-profiles", "modelProfiles", ["scripted", "priced", "failing", "hasty"]],
+      ["/a/tools", "tools", []],
+    ];
+    for (const [path, resource, order] of expected) {
+      const ascending = await listed(path, resource, `limit=${limit}`, author);
+      const descending = await listed(path, resource, `limit=${limit}&order=desc`, author);
+      const known = resource === "libraries" ? await libraryIds(order) : order;
+      expect(ascending.flat()).toEqual(known);
+      expect(descending.flat()).toEqual(known.toReversed());
+      for (const pages of [ascending, descending])
+        expect(pages.slice(0, -1).every((page) => page.length === limit)).toBe(true);
+    }
+  });
 
   /** The ids of deployed libraries as they are, in place of the two that the caller wrote. */
   async function libraryIds([, , ...rest]: string[]): Promise<string[]> {
@@ -900,7 +914,7 @@ describe("lists", () => {
     return [...body.libraries.map(({ id }) => id), ...rest];
   }
 
-  test("a page of large definitions ends early and goes on after that", async () => {
+  test("a page of large definitions ends early, and the next page continues", async () => {
     const author = inTenant("large");
     for (let n = 0; n < 4; n++) {
       await add(
@@ -929,7 +943,7 @@ describe("lists", () => {
   });
 });
 
-describe("publishing what is deployed", () => {
+describe("publishing deployed definitions", () => {
   const persona = (systemPrompt: string) => definePersona("guide", { identity: { systemPrompt } });
   const charge = (effect: ToolEffect) =>
     defineTool({ name: "charge", description: "Charges.", input: z.object({}), effect, execute: () => null });
@@ -954,7 +968,7 @@ describe("publishing what is deployed", () => {
     return { registry, prompt, meter };
   }
 
-  test("PUBLISH-1 H5 one read where all is known, writes of what is missing only, and nothing after that", async () => {
+  test("PUBLISH-1 H5 one read if all is known, writes of missing definitions only, and no statement after that", async () => {
     await migrate(database());
     const first = deployed("counted", "One.");
     await migrate(first.meter.database);
@@ -968,8 +982,8 @@ describe("publishing what is deployed", () => {
     await migrate(again.meter.database);
     const cost = await again.meter.cost(() => again.prompt());
     expect(cost).toMatchObject({ statements: 1, written: 0 });
-    expect(cost.read, "the list of what is asked, and each found").toBeLessThanOrEqual(12);
-    // All at once, as a persona that is given inline asks for them.
+    expect(cost.read, "the list of requested ids, and each found id").toBeLessThanOrEqual(12);
+    // All at once, as for an inline persona.
     const inline = deployed("counted", "One.");
     await migrate(inline.meter.database);
     const source = {
@@ -984,7 +998,7 @@ describe("publishing what is deployed", () => {
     expect(await changed.meter.cost(() => changed.prompt())).toMatchObject({ statements: 3, written: 2 });
   });
 
-  test("F12 PUBLISH-2 REG-3 latest is what is deployed: after a roll back the old number again, and others by number", async () => {
+  test("F12 PUBLISH-2 REG-3 latest is the deployed version: after a roll back the old number again, and others by number", async () => {
     const [one, two] = ["One.", "Two."];
     expect(await deployed("rolling", one).prompt()).toEqual([1, one]);
     expect(await deployed("rolling", two).prompt()).toEqual([2, two]);
@@ -1019,7 +1033,7 @@ describe("publishing what is deployed", () => {
     expect([old.version, old.definition.effect]).toEqual([1, "once"]);
   });
 
-  test("REG-5 while the store is away what is deployed goes on under number 0, and the rest is UNAVAILABLE", async () => {
+  test("REG-5 while the store is away, deployed definitions continue under number 0, and the rest is UNAVAILABLE", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     onTestFinished(() => log.mockRestore());
     const code = new DeployedCode([testLibrary]);
@@ -1040,7 +1054,7 @@ describe("publishing what is deployed", () => {
     await expect(stores.authored.list("persona", "desk")).rejects.toMatchObject(away);
   });
 
-  test("without a database the deployed code answers alone, and nothing can be added", async () => {
+  test("without a database the deployed code answers alone, and additions are refused", async () => {
     const registry = new Registry(new DeployedCode([testLibrary]));
     const plain = { library: "test", id: "plain" };
     const found = await registry.find("persona", plain);
@@ -1082,7 +1096,7 @@ async function keepTool(library: string, id: string, definition: ToolDefinition)
   );
 }
 
-/** The same database as another isolate has it, and what is asked of it through this reference. */
+/** The same database as another isolate has it, and the queries through this reference. */
 function metered() {
   const inner = database();
   const total = { statements: 0, read: 0, written: 0 };
@@ -1099,7 +1113,7 @@ function metered() {
   return {
     // SAFETY: the store uses these two methods only.
     database: reference as unknown as D1Database,
-    /** What `action` costs. */
+    /** Returns the cost of `action`. */
     async cost(action: () => Promise<unknown>) {
       Object.assign(total, { statements: 0, read: 0, written: 0 });
       await action();

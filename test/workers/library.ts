@@ -1,6 +1,6 @@
 /**
- * The library that the tests on workerd use. Its model is the scripted provider, and a tool that is given a `key`
- * reports each of its runs there.
+ * The library of the tests on workerd. Its model is the scripted provider, and a tool with a `key` reports each of its
+ * runs there.
  */
 import { env } from "cloudflare:workers";
 import { z } from "zod";
@@ -35,7 +35,7 @@ const correlation = defineTool({
   }),
 });
 
-/** A tool of this effect that says when it runs and, if it is told so, waits for a gate, deaf to its cancellation or not. */
+/** A tool of this effect that reports its runs. On request it waits for a gate, or ignores its cancellation. */
 const counted = (name: string, effect: ToolEffect) =>
   defineTool({
     name,
@@ -66,7 +66,7 @@ const fails = defineTool({
   },
 });
 
-/** A tool that fails its first runs, with a failure that may pass, and waits for a gate in the last one. */
+/** A tool with temporary failures in its first runs. Its last run waits for a gate. */
 const flaky = defineTool({
   name: "flaky",
   description: "Works in the end.",
@@ -95,7 +95,7 @@ const slow = defineTool({
   },
 });
 
-/** A tool whose result comes by a handle, which it reports as an input of its run. */
+/** A tool with a result that arrives by a handle. It reports the handle as an input of its run. */
 const deferring = (name: string, effect: ToolEffect, options: { async?: true } = {}) =>
   defineTool({
     name,
@@ -118,7 +118,7 @@ const deferringTools = [
   deferring("ship", "once", { async: true }),
 ];
 
-/** Tools whose calls need an approval. */
+/** Tools that need an approval. */
 const careful = (["transfer", "remit"] as const).map((name) =>
   defineTool({
     name,
@@ -136,9 +136,12 @@ const careful = (["transfer", "remit"] as const).map((name) =>
 const big = defineTool({
   name: "big",
   description: "Returns a text of this many characters.",
-  input: z.object({ size: z.int() }),
+  input: z.object({ size: z.int(), key: z.string().optional(), gate: z.string().optional() }),
   effect: "idempotent",
-  execute: ({ size }) => "x".repeat(size),
+  async execute({ size, key, gate }) {
+    if (key !== undefined && gate !== undefined) await passGate(key, gate);
+    return "x".repeat(size);
+  },
 });
 
 /** A tool that reports its progress, and waits for a gate in between. */
@@ -169,7 +172,7 @@ const counter = defineTool({
   },
 });
 
-/** Operations of `patient` whose signal has aborted. */
+/** Operations of `patient` with an aborted signal. */
 export const cancelledOperations = new Set<string>();
 
 /** A tool that runs until its call is cancelled. */
@@ -320,7 +323,7 @@ const bill = defineTask({
   ],
 });
 
-/** A hook that remembers what was said, unless it was told to fail. */
+/** A hook that remembers the conversation, unless its input makes it fail. */
 const remember = defineTask({
   id: "remember",
   input: z.looseObject({ agent_message: z.string() }),

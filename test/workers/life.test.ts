@@ -1,4 +1,4 @@
-/** The life of a conversation on the real Worker: it waits, it is ended for good, and what is sent to it afterwards. */
+/** The life of a conversation on the real Worker: it waits, it ends for good, and it rejects later messages. */
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -100,7 +100,7 @@ describe("a conversation", () => {
     expect((await request(`/api/operations/${handle}/result`, paid)).status).toBe(200);
   });
 
-  test("A25 LIFE-3 LIFE-4 is ended over HTTP: its turn stops, all clients see it, and it takes nothing more", async () => {
+  test("A25 LIFE-3 LIFE-4 is ended over HTTP: its turn stops, all clients see it, and it refuses later messages", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play({ replies: [[{ text: "Half" }, { gate: "never" }]] });

@@ -1,4 +1,4 @@
-/** The order of what a turn shows, and the deadlines that one alarm serves, on the real Worker. */
+/** The order of a turn's output, and the deadlines that one alarm serves, on the real Worker. */
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { checkInvariants, createAgent, createConversation, type TestConversation } from "./world.ts";
@@ -54,7 +54,7 @@ describe("E11 the frames of a model call", () => {
     expect(agent.map(({ content }) => content)).toEqual(["Here it is."]);
   });
 
-  test("end with the turn's failure, and no message, where the model fails", async () => {
+  test("end with the turn's failure, without a message, if the model fails", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     await client.frame("snapshot");
@@ -87,10 +87,13 @@ test("F15 of many deadlines each is met, by one alarm that is set for the next, 
     await play.runs(1);
     turns[hours] = turnId;
   }
-  await vi.waitFor(async () => {
-    const types = (await conversation.journal()).map(({ type }) => type);
-    expect(types.filter((type) => type === "tool.deferred")).toHaveLength(3);
-  });
+  await vi.waitFor(
+    async () => {
+      const types = (await conversation.journal()).map(({ type }) => type);
+      expect(types.filter((type) => type === "tool.deferred")).toHaveLength(3);
+    },
+    { timeout: 20_000 },
+  );
   const statuses = () =>
     Promise.all([1, 2, 3].map(async (hours) => (await conversation.turn(turns[hours] ?? "")).status));
   const begun = Date.now();
@@ -99,7 +102,7 @@ test("F15 of many deadlines each is met, by one alarm that is set for the next, 
   for (const hours of [1, 2, 3]) {
     await conversation.evict();
     const deadline = begun + hours * HOUR;
-    // The alarm also serves what is due earlier, such as the usage of the turns.
+    // The alarm also serves earlier due work, such as the usage of the turns.
     let alarm = 0;
     for (let wakes = 0; alarm < deadline - MINUTE; wakes++) {
       expect(wakes).toBeLessThan(10);

@@ -1,4 +1,4 @@
-/** What the real Worker lets callers do: requests, turns and bodies by number; pages by their origin. */
+/** The limits of the real Worker for callers: requests, turns and bodies by number; pages by their origin. */
 import { createExecutionContext, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import OpenAI from "openai";
@@ -15,7 +15,7 @@ import { Client } from "./world.ts";
 
 type Send = (path: string, init?: RequestInit, principal?: Principal | null) => Promise<Response>;
 
-/** An application of its own on the actors of the test Worker. */
+/** A separate application on the actors of the test Worker. */
 function application(options: Partial<DramatisOptions>, bindings: object = {}): Send {
   const { handler } = dramatis({
     libraries: [testLibrary],
@@ -74,7 +74,7 @@ describe("G6 LIMIT-2 requests of a principal", () => {
     expect(await statuses(2, () => send("/api/agents"))).toEqual([200, 429]);
   });
 
-  test("OAI-10 wait as long as they are told to where the official OpenAI client sends them", async () => {
+  test("OAI-10 wait for the requested time if the official OpenAI client sends them", async () => {
     vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] });
     const send = application({ limits: { requests: { perMinute: 20, burst: 1 } } });
     await send("/v1/models");
@@ -104,14 +104,14 @@ describe("G6 LIMIT-2 requests of a principal", () => {
     expect(answers.map(({ status }) => status)).toEqual([429, 200]);
   });
 
-  test("are counted apart from those of others, also of the same name in another tenant", async () => {
+  test("are counted apart from requests of other principals, also of the same name in another tenant", async () => {
     const send = application({ limits: { requests: { perMinute: 1, burst: 1 } } });
     for (const principal of [ADMIN, MEMBER, STRANGER]) {
       expect(await statuses(2, () => send("/api/agents", {}, principal))).toEqual([200, 429]);
     }
   });
 
-  test("are counted by the platform's limiter where it is bound", async () => {
+  test("are counted by the platform's limiter if it is bound", async () => {
     const send = application({}, { RATE_LIMITER: env.FIVE_A_MINUTE });
     expect((await statuses(20, () => send("/api/agents"))).filter((status) => status === 200)).toHaveLength(
       5,
@@ -120,7 +120,7 @@ describe("G6 LIMIT-2 requests of a principal", () => {
     expect((await send("/api/agents", {}, MEMBER)).status).toBe(200);
   });
 
-  test("are counted by the isolate where the platform's limiter does not answer", async () => {
+  test("are counted by the isolate if the platform's limiter does not answer", async () => {
     vi.spyOn(console, "warn").mockReturnValue();
     const limit = () => Promise.reject(new Error("The limiter is down."));
     const limits = { requests: { perMinute: 1, burst: 2 } };
@@ -128,7 +128,7 @@ describe("G6 LIMIT-2 requests of a principal", () => {
     expect(await statuses(3, () => send("/api/agents"))).toEqual([200, 200, 429]);
   });
 
-  test("are free where the limit is taken away", async () => {
+  test("are free if the limit is disabled", async () => {
     const send = application({ limits: { requests: false } }, { RATE_LIMITER: env.FIVE_A_MINUTE });
     expect(new Set(await statuses(20, () => send("/api/none")))).toEqual(new Set([404]));
   });
@@ -157,7 +157,7 @@ describe("G6 RUN-5 turns of a conversation", () => {
       body: JSON.stringify(body),
     });
 
-  test("that are given together begin in their order, also where the media of one must be looked up", async () => {
+  test("in one request begin in their order, even if the media of one must be looked up", async () => {
     const id = await create();
     // SAFETY: the class that is bound offers this surface.
     const actor = exports.LimitedConversation.getByName(
@@ -174,7 +174,7 @@ describe("G6 RUN-5 turns of a conversation", () => {
     expect(started).toMatchObject({ ok: true, value });
   });
 
-  test("that are given together are answered one by one: what is refused stops no other, and hides no turn that runs", async () => {
+  test("in one request are answered one by one: a refused turn stops no other, and hides no running turn", async () => {
     const id = await create();
     // SAFETY: the class that is bound offers this surface.
     const actor = exports.LimitedConversation.getByName(
@@ -205,7 +205,7 @@ describe("G6 RUN-5 turns of a conversation", () => {
     expect(again).toMatchObject({ ok: true, value: [one, ...between, other] });
   });
 
-  test("are limited together, whether they come over HTTP, as a stream, by RPC or over a WebSocket", async () => {
+  test("are limited together, over HTTP, as a stream, by RPC and over a WebSocket", async () => {
     const id = await create();
     expect((await say(id, { content: "one" })).status).toBe(202);
     expect((await say(id, { content: "two" }, "text/event-stream")).status).toBe(200);
@@ -308,7 +308,7 @@ describe("G6 RUN-9 changes of a conversation", () => {
     for (const socket of sockets) socket.close();
   });
 
-  test("count together over HTTP, RPC and WebSocket, orders of turns included; what changes nothing is free", async () => {
+  test("count together over HTTP, RPC and WebSocket, orders of turns included; changes without effect are free", async () => {
     const id = await create();
     expect(await statuses(15, () => post(id, "/resume"))).toEqual(Array(15).fill(409));
     expect(await toggles(id, 15), "eight stops, which are free, and seven resumes").toEqual(
@@ -334,7 +334,7 @@ describe("G6 RUN-9 changes of a conversation", () => {
     expect(await changes(id)).toBe(18);
   });
 
-  test("RUN-9 nobody keeps others from a stop or a removal by changes of his own", async () => {
+  test("RUN-9 a stop and a removal are possible after the limit of changes", async () => {
     const id = await create();
     const participant = (user: string, method: string) => {
       const path = `/api/conversations/${id}/participants`;
@@ -353,7 +353,7 @@ describe("G6 RUN-9 changes of a conversation", () => {
 describe("G6 BODY-1 bodies", () => {
   const MEBIBYTE = 1024 * 1024;
 
-  /** A body of 100 MiB, and how much of it was asked for. */
+  /** A body of 100 MiB that counts the bytes read. */
   function large() {
     const piece = new Uint8Array(64 * 1024).fill(0x20);
     const read = { bytes: 0 };
@@ -399,7 +399,7 @@ test.each([
   [{ turns: { perMinute: 10, burst: 0 } }, "/limits/turns"],
   [{ changes: { perMinute: 0, burst: 1 } }, "/limits/changes"],
   [{ bodyBytes: 0.5 }, "/limits/bodyBytes"],
-])("G6 a limit that makes no sense is refused when the application is made: %j", (limits, path) => {
+])("G6 an invalid limit is refused when the application is created: %j", (limits, path) => {
   expect(() => dramatis({ libraries: [], limits })).toThrow(path);
 });
 
@@ -428,7 +428,7 @@ describe("G6 pages of other origins", () => {
   const corsHeaders = ({ headers }: Response) =>
     Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-")));
 
-  test("CORS-1 are told nothing where no origin is named", async () => {
+  test("CORS-1 get no headers if no origin is configured", async () => {
     expect(corsHeaders(await closed("/api/agents", from("https://app.example")))).toEqual({});
     const refused = await preflight(closed, "https://app.example");
     expect(refused.status).toBe(401);
@@ -459,7 +459,7 @@ describe("G6 pages of other origins", () => {
     }
   });
 
-  test("CORS-2 are answered before they say who they are, the same whatever is there", async () => {
+  test("CORS-2 are answered before authentication, independent of the existing data", async () => {
     for (const path of ["/api/agents", "/api/no/such/path", "/docs", "/v1/chat/completions"]) {
       const response = await preflight(open, "https://app.example", path);
       expect(response.status).toBe(204);
@@ -483,7 +483,7 @@ describe("G6 pages of other origins", () => {
     expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, POST, HEAD"]);
   });
 
-  test("CORS-3 may connect from the server's own origin and from those that are named", async () => {
+  test("CORS-3 may connect from the server's own origin and from configured origins", async () => {
     const agent = await createAgent();
     const body = JSON.stringify({ agentId: agent });
     const created = await answer(await open("/api/conversations", { method: "POST", body }));
@@ -528,7 +528,7 @@ describe("calls of a model's host", () => {
       runInDurableObject(actor, async (_, { storage }) => {
         const own: Pass = await guards.enter(profile, { leaseMs: 60_000, signal });
         order.push(`${name} begins`);
-        // What follows a grant is the waiting actor's own: its storage, its timers.
+        // After a grant, the waiting actor uses its own storage and timers.
         await storage.put("name", name);
         await systemClock.sleep(1);
         order.push(`${name} ends`);

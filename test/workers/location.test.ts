@@ -1,7 +1,7 @@
 /**
- * Where actors live, on the real Worker. This workerd has no jurisdictions, so no test here can see data stay in one: a namespace that
- * keeps what it was asked stands behind the real look-up, and the whole application runs over the plain namespaces while its
- * questions to the platform are counted.
+ * Where actors live, on the real Worker. This workerd has no jurisdictions, so no test here can see data stay in one. A
+ * namespace that records its requests is behind the real look-up. The whole application runs over the plain namespaces
+ * while a spy counts its questions to the platform.
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -28,7 +28,7 @@ interface Asked {
   options?: unknown;
 }
 
-/** A namespace as the platform's: ids of two jurisdictions differ. It has no actors, and keeps what it was asked. */
+/** A namespace like the platform's: ids of two jurisdictions differ. It has no actors, and records its requests. */
 class RecordingNamespace {
   constructor(
     readonly asked: Asked[] = [],
@@ -87,7 +87,7 @@ describe("G14 PLACE-1 a look-up asks", () => {
     },
   );
 
-  test("for the region of a hint, in a jurisdiction or in none", async () => {
+  test("for the region of a hint, with or without a jurisdiction", async () => {
     const actors = durableActors(env);
     for (const hint of LOCATION_HINTS) {
       await actors.agent("acme", "guide_us", hint);
@@ -105,7 +105,7 @@ describe("G14 PLACE-1 a look-up asks", () => {
     );
   });
 
-  test("for no jurisdiction where the kind of actor is an application's own", async () => {
+  test("for no jurisdiction if the kind of actor is an application's own", async () => {
     await durableActor(env, { kind: "counter", tenant: "acme", id: "total_eu" });
     expect(counters.asked).toEqual([{ name: "acme:total_eu" }]);
   });
@@ -120,7 +120,7 @@ describe("G14 PLACE-2 a platform", () => {
     expect(namespace.asked).toEqual([{ name: "acme:guide_eu", options: { locationHint: "weur" } }]);
   });
 
-  test("that refuses a jurisdiction otherwise is asked for nothing else", async () => {
+  test("that refuses a jurisdiction with another error gets no further request", async () => {
     const namespace = new RecordingNamespace([], undefined, new TypeError("No such jurisdiction."));
     await expect(actorIn(namespace, address)).rejects.toThrow("No such jurisdiction.");
     expect(namespace.asked).toEqual([]);
@@ -160,7 +160,7 @@ describe("G14 PLACE-3 an actor is created", () => {
 
 const TENANT = { ...ADMIN, tenant: "located" };
 
-/** The locations that the platform is asked for, by names of actors, while `body` runs. */
+/** The requested locations by names of actors, while `body` runs. */
 async function hintsDuring(body: () => Promise<unknown>): Promise<Record<string, unknown>> {
   const get = vi.spyOn(ownerOf(exports.Agent, "get"), "get");
   try {
@@ -185,7 +185,7 @@ describe("G14 over HTTP", () => {
     expect(hints).toMatchObject({ "hinted:hinted": "sam", [`hinted:${id}`]: "me" });
   });
 
-  test("an agent and a conversation live where their requests say, and show it", async () => {
+  test("an agent and a conversation live in the requested place, and show it", async () => {
     const body = { id: "clerk_eu", persona: "test/plain", jurisdiction: "eu", locationHint: "weur" };
     const created = await post("/api/agents", body, TENANT);
     expect(created).toMatchObject({
@@ -212,16 +212,19 @@ describe("G14 over HTTP", () => {
         ...more,
       });
     }
-    await vi.waitFor(async () => {
-      const { conversations } = (await get("/api/conversations?limit=200", TENANT)).body;
-      expect(conversations).toMatchObject([{ jurisdiction: "eu" }, { jurisdiction: "us" }]);
-      expect((await get("/api/agents", TENANT)).body.agents).toMatchObject([
-        { id: "clerk_eu", jurisdiction: "eu" },
-      ]);
-    });
+    await vi.waitFor(
+      async () => {
+        const { conversations } = (await get("/api/conversations?limit=200", TENANT)).body;
+        expect(conversations).toMatchObject([{ jurisdiction: "eu" }, { jurisdiction: "us" }]);
+        expect((await get("/api/agents", TENANT)).body.agents).toMatchObject([
+          { id: "clerk_eu", jurisdiction: "eu" },
+        ]);
+      },
+      { timeout: 20_000 },
+    );
   });
 
-  test("an id that is not chosen has the jurisdiction at its end; without one nothing is new", async () => {
+  test("a generated id ends with its jurisdiction; without a jurisdiction, ids and views do not mention any", async () => {
     const { body } = await post(
       "/api/agents",
       { persona: "test/plain", jurisdiction: "fedramp-high" },
@@ -237,7 +240,7 @@ describe("G14 over HTTP", () => {
     }
   });
 
-  test("an unknown jurisdiction or hint is refused with the known ones", async () => {
+  test("an unknown jurisdiction or hint is refused with the list of known values", async () => {
     for (const [path, rest] of [
       ["/api/agents", { persona: "test/plain" }],
       ["/api/conversations", { agentId: "clerk_eu" }],
@@ -256,7 +259,7 @@ describe("G14 over HTTP", () => {
     expect(JSON.stringify(chosen.body)).toContain("fedramp-high");
   });
 
-  test("LOCATION-4 a chosen id is never changed: one that names another jurisdiction is refused", async () => {
+  test("LOCATION-4 a chosen id is never changed: an id that names another jurisdiction is refused", async () => {
     for (const id of ["porter", "porter_us"]) {
       const answer = await post("/api/agents", { id, persona: "test/plain", jurisdiction: "eu" }, TENANT);
       expectProblem(answer, 422, "INVALID_INPUT", "/id");
@@ -272,7 +275,7 @@ describe("G14 over HTTP", () => {
   });
 });
 
-describe("G14 LOCATION-3 an application decides where its tenants live", () => {
+describe("G14 LOCATION-3 an application decides the location of its tenants", () => {
   const policies: Record<string, LocationPolicy> = {
     home: { jurisdiction: "eu", locationHint: "weur" },
     // SAFETY: what an application without types might return.
@@ -333,12 +336,12 @@ describe("G14 LOCATION-3 an application decides where its tenants live", () => {
   });
 });
 
-describe("G14 LOCATION-3 where the application is strict", () => {
+describe("G14 LOCATION-3 if the application is strict", () => {
   const strict = { ...ADMIN, tenant: "strict" };
   const apart = { ...ADMIN, tenant: "apart" };
   const persona = { identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" } };
 
-  test("nothing new is outside of its tenant's jurisdiction", async () => {
+  test("new objects stay in their tenant's jurisdiction", async () => {
     expectProblem(await post("/api/agents", { id: "new_us", persona }, strict), 422, "INVALID_INPUT", "/id");
     const { body } = await post("/api/agents", { persona }, strict);
     expect(body).toMatchObject({ jurisdiction: "eu", locationHint: "weur" });
@@ -359,7 +362,7 @@ describe("G14 LOCATION-3 where the application is strict", () => {
     });
   });
 
-  test("no agent of another jurisdiction takes part, not even by a call", async () => {
+  test("no agent of another jurisdiction takes part, even by a call", async () => {
     const ask = { id: "ask", name: "ask", description: "Asks.", target: { agent: "far_us" } };
     expect((await post("/api/libraries/apart/tools", ask, apart)).status).toBe(201);
     const near = { ...persona, tools: { toolIds: ["apart/ask"] } };
@@ -381,17 +384,17 @@ describe("G14 LOCATION-3 where the application is strict", () => {
       replies: [[{ call: "ask", input: { message: "Hello?" } }], [{ text: "They may not." }]],
     });
     const { turnId } = (await post(`${path}/turns`, { content: play.content }, apart)).body;
-    await vi.waitFor(async () =>
-      expect((await get(`${path}/turns/${turnId}`, apart)).body).toMatchObject({
+    await expect
+      .poll(async () => (await get(`${path}/turns/${turnId}`, apart)).body)
+      .toMatchObject({
         status: "completed",
         answer: "They may not.",
         moves: [{ toolResult: { success: false, error: { code: "PERMISSION_DENIED" } } }, {}],
-      }),
-    );
+      });
   });
 });
 
-describe("G14 a whole conversation in a jurisdiction", () => {
+describe("G14 a complete conversation in a jurisdiction", () => {
   afterEach(checkInvariants);
 
   /** Calls of a method of the platform's namespaces, which it still runs. */
@@ -420,7 +423,7 @@ describe("G14 a whole conversation in a jurisdiction", () => {
     expect(response.status, await response.clone().text()).toBe(201);
   });
 
-  test("every look-up of it, of its agents and of those it calls asks for the jurisdiction, whoever looks", async () => {
+  test("every look-up of it, of its agents and of called agents requests the jurisdiction", async () => {
     jurisdictions.mockClear();
     names.mockClear();
     const conversation = await createConversation("manager_eu");
@@ -435,7 +438,7 @@ describe("G14 a whole conversation in a jurisdiction", () => {
       ],
     }));
     const [run = expect.fail("no run")] = await play.runs(1);
-    await vi.waitFor(async () => expect((await conversation.turn(turnId)).phase).toBe("waiting"));
+    await expect.poll(async () => (await conversation.turn(turnId)).phase).toBe("waiting");
     await crash();
     // SAFETY: the tool reports its handle.
     const { handle } = run.input as { handle: string };
@@ -452,11 +455,16 @@ describe("G14 a whole conversation in a jurisdiction", () => {
     const index = await (await getAgentByName(exports.Agent, "test:manager_eu", {})).conversations();
     expect(index).toMatchObject({ ok: true, value: { items: [{ id: conversation.id }] } });
 
-    const looked = names.mock.calls.map(([name]) => jurisdictionOf(String(name)) ?? "none");
+    // Conversations of other tests publish to the log without a jurisdiction.
+    const looked = names.mock.calls
+      .filter(([name]) => name !== "test:events")
+      .map(([name]) => jurisdictionOf(String(name)) ?? "none");
     expect(new Set(looked)).toEqual(new Set(["eu"]));
     expect(looked.length).toBeGreaterThan(10);
-    // The test's own look-up of the index asked for none; the check of the new conversation's place asked once more.
-    expect(jurisdictions.mock.calls).toEqual(Array(looked.length - 1 + 1).fill(["eu"]));
+    // The test's own look-up of the index requested no location. The check of the new conversation's place, and of each publication to
+    // the log, requested one more.
+    expect(new Set(jurisdictions.mock.calls.flat())).toEqual(new Set(["eu"]));
+    expect(jurisdictions.mock.calls.length).toBeGreaterThanOrEqual(looked.length);
   });
 
   test("an agent of elsewhere may join, and a message finds it and the others by their ids", async () => {
@@ -477,7 +485,7 @@ describe("G14 a whole conversation in a jurisdiction", () => {
     expect(await ask(second.content.replace('{"key"', '{"to":"@outsider","key"'))).toBe("outsider");
   });
 
-  test("clients of the OpenAI protocols go on in it", async () => {
+  test("clients of the OpenAI protocols continue in it", async () => {
     const respond = async (body: object) => {
       const response = await request("/v1/responses", {
         method: "POST",
@@ -499,7 +507,7 @@ describe("G14 a whole conversation in a jurisdiction", () => {
   });
 });
 
-test("G14 by RPC: `locationOf` gives the options of `getAgentByName`, and the hint is kept", async () => {
+test("G14 by RPC: `locationOf` returns the options of `getAgentByName`, and the hint is stored", async () => {
   const id = "teller_eu";
   const actor = await getAgentByName(exports.Agent, `located:${id}`, {
     ...locationOf("teller"),

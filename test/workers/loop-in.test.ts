@@ -95,12 +95,15 @@ describe("loop_in", () => {
     expect((await conversation.view()).participants).toContainEqual(who);
     await client.frame("participant.joined", ({ data }) => data.participant.id === architect);
     await client.frame("message.user", ({ data }) => data.agentId === manager);
-    await vi.waitFor(async () => {
-      // SAFETY: the class has these methods; the type of a stub wraps what they return.
-      const agent = exports.Agent.getByName(`test:${architect}`) as unknown as AgentApi;
-      const found = await agent.conversations({ limit: 200 });
-      expect(found.ok && found.value.items.map(({ id }) => id)).toContain(conversation.id);
-    });
+    await vi.waitFor(
+      async () => {
+        // SAFETY: the class has these methods; the type of a stub wraps what they return.
+        const agent = exports.Agent.getByName(`test:${architect}`) as unknown as AgentApi;
+        const found = await agent.conversations({ limit: 200 });
+        expect(found.ok && found.value.items.map(({ id }) => id)).toContain(conversation.id);
+      },
+      { timeout: 20_000 },
+    );
     const removed = await request(`${conversation.path}/participants/agent/${architect}`, {
       method: "DELETE",
     });
@@ -108,7 +111,7 @@ describe("loop_in", () => {
     expect((await conversation.view()).participants).not.toContainEqual(who);
   });
 
-  test("A50 the mode of a call overrides that of its tool: delegate becomes loop_in", async () => {
+  test("A50 the mode of a call overrides the mode of its tool: delegate becomes loop_in", async () => {
     const conversation = await createConversation(manager);
     const invited = new Play({ replies: [[{ text: "Soup." }]] });
     const { play } = await conversation.play({
@@ -124,7 +127,7 @@ describe("loop_in", () => {
     expect((await conversation.view()).participants).toContainEqual({ type: "agent", id: cook });
   });
 
-  test("AGENTTOOL-2 a posted tool with one mode: the model has no choice, and nobody joins against it", async () => {
+  test("AGENTTOOL-2 a posted tool with one mode: the model has no choice, and no agent joins against it", async () => {
     const conversation = await createConversation(manager);
     const { play } = await conversation.play({
       replies: [
@@ -146,7 +149,7 @@ describe("loop_in", () => {
     expect((await conversation.view()).participants).toHaveLength(2);
   });
 
-  test("A3 A28 LOOPIN-2 an agent that shares no project is PERMISSION_DENIED, an unknown one NOT_FOUND, and nobody joins", async () => {
+  test("A3 A28 LOOPIN-2 an agent without a common project is PERMISSION_DENIED, an unknown agent NOT_FOUND, and no agent joins", async () => {
     const conversation = await createConversation(manager);
     const { play } = await conversation.play({
       replies: [

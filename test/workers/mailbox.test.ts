@@ -34,7 +34,6 @@ const ACTOR_ADMIN: Principal = { subject: "ada", tenant: TENANT, roles: ["admin"
 
 let errors: MockInstance<typeof console.error>;
 
-/** Returns the logged errors. */
 const logged = () => errors.mock.calls.flat().join();
 
 beforeEach(() => {
@@ -113,7 +112,7 @@ class TestCourier {
 const pair = (): [TestCourier, TestCourier] => [new TestCourier(), new TestCourier()];
 const crash = () => abortAllDurableObjects();
 
-/** Makes a dead letter whose receiver refused it. */
+/** Creates a dead letter that its receiver refused. */
 async function deadLetter(): Promise<{ id: string; sender: TestCourier; receiver: TestCourier }> {
   const [sender, receiver] = pair();
   const id = newOperation();
@@ -154,7 +153,7 @@ describe("delivery", () => {
     expect(await sender.wake(), "and was the last").toBe(false);
   });
 
-  test("MAIL-10 a rollback sends nothing and leaves no wake-up", async () => {
+  test("MAIL-10 a rollback sends no envelope and leaves no wake-up", async () => {
     const [sender, receiver] = pair();
     await expect(sender.send(receiver, newOperation(), "never", true)).rejects.toThrow("rolled back");
     expect(await sender.record("dispatched")).toEqual([]);
@@ -177,7 +176,7 @@ describe("delivery", () => {
     expect(await sender.record("told")).toMatchObject([{ status: "delivered" }]);
   });
 
-  test("WAKE-1 an envelope whose wake-up cannot be written is not sent, and its decision is taken back", async () => {
+  test("WAKE-1 if the wake-up of an envelope cannot be written, the envelope is not sent, and its decision is rolled back", async () => {
     const [sender, receiver] = pair();
     await sender.send(receiver, newOperation(), "first");
     await sender.empty();
@@ -197,7 +196,7 @@ describe("delivery", () => {
     const armed = async () =>
       runInDurableObject(await sender.actor(), (_, { storage }) => {
         const { time } = storage.sql
-          .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis:mailbox'")
+          .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis-wakeups'")
           .one();
         return time - Date.now();
       });
@@ -320,7 +319,7 @@ describe("G28 the address of an envelope", () => {
     }
   });
 
-  test("EXPORT-1 is a declared binding where there is one", async () => {
+  test("EXPORT-1 is a declared binding if it exists", async () => {
     const bound = await durableActors({ Courier: exports.Orders }).mailbox({
       kind: "courier",
       tenant: TENANT,
@@ -345,7 +344,7 @@ describe("the example of docs/delivery.md", () => {
 });
 
 describe("outcomes", () => {
-  test("MAIL-4 refused for good: failed at once, and the handler's changes are taken back", async () => {
+  test("MAIL-4 refused permanently: failed at once, and the handler's changes are rolled back", async () => {
     const { id, sender, receiver } = await deadLetter();
     expect(await receiver.record("acts")).toEqual([]);
     expect(await receiver.record("effects")).toEqual([]);

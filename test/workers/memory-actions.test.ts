@@ -1,4 +1,6 @@
-/** Actions on memory and `context.memory`, on the real Worker: in tools, hooks and runs, each in the memory of its own agent. */
+/**
+ * Actions on memory and `context.memory`, on the real Worker: in tools, hooks and runs, each in its own agent's memory.
+ */
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
@@ -122,7 +124,7 @@ describe("actions in tasks", () => {
     expect(await contentsOf(agent)).toEqual(["One.", "Two."]);
   });
 
-  test("A58 MEMACT-1 an agent that the input names is ignored, and ids of its memories find nothing", async () => {
+  test("A58 MEMACT-1 an agent in the input is ignored, and ids of its memories are not found", async () => {
     const [own, other] = [await newAgent(), await newAgent()];
     const { body } = await post(`/api/agents/${other}/memories`, { content: "A secret heron." }, ADA);
     const conversation = await createConversation(own);
@@ -170,7 +172,7 @@ describe("actions in tasks", () => {
     expect(await contentsOf(agent)).toEqual(["Only once."]);
   });
 
-  test("input that is not valid fails the step with its place, and changes nothing", async () => {
+  test("invalid input fails the step with its place, and changes no memory", async () => {
     const agent = await newAgent();
     const conversation = await createConversation(agent);
     for (const [name, input, reason] of [
@@ -190,7 +192,7 @@ describe("actions in tasks", () => {
     expect(await contentsOf(agent)).toEqual([]);
   });
 
-  test("a scope of users keeps what one user's tools write from those of others", async () => {
+  test("a scope of users separates the memories that each user's tools write", async () => {
     const agent = await newAgent({ scope: "user" });
     const [ada, ben] = await Promise.all(
       ["ada", "ben"].map(async (subject) => {
@@ -201,7 +203,7 @@ describe("actions in tasks", () => {
         return { id, principal };
       }),
     );
-    const said = async (who: typeof ada, name: string, input: object) => {
+    const resultFor = async (who: typeof ada, name: string, input: object) => {
       const play = new Play({ replies: [[{ call: name, input }], [{ text: "Done." }]] });
       const path = `/api/conversations/${who?.id}/turns`;
       const body = JSON.stringify({ content: play.content });
@@ -215,16 +217,18 @@ describe("actions in tasks", () => {
         { timeout: 10_000 },
       );
     };
-    await said(ada, "memory_write", { content: "Ada is allergic to nuts.", subject: { userId: "ben" } });
-    expect(await said(ada, "memory_search", { query: "allergic nuts" })).toContain("Ada is allergic");
-    expect(await said(ben, "memory_search", { query: "allergic nuts" })).not.toContain("Ada is allergic");
-    expect(await said(ben, "memory_list", {})).not.toContain("Ada is allergic");
+    await resultFor(ada, "memory_write", { content: "Ada is allergic to nuts.", subject: { userId: "ben" } });
+    expect(await resultFor(ada, "memory_search", { query: "allergic nuts" })).toContain("Ada is allergic");
+    expect(await resultFor(ben, "memory_search", { query: "allergic nuts" })).not.toContain(
+      "Ada is allergic",
+    );
+    expect(await resultFor(ben, "memory_list", {})).not.toContain("Ada is allergic");
     expect((await memoriesOf(agent)).map(({ subject }) => subject.userId)).toEqual(["ada"]);
   });
 });
 
 describe("an agent without memory", () => {
-  test("its tasks are told so", async () => {
+  test("its tasks get an error", async () => {
     const tools = { toolIds: [`${LIBRARY}/memory_write`] };
     const agent = await createAgent({ identity, tools });
     const { result } = await use(await createConversation(agent), "memory_write", { content: "Lost." });
@@ -352,7 +356,7 @@ describe("runs of workflows", () => {
     }
   });
 
-  test("MEMTOOL-6 what an extraction returns after it has read a tainted memory is tainted", async () => {
+  test("MEMTOOL-6 the result of an extraction that has read a tainted memory is tainted", async () => {
     const step = (ref: string, kind: string, more: object) => ({ ref, action: { kind }, ...more });
     await add("tasks", {
       id: "launder",
@@ -377,7 +381,7 @@ describe("runs of workflows", () => {
     expect(copy.tainted).toBe(true);
   });
 
-  test("MEMACT-3 a run that no agent's call started has no memory, and says so", async () => {
+  test("MEMACT-3 a run without an agent's call has no memory, and its error states it", async () => {
     const { id } = await runs("POST", "", 201, { workflow: await postFlow(flow), input: {} });
     const run = await ended(id);
     expect(run.status).toBe("failed");

@@ -66,7 +66,7 @@ test("a text of 4096 bytes is in its record, one of 4097 in an object, and chang
   expect(await objects(id)).toEqual({});
 });
 
-test("an archived text is in an object, and an erased memory is nowhere", async () => {
+test("an archived text is in an object, and an erased memory is in no store", async () => {
   const { id, stub } = await newAgent();
   const contents = ["Short.", "Long. ".repeat(1000)];
   const memories = unwrap(
@@ -86,7 +86,7 @@ test("an archived text is in an object, and an erased memory is nowhere", async 
   expect(await objects(id)).toEqual({});
 });
 
-test("MEMCOPY-4 an older version that comes late does not replace a newer one in D1, and the same one again changes nothing", async () => {
+test("MEMCOPY-4 a late older version does not replace a newer version in D1, and the same version again is a no-op", async () => {
   const owner = { tenant: ADA.tenant, agentId: `late-${crypto.randomUUID().slice(0, 8)}` };
   const id = `mem_${crypto.randomUUID().slice(0, 8)}`;
   const at = (version: number): MemoryRecord => ({

@@ -35,7 +35,7 @@ const READER: MemoryReader = { principal: ADA };
 const WRITER: MemoryWriter = { reader: READER, author: { kind: "principal", subject: ADA.subject } };
 const PLACES = ["harbour", "library", "orchard", "tower", "market", "bridge", "garden", "station"];
 
-/** A memory with eight words, of which one is its own. */
+/** A memory with eight words, one of them unique. */
 function input(n: number): MemoryInput {
   const [place, other] = [PLACES[n % 8], PLACES[Math.floor(n / 8) % 8]];
   return { content: `The ${place} number${n} opens early and the ${other} closes late.` };
@@ -61,7 +61,7 @@ class CountedMemory {
     });
   }
 
-  /** As after a wake: with nothing in memory. */
+  /** Opens the corpus as after a wake, with an empty memory. */
   reopen(): void {
     this.corpus = this.#open();
   }
@@ -84,7 +84,7 @@ class CountedMemory {
     return this.#counter.cost;
   }
 
-  /** What it costs to delete 700 keys of idempotency of weeks ago, in pieces of 500. */
+  /** The cost of deleting 700 idempotency keys that are weeks old, in pieces of 500. */
   async costOfPruning() {
     const old = JSON.stringify(Array.from({ length: 700 }, (_, n) => `old ${n}`));
     this.storage.sql.exec(
@@ -188,7 +188,7 @@ describe("MEMCOST-1 MEMBATCH-1 MEMBATCH-2 MEMPRUNE-1 an operation costs as much 
   });
 });
 
-test("MEMCOST-2 a search among a thousand memories reads the index of its words, of which one is in every text, and writes nothing", async () => {
+test("MEMCOST-2 a search among a thousand memories reads the index of its words, including a word in every text, and writes no row", async () => {
   await withMemories(1_000, async (memory) => {
     const search = () => memory.costOf(() => memory.corpus.search(READER, QUERY));
     const [first, second] = [await search(), await search()];

@@ -50,7 +50,7 @@ function extracted(conversationId: string, content: string): ExtractedMemories {
 }
 
 describe("extractions of conversations", () => {
-  test("A41 EXTRACTED-3 twenty at once: each own fact is there, and the fact of all is one row with twenty sources", async () => {
+  test("A41 EXTRACTED-3 twenty at once: each conversation's own fact is there, and the common fact is one row with twenty sources", async () => {
     const { stub, send } = await newAgent();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, index) => {
@@ -68,7 +68,7 @@ describe("extractions of conversations", () => {
     expect(unwrap(await stub.whyMemory(READER, shared?.id ?? "")).sources).toHaveLength(20);
   });
 
-  test("EXTRACTED-1 an envelope that comes twice applies once", async () => {
+  test("EXTRACTED-1 a repeated envelope applies once", async () => {
     const { stub, send } = await newAgent();
     const conversationId = `conv_${ulid()}`;
     const body = extracted(conversationId, "Ada has a boat.");
@@ -79,7 +79,7 @@ describe("extractions of conversations", () => {
     expect(unwrap(await stub.listMemories(READER)).items).toMatchObject([{ version: 1 }]);
   });
 
-  test("no conversation hands over in the name of another one, and none reaches an agent that is not there", async () => {
+  test("a conversation cannot send an extraction in the name of another, and an extraction for an unknown agent is refused", async () => {
     const { stub, send } = await newAgent();
     const [own, other] = [`conv_${ulid()}`, `conv_${ulid()}`];
     expect(await send(MEMORY_EXTRACTED, own, extracted(other, "Forged."))).toMatchObject({
@@ -98,7 +98,7 @@ describe("extractions of conversations", () => {
     expect(unwrap(await stub.listMemories(READER)).items).toMatchObject([{ content: "True." }]);
   });
 
-  test("H6 MEMSRC-1 what was learned from one conversation alone goes with it", async () => {
+  test("H6 MEMSRC-1 memories that were learned only from one conversation are removed with it", async () => {
     const { stub, send } = await newAgent();
     const [one, two] = [`conv_${ulid()}`, `conv_${ulid()}`];
     await send(MEMORY_EXTRACTED, one, extracted(one, "Ada plays the cello."));
@@ -114,7 +114,7 @@ describe("extractions of conversations", () => {
     expect(matches.map(({ memory }) => memory.content)).toEqual(["Ada plays chess."]);
   });
 
-  test("MEMSRC-5 MEMSRC-4 a deleted conversation takes all that it taught with it, and teaches nothing afterwards", async () => {
+  test("MEMSRC-5 MEMSRC-4 deleting a conversation removes all that it taught, and it teaches no more", async () => {
     const { stub, send } = await newAgent();
     const [one, two] = [`conv_${ulid()}`, `conv_${ulid()}`];
     const writer: MemoryWriter = {

@@ -49,7 +49,7 @@ test.each([100, 768])(
         await put(...Array.from({ length: 100 }, (_, at) => memory(first + at)));
       const indexRows = () =>
         storage.sql.exec("SELECT count(*) AS rows FROM memory_index").one().rows as number;
-      /** Rows that the statements on the index's own table write, beside those of the full text. */
+      /** Rows that the statements on the index's own table write, without rows of the full text. */
       const written: number[] = [];
       const rows = indexRows();
       counter.reset();

@@ -1,11 +1,11 @@
-/** The log of the actors: nothing of what was said, learned or erased is printed, whatever fails. */
+/** The log of the actors never contains messages, memories or erased texts, whatever fails. */
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { vectorNamespace } from "../../src/memory/corpus/index/owned-vectors.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { unwrap } from "../../src/shared/errors.ts";
-import { gone, objectsOfR2, rowsOfD1 } from "./everything.ts";
+import { expectErased, objectsOfR2, rowsOfD1 } from "./everything.ts";
 import { vectors } from "./vectors.ts";
 import { ADA, checkInvariants, createAgent, createConversation, request } from "./world.ts";
 
@@ -14,7 +14,7 @@ const WRITER: MemoryWriter = { reader: READER, author: { kind: "principal", subj
 
 const printed: string[] = [];
 
-/** The texts of a printed value, of the causes of an error, and of what it carries. */
+/** The texts of a printed value, of the causes of an error, and of its members. */
 function textOf(value: unknown): string {
   if (!(value instanceof Error)) return typeof value === "object" ? JSON.stringify(value) : String(value);
   const { name, message, stack, cause } = value;
@@ -35,7 +35,7 @@ afterEach(async () => {
   await checkInvariants();
 });
 
-test("MEMLOG-1 G8 what a failing extraction quotes is not printed, and an erased message is in no store and no log", async () => {
+test("MEMLOG-1 G8 quotes of a failing extraction are not printed, and an erased message is in no store and no log", async () => {
   const secret = `x${crypto.randomUUID().slice(0, 7)}`;
   const agent = await createAgent("learning/obedient");
   const conversation = await createConversation(agent);
@@ -61,14 +61,14 @@ test("MEMLOG-1 G8 what a failing extraction quotes is not printed, and an erased
     const erase = () => request(`${conversation.path}/events/${id}`, { method: "DELETE" });
     await expect.poll(async () => (await erase()).status, { timeout: 20_000 }).toBe(204);
   }
-  await gone(conversation.stub, secret);
-  await gone(exports.Agent.getByName(`${ADA.tenant}:${agent}`), secret);
+  await expectErased(conversation.stub, secret);
+  await expectErased(exports.Agent.getByName(`${ADA.tenant}:${agent}`), secret);
   await expect.poll(rowsOfD1).not.toContain(secret);
   expect(await objectsOfR2()).not.toContain(secret);
   expect(printed.join("\n")).not.toContain(secret);
 });
 
-test("MEMLOG-1 G8 an erased memory whose copies failed is in no store and no log", async () => {
+test("MEMLOG-1 G8 an erased memory with failed copies is in no store and no log", async () => {
   const secret = `x${crypto.randomUUID().slice(0, 7)}`;
   const id = `logs-${crypto.randomUUID().slice(0, 8)}`;
   const actor = exports.VectorAgent.getByName(`${ADA.tenant}:${id}`);
@@ -86,7 +86,7 @@ test("MEMLOG-1 G8 an erased memory whose copies failed is in no store and no log
   await expect.poll(async () => unwrap(await stub.memoryStatus()).pending.error).toBe("The index is down.");
   vectors.mood = "well";
   for (const memory of written) unwrap(await stub.deleteMemory(WRITER, memory.id));
-  await gone(actor, secret);
+  await expectErased(actor, secret);
   await expect.poll(rowsOfD1).not.toContain(secret);
   await expect.poll(objectsOfR2).not.toContain(secret);
   const namespace = await vectorNamespace({ tenant: ADA.tenant, id });

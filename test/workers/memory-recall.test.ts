@@ -1,4 +1,4 @@
-/** Recall on the real Worker: what turns are told of their agent's memory, and the tools of memory end to end. */
+/** Recall on the real Worker: the memories that turns receive, and the tools of memory end to end. */
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test } from "vitest";
@@ -35,7 +35,7 @@ async function write(agent: string, inputs: MemoryInput[], tainted = false) {
   return unwrap(await stubOf(agent).writeMemories({ ...WRITER, tainted }, inputs));
 }
 
-/** The notes of memory in the requests of a script, one a request; empty where there is none. */
+/** The memory notes in the requests of a script, one per request; empty if absent. */
 async function notesOf(play: Play): Promise<string[]> {
   return (await play.requests()).map(({ body: { messages } }) =>
     messages.flatMap(({ content }) => (content?.includes(RECALLED) ? content : [])).join(""),
@@ -94,7 +94,7 @@ describe("recall", () => {
       expect(unwrap(await stubOf(agent).searchMemories(READER, { query })).matches).toHaveLength(1);
   });
 
-  test("A74 the tools of memory end to end: what is forgotten is not recalled, and `history` reads older turns", async () => {
+  test("A74 the tools of memory end to end: a forgotten memory is not recalled, and `history` reads older turns", async () => {
     const agent = await newAgent({ scope: "agent", recall: false });
     const conversation = await createConversation(agent);
     const resultOf = async (call: string, input: object) => {
@@ -113,7 +113,7 @@ describe("recall", () => {
     expect(past).toMatchObject({ result: { turns: expect.arrayContaining([expect.anything()]) } });
   });
 
-  test("RECALL-1 in the scope `user` the secret of one user is in no recall, no note and no `why` of another one", async () => {
+  test("RECALL-1 in the scope `user`, the secret of a user is in no recall, note or `why` of another user", async () => {
     const agent = await newAgent({ scope: "user", recall: { minRelevance: 0 } });
     const bob: Principal = { subject: "bob", tenant: ADA.tenant, roles: ["member"] };
     const [secret] = await write(agent, [
@@ -139,7 +139,7 @@ describe("recall", () => {
   });
 
   test.each(["user", "agent"] as const)(
-    "MEMCHANGE-1 in the scope `%s` a conversation recalls what belongs to all, and `forget` and `remember` leave it as it is",
+    "MEMCHANGE-1 in the scope `%s` a conversation recalls shared memories, and `forget` and `remember` leave them unchanged",
     async (scope) => {
       const agent = await newAgent({ scope, recall: false });
       const [shared] = await write(agent, [{ content: FACT, key: "colour" }]);
@@ -162,7 +162,7 @@ describe("recall", () => {
     },
   );
 
-  test("A35 RECALL-3 a context hook gets the memories as `memories`, in the place of the note, and the turn names them", async () => {
+  test("A35 RECALL-3 a context hook gets the memories as `memories`, instead of the note, and the turn names them", async () => {
     const agent = await newAgent({
       ...{ scope: "agent", recall: { minRelevance: 0 } },
       contextAssembly: { task: "learning/remind" },
@@ -179,7 +179,7 @@ describe("recall", () => {
     expect(turn.memories).toEqual([{ id: fact?.id, version: 1 }]);
   });
 
-  test("RECALL-2 RECALL-8 a second cycle is told anew: its note has what was learned meanwhile, and the turn names both", async () => {
+  test("RECALL-2 RECALL-8 a second cycle recalls again: its note has the newly learned memories, and the turn names both", async () => {
     const agent = await createAgent({
       identity,
       memory: { scope: "agent", recall: { minRelevance: 0 } },
@@ -227,7 +227,7 @@ describe("recall", () => {
     ]);
   });
 
-  test("RECALL-2 with the floor of relevance as it is, a natural question finds what answers it, and small talk finds nothing", async () => {
+  test("RECALL-2 with the default floor of relevance, a natural question finds its answer, and small talk finds no memory", async () => {
     const agent = await createAgent({
       identity: { systemPrompt: "You are a friend." },
       memory: { scope: "user", extract: true },
@@ -265,7 +265,7 @@ describe("recall", () => {
     expect((await notesOf(second.play))[0]?.split(FACT)).toHaveLength(2);
   });
 
-  test("recall stores no memory in ten turns, and no row beside those of the turn", async () => {
+  test("recall stores no memory in ten turns, and no row besides the rows of the turn", async () => {
     const rowsOf = async (agent: string) => {
       const conversation = await createConversation(agent);
       const { turn } = await ask(conversation, QUESTION);
@@ -290,7 +290,7 @@ describe("recall", () => {
     expect(told.rows).toEqual(untold.rows);
   });
 
-  test("RECALL-3 a memory that nobody vouches for is marked, and taints what the turn writes", async () => {
+  test("RECALL-3 an unconfirmed memory is marked, and taints the turn's own memories", async () => {
     const agent = await newAgent();
     await write(agent, [{ content: FACT }], true);
     const conversation = await createConversation(agent);
@@ -307,7 +307,7 @@ describe("recall", () => {
     ["double", { n: 2 }],
     ["fails", { key: "taint", retriable: false }],
   ])(
-    "RECALL-8 what `%s` said in an earlier turn taints a memory, also for other conversations",
+    "RECALL-8 a result of `%s` in an earlier turn taints a memory, also for other conversations",
     async (call, input) => {
       const agent = await createAgent({
         identity,
@@ -337,7 +337,7 @@ describe("recall", () => {
     },
   );
 
-  test("RECALL-5 a turn goes on without a memory that is silent, and its record says so", async () => {
+  test("RECALL-5 a turn continues without a silent memory, and its record states it", async () => {
     const agent = await newAgent();
     await write(agent, [{ content: FACT }]);
     const conversation = await createConversation(agent);

@@ -24,7 +24,7 @@ async function write({ stub }: Pick<TestAgent, "stub">, ...contents: string[]) {
   return unwrap(await stub.writeMemories(WRITER, inputs));
 }
 
-/** Makes all memories a day older, and the upkeep due: it looks at what is marked within a second of the next write. */
+/** Makes all memories a day older, and the upkeep due: it checks marked memories within a second of the next write. */
 async function passDay({ object, stub }: Pick<TestAgent, "object" | "stub">) {
   await runInDurableObject(object, (_, { storage }) => {
     storage.sql.exec("UPDATE memories SET updated_at = updated_at - ?", DAY_MS);
@@ -62,7 +62,7 @@ test("B5 by a task of a library", async () => {
   await expect.poll(() => texts(agent, "summary"), { timeout: 20_000 }).toEqual(["Ann walked 3 routes."]);
 });
 
-test("B5 JOINRUN-2 by a workflow, whose run only operators see", async () => {
+test("B5 JOINRUN-2 by a workflow, with a run that only operators see", async () => {
   const agent = await agentOf("upkeep/by_workflow");
   await write(agent, ...ROUTES);
   await passDay(agent);
@@ -125,7 +125,7 @@ test("REDERIVE-2 a memory of a shared summary that is deleted leaves it", async 
   expect(summary).not.toContain("route 2");
 });
 
-test("CONSOLIDATE-7 an agent whose consolidation names no task is refused", async () => {
+test("CONSOLIDATE-7 an agent with an unknown consolidation task is refused", async () => {
   const persona = {
     identity: { systemPrompt: "Test." },
     memory: { scope: "user", consolidation: { by: { task: "upkeep/absent" } } },

@@ -1,4 +1,7 @@
-/** Agents whose deployment has a store of vectors (`memory.vectors`): what it gets, is asked and forgets, and what happens while it fails. */
+/**
+ * Agents in a deployment with a store of vectors (`memory.vectors`): writes, queries, deletions, and failures of the
+ * store.
+ */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -48,7 +51,7 @@ async function newAgent() {
     pending: async () => unwrap(await api().memoryStatus()).pending,
     /** The vectors that the store has of the agent. */
     ids: () => vectors.inner.ids().get(namespace) ?? [],
-    /** Lets the time pass after which a request has taken effect, and the actor wake. */
+    /** Advances the time until a request has taken effect and the actor wakes. */
     async later() {
       vi.setSystemTime(Date.now() + MINUTE);
       await runDurableObjectAlarm(actor());
@@ -72,7 +75,7 @@ const isSettled = (agent: Awaited<ReturnType<typeof newAgent>>) => async () => {
 };
 
 describe("the store of vectors of a deployment", () => {
-  test("MEMVECTORS-1 MEMVECTORS-2 MEMVECTORS-6 gets the vectors of writes, is asked by searches, and forgets what is erased", async () => {
+  test("MEMVECTORS-1 MEMVECTORS-2 MEMVECTORS-6 gets the vectors of writes, serves searches, and deletes erased vectors", async () => {
     const agent = await newAgent();
     const topics = ["harbour", "orchard", "library", "tower", "market", "bridge"];
     for (let batch = 0; batch < 11; batch++)
@@ -114,7 +117,7 @@ describe("the store of vectors of a deployment", () => {
     await later(agent, () => agent.ids().length === 0);
   }, 60_000);
 
-  test("MEMVECTORS-3 is down: writes are acknowledged and found, the state says so, and the vectors follow", async () => {
+  test("MEMVECTORS-3 is down: writes are acknowledged and found, the state shows it, and the vectors follow", async () => {
     const agent = await newAgent();
     vectors.mood = "down";
     const [memory] = await agent.write("The ferry leaves at nine.");
@@ -129,7 +132,7 @@ describe("the store of vectors of a deployment", () => {
     expect(agent.ids()).toHaveLength(1);
   });
 
-  test("MEMVECTORS-3 MEMVECTORS-4 is silent: a write that it never answered is repeated, and one that comes late for an erased memory leaves nothing", async () => {
+  test("MEMVECTORS-3 MEMVECTORS-4 is silent: an unanswered write is repeated, and a late write of an erased memory leaves no vector", async () => {
     const agent = await newAgent();
     vectors.mood = "late";
     const sent = vectors.upserts.length;

@@ -1,4 +1,4 @@
-/** What the API says of itself, held against what it does: every answer here is checked with the served document. */
+/** The API description against the API's behaviour: the served document validates every answer here. */
 
 import { exports } from "cloudflare:workers";
 import { type Schema, Validator } from "@cfworker/json-schema";
@@ -6,6 +6,7 @@ import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OPERATIONS } from "../../src/http/operations.ts";
+import { PROJECTIONS } from "../../src/protocol/projection-schemas.ts";
 import { ADMIN, get, MEMBER, SECURITY_HEADERS, securityHeadersOf, send } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import type { Courier } from "./worker.ts";
@@ -36,7 +37,7 @@ function errorsOf(value: unknown, schema: Schema) {
   return new Validator(whole, "2020-12", false).validate(value).errors;
 }
 
-/** Makes a request, and holds the answer against the document. */
+/** Makes a request, and validates the answer with the document. */
 async function ask(id: string, path: string, init: RequestInit = {}, principal = ADMIN): Promise<unknown> {
   const operation = OPERATIONS.find((candidate) => candidate.id === id);
   if (operation === undefined) throw new Error(`There is no operation ${id}.`);
@@ -204,10 +205,16 @@ describe("API-1 answers fit the document", () => {
     ]);
     for (const { id } of listed.turns) {
       await ask("getTurn", `${base}/turns/${id}`);
+      await ask("getTurnPrompt", `${base}/turns/${id}/prompt`);
+      await ask("getRecording", `${base}/turns/${id}/recording`);
+      await ask("replayTurn", `${base}/turns/${id}/replay`, { method: "POST" });
       await ask("getTrace", `${base}/turns/${id}/trace`);
     }
     await ask("listTurns", `${base}/turns`);
     await ask("listMessages", `${base}/messages`);
+    const [ended] = listed.turns;
+    const forked = idOf(await ask("forkConversation", `${base}/fork`, body({ turnId: ended?.id })));
+    await ask("getConversation", `/api/conversations/${forked}`);
     const file = { body: "A file.", headers: { "content-type": "text/plain" } };
     const attachment = idOf(await ask("uploadAttachment", `${base}/attachments?name=a.txt`, file));
     await ask("getAttachment", `${base}/attachments/${attachment}`);
@@ -217,6 +224,13 @@ describe("API-1 answers fit the document", () => {
     await ask("getAttachment", `${base}/attachments/att_absent`);
     await ask("listJournal", `${base}/journal?limit=200`);
     await ask("listJournal", `${base}/journal?limit=2&order=desc`);
+    for (const name of [...PROJECTIONS, "absent"])
+      await ask("getProjection", `${base}/projections/${name}?limit=200`);
+    for (const direction of ["backward", "forward", "sideways"])
+      await ask("getCauses", `${base}/journal/3/causes?direction=${direction}`);
+    await ask("getCauses", `${base}/journal/999999/causes`);
+    await ask("listIncidents", `${base}/incidents?limit=200`);
+    await ask("listIncidents", `${base}/incidents?limit=0`);
     await ask("listConversations", "/api/conversations");
     await ask("followConversation", `${base}/events`);
     await ask("followConversation", `${base}/events?from=0`);
@@ -228,9 +242,19 @@ describe("API-1 answers fit the document", () => {
     await ask("chat", `${base}/chat`, body({ messages: [chat], trigger: "submit-message" }));
     const quiet = idOf(await ask("createConversation", "/api/conversations", body({ agentId: agent })));
     await ask("resumeChat", `/api/conversations/${quiet}/chat`);
+    await expect
+      .poll(async () => JSON.stringify((await get(`${base}/turns`)).body.turns))
+      .not.toContain('"active"');
+    const last = `${base}/turns/${listed.turns.at(-1)?.id}`;
+    const again = await ask("regenerateTurn", `${last}/regenerate`, body({}));
+    const newest = () => `${base}/turns/${String(Reflect.get(Object(again), "turnId"))}`;
+    await expect
+      .poll(async () => Reflect.get(Object(await ask("getTurn", newest())), "status"))
+      .not.toBe("active");
+    await ask("editTurn", `${newest()}/edit`, body({ content: calls.content }));
   });
 
-  test("of the OpenAI protocols, whole and streamed", async () => {
+  test("of the OpenAI protocols, complete and streamed", async () => {
     await ask("openAiListModels", "/v1/models");
     await ask("openAiGetModel", `/v1/models/${agent}`);
     const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
@@ -258,6 +282,15 @@ describe("API-1 answers fit the document", () => {
     const order = (turns: string) => ({ method: "PATCH", body: JSON.stringify({ turns }) });
     await ask("updateConversation", base, order("random"));
     await ask("updateConversation", base, order("queued"));
+    for (const [put, remove, name] of [
+      ["pinConversation", "unpinConversation", "pin"],
+      ["archiveConversation", "unarchiveConversation", "archive"],
+    ] as const) {
+      await ask(put, `${base}/${name}`, { method: "PUT" });
+      await ask("listConversations", "/api/conversations?archived=true&sort=activity");
+      await ask(remove, `${base}/${name}`, { method: "DELETE" });
+      await ask(put, `/api/conversations/conv_absent/${name}`, { method: "PUT" });
+    }
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "never" }]] });
     const started = await ask("startTurn", `${base}/turns`, body({ content: play.content }));
     await play.reached("never");
@@ -390,6 +423,16 @@ describe("API-1 answers fit the document", () => {
     await expect
       .poll(async () => Reflect.get(Object(await ask("getTurn", turn)), "status"))
       .toBe("completed");
+    const listed = async () =>
+      JSON.stringify(await ask("listAllTurns", `/api/turns?conversation=${id}&status=completed`));
+    await expect.poll(listed).toContain("test/transfer");
+    const events = `/api/events?conversation=${id}`;
+    await expect
+      .poll(async () => JSON.stringify(await ask("listEvents", events)))
+      .toContain("turn.completed");
+    await ask("listEvents", events, {}, MEMBER);
+    await ask("searchMessages", "/api/search?q=him&limit=1");
+    await ask("searchMessages", "/api/search?q=");
   });
 
   test("of libraries", async () => {
@@ -509,6 +552,11 @@ describe("API-1 answers fit the document", () => {
   test("of the runtime", async () => {
     await ask("getHealth", "/health");
     await ask("getMe", "/api/me");
+    await ask("getListsDatabase", "/api/lists/database");
+    await ask("moveLists", "/api/lists/database", {
+      method: "PUT",
+      body: JSON.stringify({ database: "DB" }),
+    });
     await ask("getDescription", "/openapi.json");
   });
 
@@ -554,7 +602,7 @@ describe("API-1 answers fit the document", () => {
   });
 });
 
-test("SHEAD-1 so have refusals, and answers to what no operation is for", async () => {
+test("SHEAD-1 so have refusals, and answers to unknown operations", async () => {
   const answers = await Promise.all([
     send("/no/such/path"),
     send("/api/agents", { method: "DELETE" }),
@@ -569,7 +617,7 @@ test("SHEAD-1 so have refusals, and answers to what no operation is for", async 
 });
 
 describe("the description's own route", () => {
-  test("AUTH-1 is for those who may enter", async () => {
+  test("AUTH-1 is for authenticated callers", async () => {
     expect((await send("/openapi.json", {}, null)).status).toBe(401);
     expect((await send("/openapi.json", { method: "HEAD" })).status).toBe(200);
     const refused = await send("/openapi.json", { method: "POST" });

@@ -29,12 +29,12 @@ async function patch(
 }
 
 /** The messages of the last request of a script, without the instructions. */
-async function askedBy(play: Play): Promise<string[]> {
+async function lastRequestOf(play: Play): Promise<string[]> {
   const requests = await play.requests(1);
   return (requests.at(-1)?.body.messages ?? []).slice(1).map(({ role, content }) => `${role}: ${content}`);
 }
 
-test("ORDER-1 H2 queued turns wait, over HTTP and for a client that connects meanwhile, and begin when the one before is over", async () => {
+test("ORDER-1 H2 queued turns wait, over HTTP and for a client that connects later, and begin when the previous turn ends", async () => {
   const conversation = await createConversation(plain);
   expect(await patch(conversation, { turns: "queued" })).toEqual([200, "queued"]);
   const one = await conversation.play(half("One"));
@@ -47,14 +47,40 @@ test("ORDER-1 H2 queued turns wait, over HTTP and for a client that connects mea
   await one.play.open("shown");
   await client.until(isOver(two.turnId));
   expect(client.state.turns.map(({ phase }) => phase)).toEqual([undefined, undefined]);
-  expect((await askedBy(two.play)).slice(0, -1)).toEqual([
+  expect((await lastRequestOf(two.play)).slice(0, -1)).toEqual([
     `user: ${one.play.content}`,
     "assistant: One and the rest.",
   ]);
   expect(client.state.conversation).toMatchObject({ turns: "queued" });
 });
 
-test("ORDER-2 H2 a message interrupts the active turn, and its model sees what that had shown", async () => {
+test("TITLE-1 LIFE-4 a conversation gets another title, live, in the list and in the journal, until it has ended", async () => {
+  const conversation = await createConversation(plain);
+  const client = await conversation.connect();
+  expect(await patch(conversation, { title: "Trip to Porto" })).toEqual([200, "parallel"]);
+  await client.until(({ conversation: shown }) => shown?.title === "Trip to Porto");
+  const listed = async () => {
+    const response = await request("/api/conversations?order=desc&limit=100");
+    const { conversations } = await response.json<{
+      conversations: { id: string; title: string | null }[];
+    }>();
+    return conversations.find(({ id }) => id === conversation.id)?.title;
+  };
+  await expect.poll(listed).toBe("Trip to Porto");
+  for (const title of ["", "  ", 5, "x".repeat(201), "\ud800"])
+    expect([title, (await patch(conversation, { title }))[0]]).toEqual([title, 422]);
+  const changes = async () =>
+    (await conversation.journal()).filter(({ type }) => type === "conversation.updated").length;
+  expect(await patch(conversation, { title: "Trip to Porto" })).toEqual([200, "parallel"]);
+  expect(await changes()).toBe(1);
+  expect(await patch(conversation, { title: null })).toEqual([200, "parallel"]);
+  await client.until(({ conversation: shown }) => shown?.title === null);
+  await expect.poll(listed).toBeNull();
+  expect((await request(`${conversation.path}/complete`, { method: "POST" })).status).toBe(200);
+  expect((await patch(conversation, { title: "Late" }))[0]).toBe(409);
+});
+
+test("ORDER-2 H2 a message interrupts the active turn, and its model sees the text shown so far", async () => {
   const conversation = await createConversation(plain);
   expect(await patch(conversation, { turns: "interrupt" })).toEqual([200, "interrupt"]);
   const client = await conversation.connect();
@@ -66,7 +92,7 @@ test("ORDER-2 H2 a message interrupts the active turn, and its model sees what t
     status: "failed",
     error: { code: "CANCELLED" },
   });
-  expect((await askedBy(two.play)).slice(0, 3)).toEqual([
+  expect((await lastRequestOf(two.play)).slice(0, 3)).toEqual([
     `user: ${one.play.content}`,
     "assistant: One",
     expect.stringMatching(/^system: /),
@@ -74,7 +100,7 @@ test("ORDER-2 H2 a message interrupts the active turn, and its model sees what t
   await one.play.closes(1);
 });
 
-test("ORDER-3 A20 A21 M17 H2 parallel turns end in any order; the later one is told of the active one, and has none of its messages or moves", async () => {
+test("ORDER-3 A20 A21 M17 H2 parallel turns end in any order; the later turn gets a note on the active turn, but not its messages or moves", async () => {
   const conversation = await createConversation(plain);
   expect((await patch(conversation, { turns: "random" }))[0]).toBe(422);
   expect((await patch(conversation, {}))[0]).toBe(422);
@@ -83,7 +109,7 @@ test("ORDER-3 A20 A21 M17 H2 parallel turns end in any order; the later one is t
   const two = await conversation.play({ replies: [[{ text: "Two." }]] });
   await conversation.ended(two.turnId);
   expect((await conversation.turn(one.turnId)).status).toBe("active");
-  const [note, ...others] = await askedBy(two.play);
+  const [note, ...others] = await lastRequestOf(two.play);
   expect(note).toMatch(/^system: Other turns of this conversation are in progress/);
   expect(others).toEqual([`user: ${two.play.content}`]);
   await one.play.open("shown");
@@ -94,7 +120,7 @@ test("ORDER-3 A20 A21 M17 H2 parallel turns end in any order; the later one is t
   expect(await moves(two.turnId)).toEqual(["Two."]);
   const three = await conversation.play({ replies: [[{ text: "Three." }]] });
   await conversation.ended(three.turnId);
-  expect(await askedBy(three.play)).toEqual([
+  expect(await lastRequestOf(three.play)).toEqual([
     `user: ${two.play.content}`,
     "assistant: Two.",
     `user: ${one.play.content}`,

@@ -52,7 +52,7 @@ async function listOf(principal: Principal): Promise<string[]> {
 }
 
 describe("a user", () => {
-  test("A26 PARTY-4 who joins may read and speak at once; one who left may not, and the connections are closed with 4401", async () => {
+  test("A26 PARTY-4 a user who joins may read and speak at once; a user who left may not, and the connections are closed with 4401", async () => {
     const conversation = await createConversation(guide);
     expect(await ask(conversation, "GET", "", undefined, BEN)).toMatchObject([404, { code: "NOT_FOUND" }]);
     const adas = await conversation.connect();
@@ -89,7 +89,7 @@ describe("a user", () => {
     expect(await (await conversation.connect({ principal: BEN })).whenClosed()).toEqual({ code: 4404 });
   });
 
-  test("A26 PARTY-4 whose stream is open when leaving gets an error, and the stream ends", async () => {
+  test("A26 PARTY-4 with an open stream gets an error when leaving, and the stream ends", async () => {
     const conversation = await createConversation(guide);
     await join(conversation, { type: "user", id: "ben" });
     const stream = await request(`${conversation.path}/events`, {}, BEN);
@@ -98,7 +98,7 @@ describe("a user", () => {
     expect(await text).toContain('"code":"NOT_FOUND"');
   });
 
-  test("A26 PARTY-2 is added and removed by those who may speak only, also one with an odd name, and the client library does so", async () => {
+  test("A26 PARTY-2 is added and removed only by users who may speak, even with an odd name, and the client library does so", async () => {
     const conversation = await createConversation(guide);
     expect(await join(conversation, { type: "user", id: "mel" }, BEN)).toMatchObject([404, {}]);
     expect(await join(conversation, { type: "user", id: "mel" }, OLGA)).toMatchObject([403, {}]);
@@ -118,18 +118,21 @@ describe("a user", () => {
 });
 
 describe("an agent", () => {
-  test("A26 ADDRESS-1 PARTY-3 that joins answers what is for it with its own persona, also after a crash, and lists know it", async () => {
+  test("A26 ADDRESS-1 PARTY-3 that joins answers its messages with its own persona, also after a crash, and lists contain it", async () => {
     const conversation = await createConversation(guide);
     const client = await conversation.connect();
     const [status, view] = await join(conversation, { type: "agent", agentId: lawyer });
     expect([status, view?.agentId]).toEqual([200, guide]);
     await client.frame("participant.joined", ({ data }) => data.participant.id === lawyer);
-    await vi.waitFor(async () => {
-      // SAFETY: the class has these methods; the type of a stub wraps what they return.
-      const agent = exports.Agent.getByName(`test:${lawyer}`) as unknown as AgentApi;
-      const found = await agent.conversations({ limit: 200 });
-      expect(found.ok && found.value.items.map(({ id }) => id)).toContain(conversation.id);
-    });
+    await vi.waitFor(
+      async () => {
+        // SAFETY: the class has these methods; the type of a stub wraps what they return.
+        const agent = exports.Agent.getByName(`test:${lawyer}`) as unknown as AgentApi;
+        const found = await agent.conversations({ limit: 200 });
+        expect(found.ok && found.value.items.map(({ id }) => id)).toContain(conversation.id);
+      },
+      { timeout: 20_000 },
+    );
 
     await conversation.evict();
     const { play, turnId } = await conversation.play({ replies: [[{ text: "Objection." }]] }, { to: lawyer });

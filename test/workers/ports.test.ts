@@ -101,7 +101,7 @@ describe("the engine's conversations in a Durable Object", () => {
     inFreshObject(({ storage }) => body(new SqliteConversationStore(new DurableSqlDatabase(storage)))),
   );
 
-  it("C3 a message or a turn is two rows and one of the conversation, and a read touches only what it returns", async () => {
+  it("C3 a message or a turn is two rows and one of the conversation, and a read touches only the returned rows", async () => {
     await inFreshObject(async ({ storage }) => {
       const counter = new CostCounter();
       const store = new SqliteConversationStore(new DurableSqlDatabase(countingStorage(storage, counter)));

@@ -61,7 +61,7 @@ describe("G18 useChat", () => {
   };
   const ours = (send: typeof fetch = fetchAsAda) =>
     new ConversationChatTransport({ conversationId: conversation, baseUrl: HOST, fetch: send });
-  /** A transport whose `stop` only leaves the stream. */
+  /** A transport with a `stop` that only leaves the stream. */
   const foreign = () => new DefaultChatTransport({ api, fetch: fetchAsAda });
   const textOf = (message: UIMessage | undefined) =>
     message?.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
@@ -91,7 +91,7 @@ describe("G18 useChat", () => {
     expect([chat.status, textOf(chat.lastMessage)]).toEqual(["ready", "Next."]);
   });
 
-  test("UISTOP-1 stop() before the answer begins ends the turn once it is known", async () => {
+  test("UISTOP-1 stop() before the answer begins ends the turn once its id is known", async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -131,7 +131,7 @@ describe("G18 useChat", () => {
     await expect.poll(statusOf).toEqual(["CANCELLED"]);
   });
 
-  test("UISTOP-2 resume twice at once: one text; neither a replaced resume nor a stream that breaks nor a page that leaves stops anything", async () => {
+  test("UISTOP-2 two resumes at once show one text; a replaced resume, a broken stream and a closed page stop no turn", async () => {
     const play = half();
     const before = chatOf(foreign()).chat;
     void before.sendMessage({ text: play.content });
@@ -201,7 +201,7 @@ describe("G18 the official OpenAI client", () => {
     throw new Error(`No error of the API: ${String(error)}`);
   };
 
-  test("ANSWER-3 a chat completion that is stopped is an error, whole and streamed, and is not sent again", async () => {
+  test("ANSWER-3 a chat completion that is stopped is an error, complete and streamed, and is not sent again", async () => {
     const play = half();
     const request = { model: "plain", messages: [{ role: "user" as const, content: play.content }] };
     const options = { headers: { "Idempotency-Key": "stopped" } };
@@ -227,7 +227,7 @@ describe("G18 the official OpenAI client", () => {
     expect(await play.requests()).toHaveLength(1);
   });
 
-  test("ANSWER-3 OAI-6 a response that is stopped is cancelled, with the text that was shown", async () => {
+  test("ANSWER-3 OAI-6 a stopped response is cancelled, with the shown text", async () => {
     const play = half();
     const stream = client.responses.stream({ model: "plain", input: play.content });
     let id = "";

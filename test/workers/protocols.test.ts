@@ -57,7 +57,7 @@ const look = {
   },
 } as const;
 
-const said = (content: string) => ({ role: "user", content }) as const;
+const userMessage = (content: string) => ({ role: "user", content }) as const;
 
 async function failure(promise: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
   const error: unknown = await promise.then(
@@ -100,7 +100,7 @@ describe("H9 the official OpenAI client: models", () => {
 });
 
 describe("H9 the official OpenAI client: chat completions", () => {
-  test("answer with all that was said before, and keep nothing in lists", async () => {
+  test("answer with the full history of the request, and appear in no list", async () => {
     const usage = { prompt_tokens: 20, completion_tokens: 3, total_tokens: 23 };
     const play = new Play({ replies: [[{ text: "Forty" }, { text: "-two." }, { usage }]] });
     const { data, response } = await client.chat.completions
@@ -109,7 +109,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
         temperature: 0,
         messages: [
           { role: "system", content: "Be brief." },
-          said("Six?"),
+          userMessage("Six?"),
           {
             role: "assistant",
             content: null,
@@ -149,7 +149,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     expect(JSON.stringify(listed.body)).not.toContain(id);
   });
 
-  test("OAI-7 may follow a history as clients keep it: blanks, ids that come again, results in any order", async () => {
+  test("OAI-7 may follow a history as clients keep it: blanks, repeated ids, results in any order", async () => {
     const calling = (...ids: string[]) => ({
       role: "assistant" as const,
       content: "",
@@ -166,16 +166,16 @@ describe("H9 the official OpenAI client: chat completions", () => {
       messages: [
         { role: "system", content: "" },
         { role: "developer", content: [{ type: "text", text: "Be brief." }] },
-        said(" "),
+        userMessage(" "),
         { role: "assistant", content: "" },
-        said("One?"),
+        userMessage("One?"),
         calling("c0", "c1"),
         result("c1", "one"),
         result("c0", ""),
         calling("c0"),
         result("c0", "again"),
         { role: "assistant", content: [{ type: "text", text: "" }] },
-        said(play.content),
+        userMessage(play.content),
       ],
     });
     const [request] = await play.requests(1);
@@ -190,7 +190,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
       ["tool", "c0_2"],
       ["user", play.content],
     ]);
-    const dangling = { model: "plain", messages: [calling("c0"), said(play.content)] };
+    const dangling = { model: "plain", messages: [calling("c0"), userMessage(play.content)] };
     const error = await failure(client.chat.completions.create(dangling));
     expect([error.param, error.message]).toEqual([
       "messages",
@@ -238,7 +238,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     expect(request?.body.messages[1]).toEqual({ role: "user", content: "[image]" });
   });
 
-  test("OAI-10 a request that has begun something is not sent again by the client itself", async () => {
+  test("OAI-10 the client does not resend a request that has begun work", async () => {
     let sent = 0;
     const eager = new OpenAI({
       apiKey: "unused",
@@ -250,7 +250,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
       },
     });
     const play = new Play({ replies: [{ status: 401, message: "No." }] });
-    const request = { model: "plain", messages: [said(play.content)] };
+    const request = { model: "plain", messages: [userMessage(play.content)] };
     const failed = await failure(eager.chat.completions.create(request));
     expect([failed.status, sent, await play.requests()]).toMatchObject([502, 1, { length: 1 }]);
     const { body } = await get(`/api/conversations/${failed.headers?.get(HEADER)}`, ADA);
@@ -258,11 +258,11 @@ describe("H9 the official OpenAI client: chat completions", () => {
     const options = { headers: { "Idempotency-Key": "not again" } };
     await failure(eager.chat.completions.create(request, options));
     sent = 0;
-    const other = { ...request, messages: [said("Other")] };
+    const other = { ...request, messages: [userMessage("Other")] };
     expect([(await failure(eager.chat.completions.create(other, options))).status, sent]).toEqual([409, 1]);
   });
 
-  test("stream, with the agent's own tools unseen and the texts of its moves parted", async () => {
+  test("stream, with the agent's own tools hidden and the texts of its moves separated", async () => {
     const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
     const play = new Play({
       replies: [
@@ -279,7 +279,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     } = await read(
       await client.chat.completions.create({
         model: "handy",
-        messages: [said(play.content)],
+        messages: [userMessage(play.content)],
         stream: true,
         stream_options: { include_usage: true },
       }),
@@ -290,7 +290,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
   });
 
-  test("OAI-7 OAI-9 tools that the client runs: the same turn goes on, also after a crash, and nothing runs twice", async () => {
+  test("OAI-7 OAI-9 tools that the client runs: the same turn continues, also after a crash, and each call runs once", async () => {
     const play = new Play((key) => ({
       replies: [
         [
@@ -304,7 +304,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     }));
     const question = {
       model: "handy",
-      messages: [said(play.content)] as OpenAI.ChatCompletionMessageParam[],
+      messages: [userMessage(play.content)] as OpenAI.ChatCompletionMessageParam[],
       tools: [look],
     };
     const first = await read(await client.chat.completions.create({ ...question, stream: true }));
@@ -356,7 +356,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     );
   });
 
-  test("the client's own loop over tools comes to its end", async () => {
+  test("the client's own loop over tools completes", async () => {
     const play = new Play({
       replies: [
         [{ call: "look", input: { place: "here" } }],
@@ -379,7 +379,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     };
     const runner = client.chat.completions.runTools({
       model: "plain",
-      messages: [said(play.content)],
+      messages: [userMessage(play.content)],
       stream: true,
       tools: [runnable],
     });
@@ -388,7 +388,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     expect(await play.requests()).toHaveLength(3);
   });
 
-  test("PREFIX-2 a reply that is made anew goes on where it was, or ends the stream with an error", async () => {
+  test("PREFIX-2 a restarted reply continues at its position, or ends the stream with an error", async () => {
     const same = new Play({
       replies: [
         {
@@ -401,7 +401,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     });
     const stream = await client.chat.completions.create({
       model: "plain",
-      messages: [said(same.content)],
+      messages: [userMessage(same.content)],
       stream: true,
     });
     const texts: string[] = [];
@@ -416,7 +416,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
         { attempts: [[{ text: "Once upon" }, { gate: "shown" }, { cut: true }], [{ text: "Long ago." }]] },
       ],
     });
-    const request = { model: "plain", messages: [said(other.content)] };
+    const request = { model: "plain", messages: [userMessage(other.content)] };
     const options = { headers: { "Idempotency-Key": "restarted" } };
     const broken = await client.chat.completions.create({ ...request, stream: true }, options);
     let shown = "";
@@ -439,7 +439,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
     const stream = await client.chat.completions.create({
       model: "plain",
-      messages: [said(play.content)],
+      messages: [userMessage(play.content)],
       stream: true,
     });
     let text = "";
@@ -453,9 +453,9 @@ describe("H9 the official OpenAI client: chat completions", () => {
     quiet.mockRestore();
   });
 
-  test("OAI-8 a key stands for one request of one subject", async () => {
+  test("OAI-8 a key identifies one request of one subject", async () => {
     const play = new Play({ replies: [[{ text: "Once." }]] });
-    const request = { model: "plain", messages: [said(play.content)] };
+    const request = { model: "plain", messages: [userMessage(play.content)] };
     const options = { headers: { "Idempotency-Key": "a key" } };
     const ask = (as = client, more = {}) => as.chat.completions.create({ ...request, ...more }, options);
     const [one, two] = await Promise.all([ask(), ask()]);
@@ -464,14 +464,16 @@ describe("H9 the official OpenAI client: chat completions", () => {
       (await read(await client.chat.completions.create({ ...request, stream: true }, options))).text,
     ).toBe("Once.");
     expect(await play.requests()).toHaveLength(1);
-    const differs = await failure(ask(client, { messages: [said("Before."), said(play.content)] }));
+    const differs = await failure(
+      ask(client, { messages: [userMessage("Before."), userMessage(play.content)] }),
+    );
     expect([differs.status, differs.code]).toEqual([409, "idempotency_conflict"]);
     expect((await ask(openai(MEL))).id).not.toBe(one.id);
   });
 
   test("leaving a stream does not stop the turn", async () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
-    const request = { model: "plain", messages: [said(play.content)] };
+    const request = { model: "plain", messages: [userMessage(play.content)] };
     const options = { headers: { "Idempotency-Key": "left" } };
     const stream = await client.chat.completions.create({ ...request, stream: true }, options);
     for await (const { choices } of stream) if (choices[0]?.delta.content === "Half") break;
@@ -484,7 +486,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
   test("SINGLECALL-1 OAI-11 `parallel_tool_calls: false` reaches the provider, and of several calls the first runs", async () => {
     const call = (n: number) => ({ call: "double", input: { n } });
     const play = new Play({ replies: [[call(1), call(2)], [{ text: "Two." }]] });
-    const request = { model: "handy", messages: [said(play.content)], parallel_tool_calls: false };
+    const request = { model: "handy", messages: [userMessage(play.content)], parallel_tool_calls: false };
     const { data, response } = await client.chat.completions.create(request).withResponse();
     expect(data.choices[0]?.message.content).toBe("Two.");
     expect(response.headers.get("x-dramatis-ignored")).toBeNull();
@@ -511,15 +513,15 @@ describe("H9 the official OpenAI client: chat completions", () => {
     ],
     ["tool_choice", { tool_choice: { type: "function", function: { name: "absent" } } }],
   ])("OAI-2 a field that cannot be honoured is named: %s", async (param, fields) => {
-    const body = { model: "plain", messages: [said("Hello")], ...fields };
+    const body = { model: "plain", messages: [userMessage("Hello")], ...fields };
     // SAFETY: that it is no such request is the point.
     const request = body as OpenAI.ChatCompletionCreateParamsNonStreaming;
     const error = await failure(client.chat.completions.create(request));
     expect([error.status, error.param, error.type]).toEqual([400, param, "invalid_request_error"]);
   });
 
-  test("OAI-2 errors are the client's own", async () => {
-    const request = { model: "plain", messages: [said("Hello")] };
+  test("OAI-2 errors have the client's own classes", async () => {
+    const request = { model: "plain", messages: [userMessage("Hello")] };
     const unauthenticated = new OpenAI({
       apiKey: "unused",
       baseURL: "http://elsewhere.test/v1",
@@ -534,7 +536,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
       expect([missing.status, missing.code, missing.param]).toEqual([404, "model_not_found", "model"]);
     }
     const play = new Play({ replies: [{ status: 401, message: "No." }] });
-    const failed = { model: "plain", messages: [said(play.content)] };
+    const failed = { model: "plain", messages: [userMessage(play.content)] };
     const whole = await failure(client.chat.completions.create(failed));
     expect([whole.status, whole.code]).toEqual([502, "model_failed"]);
     const streamed = await failure(client.chat.completions.create({ ...failed, stream: true }).then(read));
@@ -696,7 +698,7 @@ describe("H9 the official OpenAI client: responses", () => {
     expect(await play.requests()).toHaveLength(1);
   });
 
-  test("that fail say so, and what cannot be honoured is named", async () => {
+  test("that fail return the error, and unsupported parameters are named", async () => {
     const play = new Play({ replies: [{ status: 401, message: "No." }] });
     const failed = await client.responses.create({ model: "plain", input: play.content });
     expect([failed.status, failed.error?.code]).toEqual(["failed", "server_error"]);
@@ -741,10 +743,10 @@ describe("H9 the official OpenAI client: answers that are data", () => {
       ],
     });
 
-  test("are the last message alone, whole and streamed", async () => {
+  test("are the last message alone, complete and streamed", async () => {
     const request = {
       model: "handy",
-      messages: [said(play().content)],
+      messages: [userMessage(play().content)],
       response_format: zodResponseFormat(answer, "answer"),
     };
     const whole = await client.chat.completions.parse(request);
@@ -790,7 +792,7 @@ describe("H9 the AI SDK", () => {
       fetch: fetchAs(principal),
     });
 
-  /** A turn that calls tools, one of which fails. */
+  /** A turn that calls tools. One of them fails. */
   const busy = () =>
     new Play((key) => ({
       replies: [
@@ -817,7 +819,7 @@ describe("H9 the AI SDK", () => {
     "It is 42.",
   ];
 
-  test("its own transport and its reader of streams understand a turn; a message that is sent again is answered the same", async () => {
+  test("its own transport and its reader of streams understand a turn; a repeated message gets the same answer", async () => {
     const transport = new DefaultChatTransport({ api, fetch: fetchAs(ADA) });
     const play = busy();
     const options = {
@@ -842,7 +844,7 @@ describe("H9 the AI SDK", () => {
     expect(first?.id).toBe(Reflect.get(Object(body.messages[1]), "turnId"));
   });
 
-  test("UISTREAM-4 a chat goes on over our transport from the messages of the transcript", async () => {
+  test("UISTREAM-4 a chat continues over our transport from the messages of the transcript", async () => {
     const { chat, errors } = chatOf(ours());
     const [first, second] = [busy(), new Play({ replies: [[{ text: "You are welcome." }]] })];
     await chat.sendMessage({ text: first.content });
@@ -867,9 +869,9 @@ describe("H9 the AI SDK", () => {
     ]);
   });
 
-  test("UISTREAM-1 a chat that comes back takes up the turn in progress, and none where there is none", async () => {
+  test("UISTREAM-1 a chat that resumes shows the turn in progress, if there is any", async () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
-    // Its `stop` leaves the stream, and the turn goes on.
+    // Its `stop` leaves the stream, and the turn continues.
     const first = chatOf(new DefaultChatTransport({ api, fetch: fetchAs(ADA) })).chat;
     const sent = first.sendMessage({ text: play.content });
     await play.reached("shown");
@@ -889,7 +891,7 @@ describe("H9 the AI SDK", () => {
     expect((await send(new URL(api).pathname, {}, ADA)).status).toBe(204);
   });
 
-  test("two pages show one conversation, each with what it said and an image", async () => {
+  test("two pages show one conversation, each with its own messages and an image", async () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
     const [one, two] = [chatOf(ours()), chatOf(ours())];
     const sent = one.chat.sendMessage({ text: play.content });
@@ -914,7 +916,7 @@ describe("H9 the AI SDK", () => {
     expect(JSON.stringify(request?.body.messages.at(-1)?.content)).toContain(url);
   });
 
-  test("UISTREAM-3 a reply that is made anew takes the place of what was shown", async () => {
+  test("UISTREAM-3 a restarted reply replaces the text shown before", async () => {
     const attempts = [
       [{ text: "Once upon" }, { gate: "shown" }, { cut: true as const }],
       [{ text: "Long ago." }],
@@ -934,8 +936,32 @@ describe("H9 the AI SDK", () => {
     ]);
   });
 
+  test("G9 CHATREGENERATE-1 answers a message again, without running its calls again", async () => {
+    const play = new Play((key) => ({
+      replies: [
+        [{ call: "charge", input: { key } }],
+        { attempts: [[{ text: "One." }], [{ text: "Two." }], [{ text: "Three." }]] },
+      ],
+    }));
+    const { chat, errors } = chatOf(ours());
+    await chat.sendMessage({ text: play.content });
+    expect(chat.lastMessage && shown(chat.lastMessage).at(-1)).toBe("One.");
+    await chat.regenerate();
+    expect(chat.lastMessage && shown(chat.lastMessage)).toEqual(["step-start", "Two."]);
+    await chat.regenerate({ messageId: chat.lastMessage?.id ?? expect.fail("no message") });
+    expect(chat.lastMessage && shown(chat.lastMessage)).toEqual(["step-start", "Three."]);
+    expect(chat.messages).toHaveLength(2);
+    expect(errors).toEqual([]);
+    const { body } = await get(`/api/conversations/${conversation}/messages?limit=200`, ADA);
+    // SAFETY: the API answers messages.
+    const loaded = toUIMessages(body.messages as unknown as MessageView[]).slice(-2);
+    expect(loaded.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+    expect(await play.runs()).toHaveLength(1);
+  });
+
   test("errors reach the chat", async () => {
-    const play = new Play({ replies: [{ status: 401, message: "No." }] });
+    const no = { status: 401, message: "No." };
+    const play = new Play({ replies: [{ attempts: [no, [{ text: "Now." }]] }] });
     const failing = chatOf(ours());
     await failing.chat.sendMessage({ text: play.content });
     expect([failing.chat.status, failing.errors.length]).toEqual(["error", 1]);
@@ -944,7 +970,7 @@ describe("H9 the AI SDK", () => {
     await stranger.chat.sendMessage({ text: "Hello" });
     expect(stranger.errors.join()).toContain("NOT_FOUND");
     await failing.chat.regenerate();
-    expect(failing.errors.at(-1)).toContain("UNSUPPORTED");
+    expect(failing.chat.lastMessage && shown(failing.chat.lastMessage)).toEqual(["step-start", "Now."]);
     await failing.chat.sendMessage({ text: new Play({ replies: [[{ text: "Now." }]] }).content });
     expect(failing.chat.status).toBe("ready");
   });

@@ -38,7 +38,7 @@ export async function runsOf(key: string, count = 0): Promise<RunRecord[]> {
   return (await control("GET", `/runs/${key}?count=${count}`)) as RunRecord[];
 }
 
-/** A document that the provider serves at an address of its own. */
+/** A document that the provider serves at a unique address. */
 export class ServedDocument {
   readonly #path = `/documents/${crypto.randomUUID()}`;
   readonly url = `${env.PROVIDER_CONTROL_URL}${this.#path}`;
@@ -48,17 +48,16 @@ export class ServedDocument {
     await control("POST", this.#path, document);
   }
 
-  /** How often it was asked for. */
   async reads(): Promise<number> {
     // SAFETY: the provider answers a number here.
     return (await control("GET", `${this.#path}/reads`)) as number;
   }
 }
 
-/** A script with a key of its own, and what the provider knows of it. */
+/** A script with its own key, and the provider's records of it. */
 export class Play {
   readonly key = crypto.randomUUID();
-  /** What to send as the user's message. */
+  /** The content of the user's message. */
   readonly content: string;
 
   constructor(script: Omit<Script, "key"> | ((key: string) => Omit<Script, "key">)) {
@@ -83,7 +82,7 @@ export class Play {
     return runsOf(this.key, count);
   }
 
-  /** Resolves once the gate has been come to, `count` times in all. */
+  /** Resolves once callers have reached the gate, `count` times in all. */
   async reached(gate: string, count = 1): Promise<void> {
     await control("GET", `/gates/${this.key}/${gate}/waiting?count=${count}`);
   }

@@ -1,4 +1,4 @@
-/** Agents and conversations that are created while D1 does not answer, and whose actors die meanwhile. */
+/** Creation of agents and conversations while D1 does not answer and their actors die. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -35,12 +35,12 @@ function silenceD1(): void {
 const jobs = (stub: DurableObjectStub) =>
   runInDurableObject(stub, (_, { storage }) =>
     storage.sql
-      .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE fn = 'directory'")
+      .exec<{ time: number }>("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis-listing'")
       .toArray()
       .map(({ time }) => Math.ceil((time - Date.now()) / 1_000)),
   );
 
-/** Checks an actor of any kind. `stub` returns a new stub, because a crash breaks earlier ones. */
+/** Checks an actor of any kind. `stub` returns a new stub, because a crash breaks earlier stubs. */
 async function survives(
   stub: () => DurableObjectStub,
   create: () => Promise<unknown>,
@@ -68,7 +68,7 @@ async function survives(
   await expect.poll(() => jobs(stub())).toEqual([]);
 }
 
-describe("PUB-1 an actor that dies before D1 answers, at creation and at the next wake-up, is listed in the end", () => {
+describe("PUB-1 an actor that dies before D1 answers, at creation and at the next wake-up, is eventually listed", () => {
   test("a conversation", async () => {
     const agentId = await createAgent();
     const id = `conv_${systemIds.ulid()}`;
@@ -144,5 +144,5 @@ test("USAGE-1 a turn's usage reaches the agent while another turn waits for its 
 
 const windows = (stub: DurableObjectStub) =>
   runInDurableObject(stub, (_, { storage }) =>
-    storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE fn = 'window'").toArray(),
+    storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis-wakeups'").toArray(),
   ).then(({ length }) => length);

@@ -1,6 +1,6 @@
 /**
- * What released versions stored (`test/fixtures/releases`), put into real actors: they wake under today's code, their
- * turns in flight end by the wake-up job alone, and they answer at the Worker's front door.
+ * Storage of released versions (`test/fixtures/releases`) in real actors: they wake under today's code, their active
+ * turns end by the wake-up job alone, and they answer at the Worker's front door.
  */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
@@ -9,126 +9,30 @@ import { ulid } from "ulid";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { migrate } from "../../src/d1/migrate.ts";
-import type { SessionEvent, StoredSession } from "../../src/memory/session/types.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
+import type { SessionEvent, StoredSession } from "../../src/memory/session/session-event.ts";
+import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { user } from "../support/events.ts";
-import { RECORDED_ENDS } from "../support/releases/ends.ts";
-import {
-  decodeRecording,
-  dumpStorage,
-  loadStorage,
-  type Recorded,
-  type Recording,
-} from "../support/releases/format.ts";
-import { RECORDED_PROVIDER } from "../support/releases/library.ts";
+import { RECORDED_ENDS, RECORDED_ENTRIES } from "../support/releases/ends.ts";
 import { directoryViews } from "../support/releases/views.ts";
 import { openGate, runsOf } from "./provider.ts";
-import { createAgent, createConversation, request, TestConversation } from "./world.ts";
+import { activeTurns, agentOf, dump, install, recorded, revive, setVersion, storesOf } from "./released.ts";
+import { createAgent, createConversation, request } from "./world.ts";
 
-type Released = Recording & { release: string };
+/** The conversations with turns of their own only. `release-work.test.ts` wakes the others. */
+const TURNS = recorded("conversation").filter(({ name }) => !(name in RECORDED_ENTRIES));
 
-const FILES = import.meta.glob<string>("../fixtures/releases/*/*.jsonl", {
-  query: "?raw",
-  import: "default",
-  eager: true,
-});
-
-/** The recordings, with the provider of this run in the place of the recorded one. */
-const RECORDINGS: Released[] = Object.entries(FILES).map(([path, text]) => ({
-  release: path.split("/").at(-2) ?? "",
-  ...decodeRecording(text.replaceAll(RECORDED_PROVIDER, env.PROVIDER_URL)),
-}));
-
-const recorded = (of: Recorded) => RECORDINGS.filter((recording) => recording.of === of);
-
-const storesOf = ({ storage }: DurableObjectState) => ({
-  database: new DurableSqlDatabase(storage),
-  keyValue: new DurableKeyValue(storage),
-});
-
-/** What the actor itself keeps, without what the SDK does. */
-const ownEntries = (keyValue: DurableKeyValue) =>
-  keyValue
-    .list("", 10_000)
-    .filter(([key]) => /^(?:conversation|identity|schema|dramatis:|seen:|tool:)/.test(key));
-
-const dump = (stub: DurableObjectStub) =>
-  runInDurableObject(stub, (_, state) => {
-    const { database, keyValue } = storesOf(state);
-    const { tables } = dumpStorage(database, keyValue);
-    return { tables, entries: ownEntries(keyValue) };
-  });
-
-/** Puts a recording into an actor, in place of all it has, and takes the actor out of memory. */
-async function install(stub: DurableObjectStub, { storage }: Recording): Promise<void> {
-  await runInDurableObject(stub, (_, state) => {
-    const { database, keyValue } = storesOf(state);
-    state.storage.transactionSync(() => {
-      for (const [key] of ownEntries(keyValue)) keyValue.delete(key);
-      for (const { name } of dumpStorage(database, keyValue).tables) database.run(`DROP TABLE "${name}"`);
-      loadStorage(storage, database, keyValue);
-    });
-  });
-  await evictDurableObject(stub);
-}
-
-/** A wake-up as every release leaves it in the SDK's job queue: `window` while turns are active. */
-async function arm(stub: DurableObjectStub, name: string, milliseconds: number): Promise<void> {
-  await runInDurableObject(stub, async (_, { storage }) => {
-    const time = Date.now() + milliseconds;
-    storage.sql.exec(
-      `INSERT OR REPLACE INTO cf_agents_jobs (id, capability, fn, time)
-        VALUES (?, 'dramatis-wakeups', ?, ?)`,
-      `dramatis:${name}`,
-      name,
-      time,
-    );
-    await storage.setAlarm(Date.now() + 10_000);
-  });
-}
-
-/** Writes another version into an actor's record. */
-async function setVersion(stub: DurableObjectStub, key: string, version: number): Promise<void> {
-  await runInDurableObject(stub, (_, state) => {
-    const { keyValue } = storesOf(state);
-    keyValue.put(key, { ...keyValue.get<object>(key), schema: version });
-  });
-  await evictDurableObject(stub);
-}
-
-/** The conversation of a recording, asleep, its wake-up armed. */
-async function revive(recording: Recording): Promise<TestConversation> {
-  // SAFETY: the recording's own snapshot wrote it.
-  const { conversation } = recording.views.snapshot as { conversation: { id: string } };
-  const revived = new TestConversation(conversation.id);
-  // The SDK makes its own tables when an actor is first spoken to.
-  await request(revived.path);
-  await arm(revived.stub, "window", 10_000);
-  await install(revived.stub, recording);
-  return revived;
-}
-
-/** Keys of the scripts of a recording's turns that were active. */
-function activeTurns({ views }: Recording): { id: string; key: string }[] {
-  // SAFETY: the views of a conversation were written by `conversationViews`.
-  const turns = views.turns as { id: string; status: string; input: string }[];
-  return turns
-    .filter(({ status }) => status === "active")
-    .map(({ id, input }) => ({ id, key: JSON.parse(input).key }));
-}
-
-describe.each(recorded("conversation"))("G4 conversation $name of $release on workerd", (recording) => {
-  test("wakes by itself, ends its turns without a second run of a `once` tool, and goes on", async () => {
+describe.each(TURNS)("G4 conversation $name of $release on workerd", (recording) => {
+  test("wakes by its alarm, ends its turns without a second run of a `once` tool, and continues", async () => {
     const conversation = await revive(recording);
     const active = activeTurns(recording);
     for (const { key } of active) await openGate(key, "hold");
     expect(await conversation.wake(), "the release's own wake-up").toBe(true);
     const isInterrupted = (await conversation.journal()).some(({ type }) => type === "tool.interrupted");
-    if (isInterrupted) await conversation.outwait();
+    if (isInterrupted) await conversation.passLateResultTime();
     const ends = await Promise.all(active.map(({ id }) => conversation.ended(id)));
     expect(ends.map(({ status, moves }) => [status, moves.at(-1)?.reasoning])).toEqual(
       RECORDED_ENDS[recording.name],
@@ -156,7 +60,7 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release on wo
 });
 
 test.each(recorded("conversation").filter(({ name }) => name === "during-model-call"))(
-  "G4 UPGRADE-3 MAIL-19 a conversation of a newer version answers 503 everywhere, keeps its wake-up, and stays as it is",
+  "G4 UPGRADE-3 MAIL-19 a conversation of a newer version answers 503 everywhere, keeps its wake-up, and stays unchanged",
   async (recording) => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     onTestFinished(() => log.mockRestore());
@@ -173,7 +77,7 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
     await client.frame("error", ({ data }) => data.code === "UNAVAILABLE");
     await client.whenClosed();
     for (let time = 0; time < 2; time++) expect(await conversation.wake(), "still armed").toBe(true);
-    await expectTurnedAway(conversation.stub, { kind: "conversation", tenant: "test", id: conversation.id });
+    await expectDeferred(conversation.stub, { kind: "conversation", tenant: "test", id: conversation.id });
     expect(await dump(conversation.stub)).toEqual(before);
 
     await setVersion(conversation.stub, "conversation", 1);
@@ -184,7 +88,7 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
   },
 );
 
-test("UPGRADE-4 another UNAVAILABLE of a conversation's start ends that start only: the next one serves requests and envelopes", async () => {
+test("UPGRADE-4 an unrelated UNAVAILABLE during a conversation's start ends only that start: the next start serves requests and envelopes", async () => {
   const { stub, path, id } = await createConversation(await createAgent("test/handy"));
   await evictDurableObject(stub);
   const reading = await runInDurableObject(stub, (_, { storage }) =>
@@ -214,8 +118,8 @@ function receive(stub: DurableObjectStub, to: ActorAddress, last: boolean) {
   return peer.receive(envelope, { number: last ? 10 : 1, last });
 }
 
-/** An envelope to it, the last copy too, is told to come later. */
-async function expectTurnedAway(stub: DurableObjectStub, to: ActorAddress): Promise<void> {
+/** Expects that the actor defers an envelope, even its last copy. */
+async function expectDeferred(stub: DurableObjectStub, to: ActorAddress): Promise<void> {
   for (const last of [false, true]) {
     expect(await receive(stub, to, last)).toMatchObject({
       type: "busy",
@@ -229,20 +133,19 @@ interface AgentPeer {
   conversations(): Promise<{ value: { items: { id: string }[] } }>;
 }
 
-const recordedAgent = exports.Agent.getByName("test:recorded");
-
-describe.each(recorded("agent"))("G4 agent of $release on workerd", (recording) => {
-  const stub = recordedAgent;
+describe.each(recorded("agent"))("G4 agent $name of $release on workerd", (recording) => {
+  const stub = agentOf(recording);
   // SAFETY: the class is made by the application; these are methods of it.
   const agent = stub as unknown as AgentPeer;
+  const { id } = recording.views.identity as { id: string };
 
   beforeAll(() => install(stub, recording));
 
-  test("answers with its identity and its conversations, and has new ones", async () => {
+  test("answers with its identity and its conversations, and creates new conversations", async () => {
     const { identity, conversations } = recording.views as Record<string, { items: object[] }>;
-    const response = await request("/api/agents/recorded");
+    const response = await request(`/api/agents/${id}`);
     expect([response.status, await response.json()]).toMatchObject([200, identity ?? {}]);
-    const conversation = await createConversation("recorded");
+    const conversation = await createConversation(id);
     const listed = await agent.conversations();
     expect(listed.value.items.slice(0, -1)).toEqual(conversations?.items);
     expect(listed.value.items.at(-1)?.id).toBe(conversation.id);
@@ -251,15 +154,62 @@ describe.each(recorded("agent"))("G4 agent of $release on workerd", (recording) 
   test("UPGRADE-3 MAIL-19 of a newer version: 503, and untouched", async () => {
     await setVersion(stub, "identity", 1_000);
     const before = await dump(stub);
-    const response = await request("/api/agents/recorded");
+    const response = await request(`/api/agents/${id}`);
     expect([response.status, await response.json()]).toMatchObject([503, { code: "UNAVAILABLE" }]);
-    await expectTurnedAway(stub, { kind: "agent", tenant: "test", id: "recorded" });
+    await expectDeferred(stub, { kind: "agent", tenant: "test", id });
     expect(await dump(stub)).toEqual(before);
   });
 });
 
+// SAFETY: the classes of the application are among the exports.
+const { Coordinator, Trigger } = exports as unknown as Record<
+  "Coordinator" | "Trigger",
+  DurableObjectNamespace
+>;
+
+/** The recorded runs without work of their own: the Worker does not deploy their task. */
+const IDLE_RUNS = ["run-at-gate", "run-failed", "run-completed"];
+
+test.each(recorded("run").filter(({ name }) => IDLE_RUNS.includes(name)))(
+  "G4 run $name of $release on workerd: its view, and the answer of its gate",
+  async (recording) => {
+    const { run } = recording.views as { run: RunView };
+    const { id, status, gates } = run;
+    await install(Coordinator.getByName(`test:${id}`), recording);
+    const read = async () => (await request(`/api/runs/${id}`)).json<RunView>();
+    expect(await read()).toEqual(run);
+    for (const { operationId } of gates) {
+      const body = JSON.stringify({ answer: { well: true } });
+      await request(`/api/runs/${id}/gates/${operationId}`, { method: "POST", body });
+    }
+    expect(await read()).toMatchObject({ status: status === "waiting" ? "completed" : status });
+  },
+);
+
+test.each(recorded("trigger").filter(({ name }) => name === "trigger-webhook"))(
+  "G4 trigger $name of $release on workerd: its view",
+  async (recording) => {
+    const { trigger } = recording.views as { trigger: { id: string } };
+    await install(Trigger.getByName(`test:${trigger.id}`), recording);
+    expect(await (await request(`/api/triggers/${trigger.id}`)).json()).toEqual(trigger);
+  },
+);
+
+test.each(recorded("memory"))(
+  "G4 memory of an agent of $release on workerd: its memories",
+  async (recording) => {
+    const { memories } = recording.views as { memories: { memory: { id: string } }[] };
+    await install(exports.Agent.getByName("test:keeper"), recording);
+    const path = "/api/agents/keeper/memories";
+    const listed = await (await request(path)).json<{ memories: { id: string }[] }>();
+    expect(listed.memories.map(({ id }) => id)).toEqual(memories.map(({ memory }) => memory.id));
+    const { matches } = await (await request(`${path}/search?q=tea`)).json<{ matches: object[] }>();
+    expect(matches[0]).toMatchObject({ memory: { content: "Ada hates tea." } });
+  },
+);
+
 describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on workerd", (recording) => {
-  test("its sessions and events, long ones too, and the numbers after them", async () => {
+  test("its sessions and events, including long events, and the numbers after them", async () => {
     const stub = await getAgentByName(exports.PlainSessionAgent, `sessions of ${recording.release}`);
     await install(exports.PlainSessionAgent.getByName(`sessions of ${recording.release}`), recording);
     const { sessions, events } = recording.views as { sessions: StoredSession[]; events: SessionEvent[][] };
@@ -293,14 +243,14 @@ describe.each(recorded("sessions"))("G4 a plain SessionAgent of $release on work
     expect(await dump(bare)).toEqual(before);
   });
 
-  test("MAIL-19 UPGRADE-3 of a newer version: envelopes are told to come later, and it is untouched", async () => {
+  test("MAIL-19 UPGRADE-3 of a newer version: envelopes are deferred, and its storage stays unchanged", async () => {
     const name = `test:newer-than-${recording.release}`;
     const bare = exports.PlainSessionAgent.getByName(name);
     await install(bare, recording);
     await runInDurableObject(bare, (_, state) => storesOf(state).keyValue.put("dramatis:sessions", 1_000));
     await evictDurableObject(bare);
     const before = await dump(bare);
-    await expectTurnedAway(bare, { kind: "plain-session-agent", tenant: "test", id: name.slice(5) });
+    await expectDeferred(bare, { kind: "plain-session-agent", tenant: "test", id: name.slice(5) });
     expect(await dump(bare)).toEqual(before);
   });
 });
@@ -318,14 +268,14 @@ test.each(recorded("directory"))(
     };
     await database.batch([
       ...(await drops()),
-      ...recording.storage.tables.flatMap(({ name, sql, rows }) => [
-        database.prepare(sql),
+      ...recording.storage.tables.flatMap(({ name, sql, rows, indexes = [] }) => [
+        ...[sql, ...indexes].map((statement) => database.prepare(statement)),
         ...rows.map((row) =>
           database.prepare(`INSERT INTO "${name}" VALUES (${row.map(() => "?").join(", ")})`).bind(...row),
         ),
       ]),
     ]);
-    // A reference of its own, as another isolate has: nothing is known of this database yet.
+    // A separate reference, as in another isolate: it has no cached knowledge of this database.
     const fresh = () =>
       ({
         prepare: (sql: string) => database.prepare(sql),
@@ -336,12 +286,12 @@ test.each(recorded("directory"))(
     const principal = { subject: "op", tenant: "test", roles: ["operator" as const] };
     const [first] = (await directory.conversations(principal)).items;
     if (first === undefined) throw new Error("Nothing is listed.");
-    await directory.putConversation("test", { ...first, title: "Renamed" });
+    await directory.putConversation("test", { ...first, title: "Renamed" }, 2);
     expect((await directory.conversations(principal)).items[0]).toEqual({ ...first, title: "Renamed" });
     const migrations = recording.storage.tables.find(({ name }) => name === "dramatis_migrations");
     const applied = await database.prepare("SELECT * FROM dramatis_migrations").raw();
     expect(applied.slice(0, migrations?.rows.length)).toEqual(migrations?.rows);
-    // The recording has no indexes, and the other files share the database.
+    // The other files share the database.
     await database.batch(await drops());
     await migrate(fresh());
   },

@@ -8,7 +8,7 @@ import {
   type UIMessage,
   validateUIMessages,
 } from "ai";
-import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
 import { ConversationChatTransport, toUIMessages } from "../../src/client/ai-sdk/index.ts";
 import { addHistory } from "../../src/client/history.ts";
 import { pendingCalls } from "../../src/client/outbox.ts";
@@ -58,7 +58,7 @@ const isOver = (turnId: string) => (state: LiveConversation) =>
   state.turns.some(({ id, status }) => id === turnId && status !== "active");
 
 /** The messages of the last request of a script, without the instructions. */
-async function askedBy(play: Play): Promise<string[]> {
+async function lastRequestOf(play: Play): Promise<string[]> {
   const requests = await play.requests(1);
   return (requests.at(-1)?.body.messages ?? []).slice(1).map(({ role, content }) => `${role}: ${content}`);
 }
@@ -76,7 +76,7 @@ test("G18 STOP-1 a tool that ignores its signal is abandoned within a second of 
   await chat.stop();
   await sent;
   const turnId = chat.lastMessage?.id ?? "";
-  await vi.waitFor(async () => expect((await conversation.turn(turnId)).error?.code).toBe("CANCELLED"));
+  await expect.poll(async () => (await conversation.turn(turnId)).error?.code).toBe("CANCELLED");
   expect(Date.now() - stoppedAt).toBeLessThan(1_000);
   expect([chat.status, errors]).toEqual(["ready", []]);
   const next = new Play({ replies: [[{ text: "Next." }]] });
@@ -86,7 +86,7 @@ test("G18 STOP-1 a tool that ignores its signal is abandoned within a second of 
   expect(await play.requests()).toHaveLength(1);
 });
 
-test("A72 FOLLOW-1 a kill in a stream, and the client stays: useChat is ready after the recovery, with the whole text once", async () => {
+test("A72 FOLLOW-1 a kill in a stream, and the client stays: useChat is ready after the recovery, with the complete text once", async () => {
   const conversation = await createConversation(handy);
   const { chat, errors } = chatOf(ours(conversation));
   const play = new Play(half("Half"));
@@ -165,7 +165,7 @@ test("UISTREAM-4 VIEW-2 a history with failed, cancelled and parallel turns: eve
   expect(new Set(chat.messages.map(({ id }) => id)).size).toBe(chat.messages.length);
 });
 
-test("UISTREAM-4 useChat posts its whole history in mid-stream: only the user's message is taken", async () => {
+test("UISTREAM-4 useChat posts its complete history in mid-stream: only the user's message is used", async () => {
   const conversation = await createConversation(handy);
   const one = await conversation.play(half("One"));
   await one.play.reached("shown");
@@ -179,7 +179,7 @@ test("UISTREAM-4 useChat posts its whole history in mid-stream: only the user's 
   const two = new Play({ replies: [[{ text: "Two." }]] });
   await chat.sendMessage({ text: two.content });
   expect([chat.status, errors, textOf(chat.lastMessage)]).toEqual(["ready", [], "Two."]);
-  const asked = await askedBy(two);
+  const asked = await lastRequestOf(two);
   expect(asked).toEqual([
     expect.stringMatching(/^system: Other turns of this conversation are in progress/),
     `user: ${two.content}`,
@@ -235,7 +235,7 @@ test("E12 CLIENTTOOL-1 three results of a client, one after another, lead to one
   expect(results?.map(({ content }) => content)).toEqual(["0", "1", "2"]);
 });
 
-test("LARGE-1 LARGE-2 LARGE-3 ERASE-7 a result of 3 MB: the call succeeds, models and readers get a view, pages and HTTP the whole, and it is erased with the call", async () => {
+test("LARGE-1 LARGE-2 LARGE-3 ERASE-7 a result of 3 MB: the call succeeds, models and readers get a view, pages and HTTP the complete result, and it is erased with the call", async () => {
   const conversation = await createConversation(handy);
   const reader = await conversation.connect();
   const size = 3_000_000;

@@ -53,7 +53,7 @@ const chain = defineWorkflow("chain", {
   nodes: Array.from({ length: 50 }, (_, n) => node(`n${n}`, { task: echo, inputMapping: { value: `${n}` } })),
   transitions: Array.from({ length: 49 }, (_, n) => transition({ from: `n${n}`, to: `n${n + 1}` })),
 });
-/** Branches of `length` nodes in a row, each of which writes a member of its branch's output. */
+/** Branches of `length` nodes in a row. Each node writes a member of its branch's output. */
 const rows = (length: number) =>
   defineWorkflow(`rows_${length}`, {
     input: z.object({ items: z.array(z.unknown()) }),
@@ -133,7 +133,7 @@ const library = defineLibrary("cost", {
   workflows: [fan, chain, rows(1), rows(10), rows(50), growing("list", 100), growing("text", 100)],
 });
 
-/** Runs a workflow to its end in a Durable Object nobody used before; what it cost beyond its creation. */
+/** Runs a workflow to its end in a fresh Durable Object. Returns its cost beyond its creation. */
 const costOf = (workflow: string, input: JsonObject): Promise<CountedRun> =>
   runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
     countedRun(storage, library, workflow, input),
@@ -152,7 +152,7 @@ describe("H5 the cost of a run", () => {
     expect((many.rowsRead - few.rowsRead) / 900).toBeLessThanOrEqual(4);
   });
 
-  test("a node of a chain writes at most four rows, and reads nothing that was there before", async () => {
+  test("a node of a chain writes at most four rows, and reads no older rows", async () => {
     const { rowsWritten, rowsRead } = await costOf("chain", {});
     expect(rowsWritten / 50).toBeLessThanOrEqual(4);
     expect(rowsRead / 50).toBeLessThanOrEqual(4);

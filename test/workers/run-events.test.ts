@@ -97,7 +97,7 @@ const journal = async (id: string) =>
   (await call<{ entries: RunEntryView[] }>("GET", `/api/runs/${id}/journal?limit=200`, 200)).entries;
 
 describe("RUNSTREAM-1 a follower of a run", () => {
-  test("gets the entries so far, then new ones as they come, and the end", async () => {
+  test("gets the entries so far, then new entries as they are written, and the end", async () => {
     const { id, key } = await start();
     await runsOf(key, 1);
     const follower = await Follower.open(id);
@@ -110,7 +110,7 @@ describe("RUNSTREAM-1 a follower of a run", () => {
     expect(follower.events.at(-1)?.type).toBe("workflow.completed");
   });
 
-  test("continues after `from`, or after `Last-Event-ID`, which has precedence; after the end there is nothing: 204", async () => {
+  test("continues after `from`, or after `Last-Event-ID`, which has precedence; after the end the answer is 204", async () => {
     const { id, key } = await start();
     await runsOf(key, 1);
     await openGate(key, "gate");
@@ -132,7 +132,7 @@ describe("RUNSTREAM-1 a follower of a run", () => {
     await call("GET", `/api/runs/${id}/events?from=x`, 422);
   });
 
-  test("is refused what belongs to others", async () => {
+  test("is refused runs of other users", async () => {
     const { id } = await start({ wait: false });
     const bob: Principal = { subject: "bob", tenant: "test", roles: ["member"] };
     for (const path of ["events", "workflow"])
@@ -142,7 +142,7 @@ describe("RUNSTREAM-1 a follower of a run", () => {
     await (await Follower.open(id, "", {}, operator)).rest();
   });
 
-  test("gets long entries whole, and does not hold up a run that it does not read", async () => {
+  test("gets long entries completely, and does not delay a run that it does not read", async () => {
     const value = "é".repeat(300_000);
     const { id, key } = await start({ value });
     const slow = await Follower.open(id);
@@ -158,7 +158,7 @@ describe("RUNSTREAM-1 a follower of a run", () => {
     });
   });
 
-  test("goes on at its place after a crash of the actor", async () => {
+  test("continues at its position after a crash of the actor", async () => {
     const { id, key } = await start();
     await runsOf(key, 1);
     const first = await Follower.open(id);
@@ -173,7 +173,7 @@ describe("RUNSTREAM-1 a follower of a run", () => {
   });
 });
 
-test("RUNSTREAM-5 the number of followers is limited, and those who leave make room", async () => {
+test("RUNSTREAM-5 the number of followers is limited, and leaving followers make room", async () => {
   const { id, key } = await start();
   await runsOf(key, 1);
   const followers: Follower[] = [];
@@ -197,7 +197,7 @@ test("RUNSTREAM-3 the stream of an expired principal ends with an error", async 
   await openGate(key, "gate");
 });
 
-test("the workflow of a run stays what it was", async () => {
+test("the workflow of a run never changes", async () => {
   const { id } = await start({ wait: false });
   const run = await call<RunView>("GET", `/api/runs/${id}`, 200);
   const { library, id: name, version } = run.workflow;

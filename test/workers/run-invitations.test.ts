@@ -22,7 +22,7 @@ const suffix = crypto.randomUUID().slice(0, 8);
 const manager = `manager-${suffix}`;
 let architect: string;
 
-/** A workflow whose node invites an agent, with the first of its items. */
+/** A workflow with a node that invites an agent, with its first item. */
 const inviting = (agent: string): Flow => ({
   initialNode: "ask",
   contextSchema: { type: "object", properties: { said: {} } },
@@ -36,7 +36,7 @@ const inviting = (agent: string): Flow => ({
   outputMapping: { said: "state.said" },
 });
 
-/** A workflow around another one. */
+/** A workflow that runs another workflow. */
 const around = (workflow: string): Flow => ({
   initialNode: "inner",
   contextSchema: { type: "object", properties: { said: {} } },
@@ -82,7 +82,7 @@ async function turnsOf({ path }: TestConversation): Promise<TurnSummary[]> {
   return (await response.json<{ turns: TurnSummary[] }>()).turns;
 }
 
-/** Waits until a conversation has a turn of an agent as `isSo` says. */
+/** Waits until a conversation has a turn of an agent that satisfies `isSo`. */
 const turnOf = (
   conversation: TestConversation,
   agentId: string,
@@ -123,10 +123,13 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
     const { play, turnId } = await invites(conversation, "invite", invited);
     const turn = await turnOf(conversation, architect);
     const id = await runOf(conversation, turnId);
-    const waiting = await vi.waitUntil(async () => {
-      const run = await call("GET", `/${id}`, 200);
-      return run.status === "waiting" ? run : undefined;
-    });
+    const waiting = await vi.waitUntil(
+      async () => {
+        const run = await call("GET", `/${id}`, 200);
+        return run.status === "waiting" ? run : undefined;
+      },
+      { timeout: 20_000 },
+    );
     expect(waiting.active).toMatchObject([
       { node: "ask", status: "waiting_for_agent", conversationId: conversation.id },
     ]);
@@ -200,7 +203,7 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
   });
 });
 
-describe("A51 RUNINVITE-2 RUNINVITE-5 a node whose agent does not answer", () => {
+describe("A51 RUNINVITE-2 RUNINVITE-5 a node with an agent that does not answer", () => {
   const begun = async () => {
     const conversation = await createConversation(manager);
     const invited = new Play({ replies: [[{ gate: "never" }, { text: "Never." }]] });
@@ -280,7 +283,7 @@ describe("A51 RUNINVITE-5 RUNINVITE-6 envelopes of runs", () => {
     return stub.receive(envelope, { number: 1, last: true });
   };
 
-  test("a run that no call has started is refused; one that took its invitation back before, and one that comes late, start nothing", async () => {
+  test("a run without a call is refused; a run that revoked its invitation, and a late run, start no turn", async () => {
     const conversation = await createConversation(manager);
     const { turnId } = await conversation.play({ replies: [[{ text: "Hello." }]] });
     await conversation.ended(turnId);
@@ -305,7 +308,7 @@ describe("A51 A28 RUNINVITE-4 an agent that may not join", () => {
   test.each([
     ["invite_nobody", "NOT_FOUND"],
     ["invite_self", "PERMISSION_DENIED"],
-  ])("%s fails with %s, and nobody joins", async (name, code) => {
+  ])("%s fails with %s, and no agent joins", async (name, code) => {
     const conversation = await createConversation(manager);
     const { play, turnId } = await invites(conversation, name, new Play({ replies: [[{ text: "No." }]] }));
     await conversation.ended(turnId);
@@ -313,7 +316,7 @@ describe("A51 A28 RUNINVITE-4 an agent that may not join", () => {
     expect(await turnsOf(conversation)).toHaveLength(1);
   });
 
-  test("nobody joins where an agent was called", async () => {
+  test("no agent joins a called agent's conversation", async () => {
     const conversation = await createConversation(manager);
     const unheard = new Play({ replies: [[{ text: "Unheard." }]] });
     const colleague = new Play({

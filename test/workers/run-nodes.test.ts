@@ -9,7 +9,7 @@ import { Play, runsOf } from "./provider.ts";
 import { call, ended, type Flow, journal, post, start, task } from "./run-helpers.ts";
 import { crash, createAgent, request } from "./world.ts";
 
-/** Waits until a run is as `isSo` says. */
+/** Waits until a run satisfies `isSo`. */
 const until = (id: string, isSo: (run: RunView) => boolean): Promise<RunView> =>
   vi.waitUntil(
     async () => {
@@ -56,7 +56,7 @@ describe("F9 SUBRUN-1 SUBRUN-2 SUBRUN-3 a node with a sub-workflow", () => {
     expect(await ended(id)).toMatchObject({ status: "completed", output: { got: [1, 2] } });
   });
 
-  test("fails with it, and a stop goes down to what works, also after a crash", async () => {
+  test("fails with it, and a stop reaches the working nodes below, also after a crash", async () => {
     const failing = await start(around(await post(echo({ fails: "true" }))));
     expect(await ended(failing.id)).toMatchObject({ status: "failed", error: { code: "EXECUTION_FAILED" } });
     const { id, key } = await start(around(await post(echo({ wait: "'gate'" }))));
@@ -94,7 +94,7 @@ describe("SUBRUN-4 RUNCALL-1 envelopes that no run above has sent", () => {
     return stub.receive(envelope, { number: 1, last: true });
   };
 
-  test("start and cancel nothing but the run of their operation", async () => {
+  test("start and cancel only the run of their operation", async () => {
     const { id } = await start({ initialNode: "one", nodes: [{ ref: "one" }] });
     for (const [type, more] of [
       ["run.start", {}],
@@ -105,7 +105,7 @@ describe("SUBRUN-4 RUNCALL-1 envelopes that no run above has sent", () => {
     expect(await ended(id)).toMatchObject({ status: "completed" });
   });
 
-  test("a start that arrives after its cancellation begins nothing", async () => {
+  test("a start that arrives after its cancellation is ignored", async () => {
     expect(await receive("run.cancel", child, undefined, { reason: "Too late." })).toMatchObject({
       type: "done",
     });
@@ -140,7 +140,7 @@ describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
     outputMapping: { answer: "state.answer" },
   });
 
-  test("waits, refuses what does not fit, takes the first answer, and shows the question", async () => {
+  test("waits, refuses invalid answers, takes the first valid answer, and shows the question", async () => {
     const schema = { type: "object", properties: { amount: { type: "number" } }, required: ["amount"] };
     const { id } = await start(
       await flow({ kind: "human.input", prompt: "How much for {{ order }}?", schema }),
@@ -172,7 +172,7 @@ describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
     );
   });
 
-  test("an approval is a verdict, and nothing but an answer moves it", async () => {
+  test("an approval is a verdict, and only an answer decides it", async () => {
     const { id } = await start(await flow({ kind: "human.approve", prompt: "Send it?" }));
     const { gates } = await until(id, isWaiting);
     const path = `/${id}/gates/${gates[0]?.operationId}`;
@@ -182,7 +182,7 @@ describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
     expect(await ended(id)).toMatchObject({ output: { answer: { approved: false, comment: "Not yet." } } });
   });
 
-  test("a review takes changes whose schema refers to its own parts", async () => {
+  test("a review accepts changes with a schema that refers to its own parts", async () => {
     const schema = {
       type: "object",
       properties: { name: { $ref: "#/$defs/name" }, inner: { $ref: "#" } },
@@ -205,7 +205,7 @@ describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
     await call("POST", `/${id}/gates/${gates[0]?.operationId}`, 409, { answer: {} });
   });
 
-  test("STEP-9 tools and hooks ask nobody so, and a question is the only step of its task", async () => {
+  test("STEP-9 tools and hooks cannot ask a person this way, and a question is the only step of its task", async () => {
     const target = await library({ kind: "human.input", prompt: "What?" });
     const body = { id: "asks", name: "asks", description: "Asks.", target: { task: target } };
     const response = await request("/api/libraries/flows/tools", {
@@ -250,23 +250,23 @@ describe("A51 A28 AGENTNODE-1 AGENTNODE-2 a node with an agent", () => {
     expect(run).toMatchObject({ status: "completed", output: { said: "It is right." } });
   });
 
-  test("AGENTNODE-5 an answer that its envelope shortens arrives whole, and the beginning of an answer above 1 MiB", async () => {
+  test("AGENTNODE-5 an answer that its envelope shortens arrives completely, and so does the beginning of an answer above 1 MiB", async () => {
     const agent = await createAgent({
       identity: { systemPrompt: "You write.", modelProfileId: "test/scripted" },
     });
-    const said = async (times: number) => {
+    const answerOf = async (times: number) => {
       const play = new Play({ replies: [[{ text: "Zoë 🦊 ", times }]] });
       const { output, status } = await ended((await start(asking(agent), { items: [play.content] })).id);
       expect(status).toBe("completed");
       return String(output?.said);
     };
-    expect(await said(40_000)).toBe("Zoë 🦊 ".repeat(40_000));
-    const long = await said(120_000);
+    expect(await answerOf(40_000)).toBe("Zoë 🦊 ".repeat(40_000));
+    const long = await answerOf(120_000);
     expect(long.length).toBeLessThanOrEqual(128 * 1024);
     expect(long.startsWith("Zoë 🦊 Zoë")).toBe(true);
   });
 
-  test("RUNROOM-1 many are asked with more than the outbox of the run has room for, and all answer", async () => {
+  test("RUNOUTBOX-1 more agents are called than the outbox of the run has room for, and all answer", async () => {
     const agent = await createAgent({
       identity: { systemPrompt: "You check.", modelProfileId: "test/scripted" },
     });
@@ -316,7 +316,7 @@ describe("F6 RUNTIME-1 the time limit of a run", () => {
     expect(await ended(id)).toMatchObject({ status, error: { code: "TIMEOUT" }, active: [] });
   });
 
-  test("with human_gate a person is asked, and gives it more time or ends it", async () => {
+  test("with human_gate a person is asked, and extends its time or ends it", async () => {
     const { id, key } = await start(limited("human_gate"));
     const asked = ({ gates }: RunView) => gates.length > 0;
     const [gate] = (await until(id, asked)).gates;
@@ -334,7 +334,7 @@ describe("F6 RUNTIME-1 the time limit of a run", () => {
     expect(await runsOf(key)).toHaveLength(1);
   });
 
-  test("A51 AGENTNODE-3 a node that invites its agent has no conversation to do so, and no request gives it one", async () => {
+  test("A51 AGENTNODE-3 a node cannot invite its agent without a conversation, and a request cannot name one", async () => {
     const flow = { initialNode: "ask", nodes: [{ ref: "ask", agent: "clerk", mode: "loop_in" }] };
     const { id } = await start(flow);
     expect(await ended(id)).toMatchObject({

@@ -1,4 +1,4 @@
-/** Fan-outs that are spread over runs of their own, on the real Worker. Its runs have at most 250 branches of a fan-out. */
+/** Fan-outs that are spread over several runs, on the real Worker. Its runs have at most 250 branches of a fan-out. */
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
@@ -8,7 +8,7 @@ import { ADA, crash, request } from "./world.ts";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** The fan-out of `run-helpers`, whose end keeps what its fan-in has joined. */
+/** The fan-out of `run-helpers`, with an end that stores the result of its fan-in. */
 function wide(effect: string, mapping: object, synchronization: object = {}): Flow {
   const flow = fanOut(effect, mapping, synchronization);
   const [from, work] = flow.nodes;
@@ -20,7 +20,7 @@ function wide(effect: string, mapping: object, synchronization: object = {}): Fl
   };
 }
 
-/** Waits until a run is as `isSo` says. The run above names a run a moment before it exists. */
+/** Waits until a run satisfies `isSo`. The parent run names a run a moment before it exists. */
 const until = (id: string, isSo: (run: RunView) => boolean): Promise<RunView> =>
   vi.waitUntil(
     async () => {
@@ -36,7 +36,7 @@ const until = (id: string, isSo: (run: RunView) => boolean): Promise<RunView> =>
 const hasOnePart = ({ active }: RunView) => active.length === 1;
 
 describe("A72 PARTS-1 PARTS-2 PARTRUN-1 PARTRUN-2 a fan-out above the width of its run", () => {
-  test("ends as it would in its run, also after crashes on both sides, and repeats nothing", async () => {
+  test("ends as in its own run, also after crashes on both sides, and repeats no work", async () => {
     const { id, key } = await start(wide("once", { wait: "item == 5 || item == 500 ? 'gate' : null" }), {
       items: numbers(600),
     });
@@ -85,7 +85,7 @@ describe("A72 PARTS-1 PARTS-2 PARTRUN-1 PARTRUN-2 a fan-out above the width of i
     expect((await runsOf(key, 600)).length).toBe(600);
   });
 
-  test("FANIN-6 OWNPART-3 goes on with what has completed at the end of its time", async () => {
+  test("FANIN-6 RUNPART-3 continues with the completed branches at the end of its time", async () => {
     const synchronization = { timeoutMs: 1_000, onTimeout: "proceed_with_available" };
     const flow = wide("once", { wait: "item == 5 ? 'gate' : null" }, synchronization);
     const { id } = await start(flow, { items: numbers(600) });

@@ -7,7 +7,7 @@ import { openGate, runsOf, ServedDocument } from "./provider.ts";
 import { call, ended, type Flow, journal, post, start, task } from "./run-helpers.ts";
 import { crash, request } from "./world.ts";
 
-/** Posts a task that fetches the document at `url`, and fails while there is none. Returns its reference. */
+/** Posts a task that fetches the document at `url`, and fails if it is absent. Returns its reference. */
 async function fetching(effect = "pure"): Promise<string> {
   const id = `get_${crypto.randomUUID().slice(0, 8)}`;
   const action = { kind: "http.request", hosts: [new URL(env.PROVIDER_CONTROL_URL).host], effect };
@@ -35,7 +35,7 @@ async function documents(...bodies: (string | null)[]): Promise<ServedDocument[]
   return all;
 }
 
-/** A workflow that passes the gates of `input.items`, each in a branch of its own, and fetches their documents. Two must complete. */
+/** A workflow that passes gates and fetches documents in a branch per item. Two branches must complete. */
 const fetchAll = async (): Promise<Flow> => ({
   contextSchema: { type: "object", properties: { all: { type: "array", items: {} } } },
   nodes: [
@@ -95,7 +95,7 @@ const retry = (id: string, status = 200, body: object = {}, principal?: Principa
   call<RunView & { code?: string; detail?: string }>("POST", `/${id}/retry`, status, body, principal);
 
 describe("RUNRETRY-1 RUNSTORE-5 a run that failed", () => {
-  test("repeats the item that failed and not the one that succeeded, also after crashes", async () => {
+  test("repeats only the failed item, also after crashes", async () => {
     const [first, second] = await documents("one", null);
     const items = [
       { url: first?.url, gate: "first" },
@@ -155,7 +155,7 @@ describe("RUNRETRY-1 RUNSTORE-5 a run that failed", () => {
     expect(await listed("failed")).toBeUndefined();
   });
 
-  test("RUNDOOR-1 is retried by whoever started it and by operators; to others it does not exist", async () => {
+  test("RUNACCESS-1 is retried by the user who started it and by operators; to others it does not exist", async () => {
     const [document] = await documents(null);
     const { id } = await start(await fetchOne(), { items: [document?.url] });
     await ended(id);
@@ -178,12 +178,12 @@ describe("RUNRETRY-1 RUNSTORE-5 a run that failed", () => {
     );
     expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
     expect(await ended(id)).toMatchObject({ status: "failed" });
-    await vi.waitFor(async () => expect(await document?.reads()).toBe(2));
+    await expect.poll(() => document?.reads()).toBe(2);
   });
 });
 
 describe("RUNRETRY-2 RUNRETRY-3 a `once` task", () => {
-  test("that was cancelled while it ran is repeated only if the request says so, as another operation", async () => {
+  test("that was cancelled while it ran is repeated only on request, as another operation", async () => {
     const [document] = await documents(null);
     const flow: Flow = {
       nodes: [
@@ -236,10 +236,13 @@ describe("RUNRETRY-2 RUNRETRY-4 a node that waits for others", () => {
       { items: [document?.url] },
     );
     expect(await ended(id)).toMatchObject({ status: "failed", retry: { repeatsOnce: [] } });
-    const first = await vi.waitUntil(async () => {
-      const { runs } = await call<{ runs: RunSummary[] }>("GET", `?workflow=${inner}`, 200);
-      return runs.find(({ status }) => status === "failed");
-    });
+    const first = await vi.waitUntil(
+      async () => {
+        const { runs } = await call<{ runs: RunSummary[] }>("GET", `?workflow=${inner}`, 200);
+        return runs.find(({ status }) => status === "failed");
+      },
+      { timeout: 20_000 },
+    );
     expect(await retry(first.id, 409)).toMatchObject({ detail: expect.stringContaining(id) });
     await document?.set("here");
     const { active } = await retry(id);
@@ -247,7 +250,7 @@ describe("RUNRETRY-2 RUNRETRY-4 a node that waits for others", () => {
     expect(await ended(id)).toMatchObject({ status: "completed", output: { got: "here" } });
   });
 
-  test("with a question asks it again, and takes no answer to the old one", async () => {
+  test("with a question asks it again, and refuses an answer to the old question", async () => {
     const ask = await posted("tasks", {
       id: `ask_${crypto.randomUUID().slice(0, 8)}`,
       inputSchema: { type: "object" },

@@ -92,7 +92,7 @@ const journal = async (id: string) =>
 const framesOf = (entries: RunEntryView[]) => entries.map((entry) => ({ v: 1, ...entry }));
 
 describe("RUNSOCKET-1 a WebSocket that follows a run", () => {
-  test("gets the entries so far, then new ones as they come, and is closed behind the end", async () => {
+  test("gets the entries so far, then new entries as they are written, and is closed after the end", async () => {
     const { id, key } = await start();
     const follower = await Follower.open(id);
     await follower.has("task.dispatched");
@@ -117,7 +117,7 @@ describe("RUNSOCKET-1 a WebSocket that follows a run", () => {
     expect((await request(`/api/runs/${id}/events?from=x`, upgrade)).status).toBe(422);
   });
 
-  test("goes on over a hibernation of the actor, without a gap and without a repetition", async () => {
+  test("continues over a hibernation of the actor, without a gap and without a repetition", async () => {
     const action = { kind: "human.approve", prompt: "May I?" };
     const task = `ask_${crypto.randomUUID().slice(0, 8)}`;
     await call("POST", "/api/libraries/sockets/tasks", 201, {
@@ -167,7 +167,7 @@ test("RUNSOCKET-2 a WebSocket that acknowledges gets a window of long entries, a
   follower.send({ type: "ack", mark: "invented" });
   follower.send({ type: "ping" });
   await follower.has("pong");
-  expect(follower.entries, "a mark that was not sent opens nothing").toHaveLength(count);
+  expect(follower.entries, "a mark that was not sent has no effect").toHaveLength(count);
   expect(count).toBeLessThan((await journal(id)).length);
   const answer = ({ type, data }: RunFrame) => {
     if (type === "mark") follower.send({ type: "ack", mark: data?.mark });
@@ -192,7 +192,7 @@ test("RUNSOCKET-3 the WebSocket of an expired principal gets an error and is clo
 });
 
 describe("RUNSOCKET-4 messages of a client", () => {
-  test("that are neither `ping` nor `ack` are answered with an error, and change nothing", async () => {
+  test("other than `ping` and `ack` get an error, and change no state", async () => {
     const { id, key } = await start();
     const follower = await Follower.open(id);
     const before = await call<RunView>("GET", `/api/runs/${id}`, 200);
@@ -224,7 +224,7 @@ describe("RUNSOCKET-4 messages of a client", () => {
   test("that are too many close the connection with 4429", async () => {
     const { id, key } = await start();
     const follower = await Follower.open(id);
-    // More than the burst and what refills meanwhile.
+    // More than the burst and the refill during the loop.
     for (let n = 0; n < FLOOD.frames.burst * 3; n++) follower.send({ type: "ping" });
     await follower.end(4429);
     expect(follower.frames.at(-1)).toMatchObject({ type: "error", data: { code: "RATE_LIMITED" } });
@@ -233,7 +233,7 @@ describe("RUNSOCKET-4 messages of a client", () => {
 });
 
 describe("RUNSOCKET-5 a WebSocket that may not follow", () => {
-  test("RUNDOOR-1 gets no frame of a run of others, as of one that does not exist", async () => {
+  test("RUNACCESS-1 gets no frame of another user's run, as of an unknown run", async () => {
     const { id, key } = await start();
     for (const [run, principal] of [
       [id, BOB],
@@ -253,7 +253,7 @@ describe("RUNSOCKET-5 a WebSocket that may not follow", () => {
     await operator.end(1000);
   });
 
-  test("is refused where too many do, until one leaves", async () => {
+  test("is refused if there are too many followers, until one leaves", async () => {
     const { id, key } = await start();
     const followers: Follower[] = [];
     for (let n = 0; n < MAX_RUN_READERS; n++) followers.push(await Follower.open(id));
@@ -261,12 +261,15 @@ describe("RUNSOCKET-5 a WebSocket that may not follow", () => {
     await late.end(4429);
     expect(late.frames).toMatchObject([{ type: "error", data: { code: "RATE_LIMITED", retriable: true } }]);
     followers.pop()?.socket.close(1000);
-    await vi.waitFor(async () => {
-      const next = await Follower.open(id);
-      await vi.waitFor(() => expect(next.frames.length).toBeGreaterThan(0));
-      expect(next.frames[0]?.type).toBe("workflow.started");
-      followers.push(next);
-    });
+    await vi.waitFor(
+      async () => {
+        const next = await Follower.open(id);
+        await expect.poll(() => next.frames.length).toBeGreaterThan(0);
+        expect(next.frames[0]?.type).toBe("workflow.started");
+        followers.push(next);
+      },
+      { timeout: 20_000 },
+    );
     await openGate(key, "gate");
     for (const follower of followers) await follower.end(1000);
   });

@@ -19,7 +19,7 @@ async function add(kind: string, body: object): Promise<void> {
   expect(response.status, await response.clone().text()).toBe(201);
 }
 
-/** A workflow of one node, whose input is the script of a model. */
+/** A workflow of one node with the script of a model as its input. */
 const one = (node: object): Flow => ({
   initialNode: "a",
   inputSchema: { type: "object", properties: { script: text }, required: ["script"] },
@@ -79,7 +79,7 @@ async function ofModels(conversation: TestConversation, turnId: string) {
 }
 
 describe("RUNUSE-1 the usage of a run", () => {
-  test("is that of its tasks, with their price", async () => {
+  test("is the usage of its tasks, with their price", async () => {
     const { usage, status } = await run(asks, { script: scriptOf("Yes.").content });
     expect(status).toBe("completed");
     expect(usage).toMatchObject({ modelCalls: 1, toolCalls: 0 });
@@ -87,7 +87,7 @@ describe("RUNUSE-1 the usage of a run", () => {
     expect(usage.usd).toBeGreaterThan(0);
   });
 
-  test("is nothing where no model was asked", async () => {
+  test("is zero without a model call", async () => {
     const plain = await post({ initialNode: "a", nodes: [{ ref: "a" }] });
     expect((await run(plain, { key: "k" })).usage).toEqual({
       tokens: 0,
@@ -97,14 +97,14 @@ describe("RUNUSE-1 the usage of a run", () => {
     });
   });
 
-  test("RUNUSE-3 has that of its sub-workflows, which is theirs", async () => {
+  test("RUNUSE-3 includes the usage of its sub-workflows, which is theirs", async () => {
     const script = scriptOf("Yes.").content;
     const alone = await run(asks, { script });
     const above = await run(await post(one({ workflow: asks })), { script });
     expect(above.usage).toMatchObject({ modelCalls: 1, tokens: alone.usage.tokens, usd: alone.usage.usd });
   });
 
-  test("has that of its agents, with the calls of their tools", async () => {
+  test("includes the usage of its agents, with the calls of their tools", async () => {
     const agent = await createAgent({
       identity,
       tools: { toolIds: ["test/double"] },
@@ -126,7 +126,7 @@ describe("LEDGER-7 a hook that is a workflow", () => {
     });
 
   test.each(["contextAssembly", "memoryExtraction"] as const)(
-    "charges %s with what its run has used, once",
+    "charges %s with the usage of its run, once",
     async (hook) => {
       const inner = scriptOf("Yes.").content;
       const workflow =
@@ -147,8 +147,9 @@ describe("LEDGER-7 a hook that is a workflow", () => {
       const { turnId } = await conversation.play({ replies: [[{ text: "Done." }]] });
       expect(await conversation.ended(turnId)).toMatchObject({ status: "completed" });
       const started = hook === "contextAssembly" ? "context_assembly.started" : "memory_extraction.completed";
-      const entry = await vi.waitUntil(async () =>
-        (await conversation.journal()).find(({ type }) => type === started),
+      const entry = await vi.waitUntil(
+        async () => (await conversation.journal()).find(({ type }) => type === started),
+        { timeout: 20_000 },
       );
       const { usage } = await call(
         "GET",
@@ -176,7 +177,7 @@ describe("LEDGER-7 a conversation that calls a workflow", () => {
     modelCalls: usage.modelCalls + modelCalls,
   });
 
-  test.each(["ask", "ask_above"] as const)("counts what %s has used, once", async (name) => {
+  test.each(["ask", "ask_above"] as const)("counts the usage of %s once", async (name) => {
     const conversation = await createConversation(await agentWith(name));
     const { turnId } = await conversation.play({
       replies: [[{ call: name, input: { script: scriptOf("Yes.").content } }], [{ text: "Done." }]],
@@ -190,7 +191,7 @@ describe("LEDGER-7 a conversation that calls a workflow", () => {
     expect(usage).not.toEqual(spendingView(NOTHING));
   });
 
-  test("makes no model call for which the run has left nothing of the budget", async () => {
+  test("makes no model call if the run has used up the budget", async () => {
     const conversation = await createConversation(await agentWith("ask"));
     const { play, turnId } = await conversation.play(
       { replies: [[{ call: "ask", input: { script: scriptOf("Yes.").content } }], [{ text: "Done." }]] },
@@ -204,7 +205,7 @@ describe("LEDGER-7 a conversation that calls a workflow", () => {
     expect((await conversation.turn(turnId)).spent).toMatchObject({ modelCalls: 2 });
   });
 
-  test("FLOWCALL-5 counts what a run has used that was cancelled because the time of its call was over", async () => {
+  test("FLOWCALL-5 counts the usage of a run that was cancelled when the time of its call ended", async () => {
     const conversation = await createConversation(await agentWith("ask_briefly"));
     const { turnId } = await conversation.play({
       replies: [[{ call: "ask_briefly", input: { script: scriptOf("Yes.").content } }], [{ text: "Done." }]],
@@ -216,18 +217,18 @@ describe("LEDGER-7 a conversation that calls a workflow", () => {
     expect(own.spent).toMatchObject(added(usage, own.tokens, own.modelCalls));
   });
 
-  test("counts what a run has used when the turn is stopped", async () => {
+  test("counts the usage of a run when the turn is stopped", async () => {
     const conversation = await createConversation(await agentWith("ask_briefly"));
     const inner = scriptOf("Yes.");
     const { turnId } = await conversation.play({
       replies: [[{ call: "ask_briefly", input: { script: inner.content } }], [{ text: "Done." }]],
     });
     await inner.requests(1);
-    const begun = async () => {
+    const secondNodeRuns = async () => {
       const { id } = await runOf(conversation, turnId);
       return (await journal(id)).some(({ type, node }) => type === "task.dispatched" && node === "b");
     };
-    await vi.waitUntil(begun, { timeout: 10_000, interval: 20 });
+    await vi.waitUntil(secondNodeRuns, { timeout: 10_000, interval: 20 });
     await conversation.stop(turnId);
     await expect.poll(async () => (await conversation.view()).spent?.modelCalls).toBe(2);
     await checkInvariants();

@@ -1,9 +1,11 @@
 /** The views of large runs: no answer has more than an actor can send. */
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
+import type { DeadLetter } from "../../src/agents/base/mailbox/dead-letter.ts";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
-import { MAX_TREE_RUNS, TREE_ROOM } from "../../src/protocol/run-call.ts";
+import { type ChildRunApi, MAX_TREE_RUNS, TREE_SHARE } from "../../src/protocol/run-call.ts";
 import { call, ended, post, start } from "./run-helpers.ts";
 import { request } from "./world.ts";
 
@@ -94,7 +96,7 @@ describe("SUBRUN-5 the runs below one run", () => {
       return storage.kv.get("run:admitted");
     });
 
-  test("I2 TREEROOM-2 begin as there is room for them, and a cancellation overtakes those that wait", async () => {
+  test("I2 TREESHARE-2 begin when there is room for them, and a cancellation overtakes waiting starts", async () => {
     const workflow = await post({ nodes: [{ ref: "start" }] });
     const { nodes } = around(workflow);
     const transitions = [{ from: "start", to: "inner", siblingGroup: "g", spawnCount: 66 }];
@@ -102,13 +104,13 @@ describe("SUBRUN-5 the runs below one run", () => {
     const begin = () => call("POST", "", 201, { workflow: wide, input: { key: "k" } });
     const { id, active } = await begin();
     const waits = active.filter(({ status }) => status === "waiting_for_subworkflow");
-    expect([active.length, waits.length]).toEqual([66, TREE_ROOM.runs]);
+    expect([active.length, waits.length]).toEqual([66, TREE_SHARE.runs]);
     expect(await ended(id, 60_000)).toMatchObject({ status: "completed" });
     expect(await admitted(id)).toBe(66);
     const other = await begin();
     await call("POST", `/${other.id}/cancel`, 200);
     expect(await ended(other.id, 60_000)).toMatchObject({ status: "cancelled", active: [] });
-    expect((await admitted(other.id)) ?? 0).toBeLessThanOrEqual(TREE_ROOM.runs);
+    expect((await admitted(other.id)) ?? 0).toBeLessThanOrEqual(TREE_SHARE.runs);
   }, 90_000);
 
   test("are counted over all depths, and have a limit", async () => {
@@ -130,4 +132,64 @@ describe("SUBRUN-5 the runs below one run", () => {
     expect([status, error?.code]).toEqual(["failed", "BUDGET_EXCEEDED"]);
     expect(error?.message).toContain("Fan out over fewer sub-workflows");
   });
+
+  test("SUBRUN-4 count once, however often their start arrives, and the last of them is not refused", async () => {
+    const { id } = await start({ nodes: [{ ref: "start" }] });
+    await ended(id);
+    // SAFETY: the class implements it.
+    const root = Coordinator.getByName(`test:${id}`) as unknown as ChildRunApi;
+    await admitted(id, MAX_TREE_RUNS - 1);
+    for (const _ of ["first", "again"]) expect(await root.admitRun("run_a")).toMatchObject({ ok: true });
+    expect(await admitted(id)).toBe(MAX_TREE_RUNS);
+    expect(await root.admitRun("run_b")).toMatchObject({ ok: false, error: { code: "BUDGET_EXCEEDED" } });
+  });
+});
+
+test("RUNVIEW-2 a run whose end did not reach the run above says so, until it is delivered again", async () => {
+  const leaf = await post({
+    nodes: [{ ref: "start" }, { ref: "ask", task: await ask() }],
+    transitions: [{ from: "start", to: "ask" }],
+  });
+  const above = await start({
+    nodes: [{ ref: "start" }, { ref: "inner", workflow: leaf, inputMapping: { key: "input.key" } }],
+    transitions: [{ from: "start", to: "inner" }],
+  });
+  const { active } = await until(above.id, (run) => run.active.some(({ runId }) => runId !== undefined));
+  const id = active.find(({ runId }) => runId !== undefined)?.runId ?? expect.fail("no run below");
+  await until(id, ({ gates }) => gates.length > 0);
+  expect(await call("GET", `/${id}`, 200)).not.toHaveProperty("issues");
+  const operationId = newOperationId();
+  const letter: DeadLetter = {
+    ...{ status: "unknown", attempt: 10, unanswered: true, diedAt: Date.now() },
+    error: { code: "UNAVAILABLE", message: "The actor did not answer.", retriable: true },
+    envelope: {
+      ...{ operationId, type: "run.ended", sentAt: Date.now(), body: {} },
+      from: { kind: "coordinator", tenant: "test", id },
+      to: { kind: "coordinator", tenant: "test", id: above.id },
+    },
+  };
+  // SAFETY: the classes of the application are among the exports.
+  const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace };
+  const stub = Coordinator.getByName(`test:${id}`);
+  await runInDurableObject(stub, (_, { storage }) => {
+    storage.sql.exec(
+      "CREATE TABLE mailbox_dead_letters (operation_id TEXT PRIMARY KEY, letter TEXT NOT NULL) WITHOUT ROWID",
+    );
+    const insert = "INSERT INTO mailbox_dead_letters (operation_id, letter) VALUES (?, ?)";
+    storage.sql.exec(insert, operationId, JSON.stringify(letter));
+    const other = { ...letter, envelope: { ...letter.envelope, type: "run.start" } };
+    for (const older of Array.from({ length: 60 }, (_, n) => `op_${String(n).padStart(26, "0")}`))
+      storage.sql.exec(insert, older, JSON.stringify(other));
+  });
+  // The actor has read that it has no such table.
+  await evictDurableObject(stub);
+  const { issues } = await call("GET", `/${id}`, 200);
+  expect(issues).toEqual([
+    { code: "UNDELIVERED", deadLetter: operationId, message: expect.stringContaining(`"${above.id}"`) },
+  ]);
+  expect(issues?.[0]?.message).toContain("(UNAVAILABLE)");
+  expect(issues?.[0]?.message).not.toContain("The actor did not answer.");
+  await runInDurableObject(stub, (_, { storage }) => storage.sql.exec("DELETE FROM mailbox_dead_letters"));
+  expect(await call("GET", `/${id}`, 200)).not.toHaveProperty("issues");
+  await call("POST", `/${above.id}/cancel`, 200);
 });

@@ -1,4 +1,4 @@
-/** The history of runs: what lists show, to whom, and when the directory does not answer. */
+/** The history of runs: the content of lists, their readers, and lists while the directory does not answer. */
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -62,7 +62,7 @@ async function start(principal: Principal, flow: string): Promise<{ id: string; 
 }
 
 describe("the list of runs", () => {
-  test("RUNDOOR-1 DIR-2 shows a run's states to its starter and to operators, and filters by status and workflow", async () => {
+  test("RUNACCESS-1 DIR-2 shows a run's states to its starter and to operators, and filters by status and workflow", async () => {
     const tenant = `list-${crypto.randomUUID()}`;
     const [ada, bob] = [admin(tenant), member(tenant, "bob")];
     await postFlows(ada);
@@ -132,7 +132,7 @@ describe("the list of runs", () => {
     (query) => call("GET", `/api/runs?${query}`, 422, admin("test")),
   );
 
-  test("DIR-3 comes in pages in both orders, with every filter", async () => {
+  test("DIR-3 has pages in both orders, with every filter", async () => {
     const directory = new D1Directory(env.DB);
     const tenant = `pages-${crypto.randomUUID()}`;
     const rows = Array.from({ length: 7 }, (_, n) => rowOf(n));
@@ -160,7 +160,7 @@ describe("the list of runs", () => {
         }
   });
 
-  test("DIR-5 a page of a starter, a workflow or a status reads its own rows, whatever others have", async () => {
+  test("DIR-5 a page of a starter, a workflow or a status reads only its own rows", async () => {
     const directory = new D1Directory(env.DB);
     const tenant = `read-${crypto.randomUUID()}`;
     const own = {
@@ -184,12 +184,12 @@ describe("the list of runs", () => {
     for (const page of pages) {
       const { items } = await page();
       expect(items).toHaveLength(10);
-      // Each row is read with its entry in the index, and one more tells that others follow.
+      // Each row is read with its entry in the index. One further row shows that more rows follow.
       expect(await rowsRead(page)).toBeLessThanOrEqual(2 * 11);
     }
   });
 
-  test("DIR-4 an older state never replaces a newer one", async () => {
+  test("DIR-4 an older state never replaces a newer state", async () => {
     const directory = new D1Directory(env.DB);
     const tenant = `late-${crypto.randomUUID()}`;
     const first = rowOf(0);
@@ -226,18 +226,18 @@ function silenceD1(): void {
 
 const jobs = (stub: DurableObjectStub) =>
   runInDurableObject(stub, (_, { storage }) =>
-    storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE fn = 'directory'").toArray(),
+    storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE id = 'dramatis-listing'").toArray(),
   ).then(({ length }) => length);
 
 describe("PUB-1 runs while D1 does not answer", () => {
-  test("are started, end, and are listed in the end, although their actors die meanwhile", async () => {
+  test("are started, end, and are eventually listed, although their actors die", async () => {
     const tenant = `outage-${crypto.randomUUID()}`;
     const ada = admin(tenant);
     await postFlows(ada);
     vi.useFakeTimers({ toFake: ["Date"] });
     const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace };
     const stub = (id: string) => Coordinator.getByName(`${tenant}:${id}`);
-    // Reads of the workflow come before the outage.
+    // Reads of the workflow happen before the outage.
     const { id, key } = await start(ada, "waits");
     await expect.poll(() => jobs(stub(id))).toBe(0);
     silenceD1();

@@ -7,7 +7,7 @@ import { call, ended, type Flow, fanOut, journal, post, start, task, wakeRun } f
 import { crash, request } from "./world.ts";
 
 describe("a run", () => {
-  test("F1 RUNJOURNAL-1 of one node gives its output, and its journal says what happened", async () => {
+  test("F1 RUNJOURNAL-1 of one node gives its output, and its journal records its steps", async () => {
     const { id, key } = await start(
       {
         contextSchema: { type: "object", properties: { got: {} } },
@@ -102,7 +102,7 @@ describe("a run", () => {
     expect(completed?.data).toMatchObject({ output: { body: "open" } });
   });
 
-  test("F10 so is a task of a function, as often as its `retry` says and under one operation id", async () => {
+  test("F10 a task of a function is retried up to its `retry`, under one operation id", async () => {
     const flow = (flaky: string): Flow => ({
       initialNode: "one",
       nodes: [task("one", "idempotent", {}, { flaky })],
@@ -117,8 +117,8 @@ describe("a run", () => {
   });
 });
 
-describe("A72 H1 a run whose actor dies", () => {
-  test("goes on: idempotent tasks begin again under their operation ids", async () => {
+describe("A72 H1 a run with an actor that dies", () => {
+  test("continues: idempotent tasks begin again under their operation ids", async () => {
     const { id, key } = await start(fanOut("idempotent", { wait: "'gate'" }), { items: [1, 2, 3] });
     await runsOf(key, 3);
     await crash();
@@ -127,7 +127,7 @@ describe("A72 H1 a run whose actor dies", () => {
     expect(new Set((await runsOf(key)).map(({ operationId }) => operationId)).size).toBe(3);
   });
 
-  test("takes the results of `once` tasks by name, and runs none of them twice", async () => {
+  test("takes the results of `once` tasks by name, and runs each task once", async () => {
     const { id, key } = await start(fanOut("once", { wait: "'gate'" }), { items: [1, 2, 3] });
     await runsOf(key, 3);
     await crash();
@@ -137,7 +137,7 @@ describe("A72 H1 a run whose actor dies", () => {
     expect(await runsOf(key)).toHaveLength(3);
   });
 
-  test("goes on by itself, with nobody who asks", async () => {
+  test("continues without a request", async () => {
     const { id, key } = await start(fanOut("pure", { wait: "'gate'" }), { items: [1, 2] });
     await runsOf(key, 2);
     await crash();
@@ -148,10 +148,10 @@ describe("A72 H1 a run whose actor dies", () => {
   });
 });
 
-describe("RUNDOOR-1 RUNDOOR-2 the door of runs", () => {
+describe("RUNACCESS-1 RUNACCESS-2 the door of runs", () => {
   const flow = (): Flow => ({ initialNode: "one", nodes: [{ ref: "one" }] });
 
-  test("what belongs to others is not found; operators of the tenant may read it", async () => {
+  test("runs of other users are not found; operators of the tenant may read them", async () => {
     const { id } = await start(flow());
     await ended(id);
     const others: Principal[] = [
@@ -168,7 +168,7 @@ describe("RUNDOOR-1 RUNDOOR-2 the door of runs", () => {
     await call("GET", "/nothing", 404);
   });
 
-  test("a repeated start with its key answers the same run, and another one under this key is refused", async () => {
+  test("a repeated start with its key answers the same run, and a different start with this key is refused", async () => {
     const workflow = await post(flow());
     const body = { workflow, input: { key: "k" }, idempotencyKey: crypto.randomUUID() };
     const first = await call("POST", "", 201, body);
@@ -180,7 +180,7 @@ describe("RUNDOOR-1 RUNDOOR-2 the door of runs", () => {
     expect(id).not.toBe(first.id);
   });
 
-  test("what cannot begin is refused, and says what to change", async () => {
+  test("invalid starts are refused with the fix", async () => {
     const workflow = await post(flow());
     const problem = (body: object, status: number) =>
       call<{ code: string; errors?: { path: string }[] }>("POST", "", status, body);

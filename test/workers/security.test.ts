@@ -18,7 +18,7 @@ import { SseReader } from "./world.ts";
 const server = new TokenServer();
 const WORD = "a word that only its own conversation knows";
 const TENANT_WORD = "a word that only its own tenant knows";
-/** Ids that nothing has. */
+/** Ids that do not exist. */
 const NOTHING = {
   agent: "nobody",
   conversation: "conv_01JD0000000000000000000000",
@@ -35,7 +35,7 @@ const NOTHING = {
 };
 type Ids = typeof NOTHING;
 
-/** Those with a good token, none of whom takes part in the conversation. */
+/** Callers with a valid token who do not take part in the conversation. */
 const GUESTS = {
   /** Of another tenant, with the owner's name and every role. */
   stranger: { sub: "ada", tenant: "globex", roles: ["admin"] },
@@ -49,27 +49,27 @@ const NOT_FOUND = [404, "NOT_FOUND"] as const;
 const NO_MODEL = [404, "MODEL_NOT_FOUND"] as const;
 const FORBIDDEN = [403, "FORBIDDEN"] as const;
 const NO_SOCKET = [426, "UPGRADE_REQUIRED"] as const;
-/** What one may do; of a `GET` it is tried. */
+/** The caller may perform the operation. A `GET` is performed. */
 const MAY = "may";
 
 type Expected = typeof MAY | readonly [status: number, code: string];
 const same = (expected: Expected) => ({ stranger: expected, outsider: expected, operator: expected });
-/** Of a conversation: its operators read it, and others are not told that it is there. */
+/** For a conversation: operators read it, and others get "not found". */
 const READ = { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: MAY } as const;
 
-/** Of a memory of a user: who may not read all is not told that it is there. */
+/** For a memory of a user: a caller who may not read all memories gets "not found". */
 const REMEMBERED = READ;
-/** Of the memories of an agent: others find their own, which are none. */
+/** For the memories of an agent: other callers find only their own memories, an empty list. */
 const MEMORIES = { stranger: NOT_FOUND, outsider: MAY, operator: MAY } as const;
-/** Of an agent, which its tenant may know of: its authors change it. */
+/** For an agent: its tenant may see it, and its authors change it. */
 const OF_AUTHORS = { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN } as const;
 
-/** Of a library by API: its tenant reads it. */
+/** For a library by API: its tenant reads it. */
 const TENANTS = { stranger: NOT_FOUND, outsider: MAY, operator: MAY } as const;
 /** Any tenant's authors may have a library of this id. */
 const AUTHORS = { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN } as const;
 
-/** What each operation says to each guest, by the operation's id. */
+/** The answer of each operation to each guest, by the operation's id. */
 const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createAgent: { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN },
   listAgents: same(MAY),
@@ -130,6 +130,10 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   listConversations: same(MAY),
   getConversation: READ,
+  pinConversation: READ,
+  unpinConversation: READ,
+  archiveConversation: READ,
+  unarchiveConversation: READ,
   deleteConversation: READ,
   exportConversation: READ,
   importConversation: AUTHORS,
@@ -143,9 +147,15 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   removeParticipant: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listMessages: READ,
   listJournal: READ,
+  getProjection: READ,
+  getCauses: READ,
+  listIncidents: READ,
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  regenerateTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  editTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  forkConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   startRun: TENANTS,
   listRuns: same(MAY),
   getRun: READ,
@@ -170,6 +180,12 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listTurns: READ,
   getTurn: READ,
   getTrace: READ,
+  getTurnPrompt: READ,
+  getRecording: READ,
+  replayTurn: READ,
+  listAllTurns: same(MAY),
+  listEvents: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
+  searchMessages: same(MAY),
   cancelTurn: READ,
   followConversation: READ,
   chat: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -186,6 +202,8 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   redeliver: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   getHealth: same(MAY),
   getMe: same(MAY),
+  getListsDatabase: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
+  moveLists: { stranger: MAY, outsider: FORBIDDEN, operator: FORBIDDEN },
   getDescription: same(MAY),
 };
 
@@ -211,6 +229,7 @@ const DEFINITIONS = {
 };
 const FAR = { at: "2099-01-01T00:00:00Z" };
 const BODIES: Record<string, (ids: Ids) => unknown> = {
+  moveLists: () => ({ database: "DB" }),
   createPersona: () => DEFINITIONS.personas,
   createTool: () => DEFINITIONS.tools,
   createModelProfile: () => DEFINITIONS["model-profiles"],
@@ -225,6 +244,9 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   changeMemory: () => ({ content: "Let me in." }),
   createConversation: ({ agent }) => ({ agentId: agent }),
   startTurn: () => ({ content: "Let me in." }),
+  regenerateTurn: () => ({}),
+  editTurn: () => ({ content: "Let me in." }),
+  forkConversation: () => ({}),
   updateConversation: () => ({ turns: "queued" }),
   cancelConversation: () => ({}),
   resumeConversation: () => ({}),
@@ -255,14 +277,15 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
 
 const QUERIES: Record<string, () => string> = {
   searchMemories: () => "?q=word",
-  // The answer names those that were asked and not found.
+  searchMessages: () => "?q=word",
+  // The answer lists the requested names that were not found.
   searchMemoriesOfAgents: () => "?agents=nobody&q=word",
 };
 
 const NO_TOKEN = "Bearer";
 const NOT_VALID = 'Bearer error="invalid_token", error_description="The token is not valid."';
 const EXPIRED = 'Bearer error="invalid_token", error_description="The token has expired."';
-/** The headers of a refusal: none of them tells who or what is there. */
+/** The headers of a refusal. They reveal no participant and no object. */
 const ANSWER_HEADERS = [
   "cache-control",
   "content-type",
@@ -271,7 +294,7 @@ const ANSWER_HEADERS = [
 ].toSorted();
 const encoded = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
 
-/** Credentials that open nothing, and the challenge that answers each. */
+/** Invalid credentials, and the challenge in each answer. */
 const BAD: [what: string, make: () => string | null | Promise<string>, challenge: string][] = [
   ["no token", () => null, NO_TOKEN],
   ["garbage", () => "garbage", NOT_VALID],
@@ -380,7 +403,7 @@ beforeAll(async () => {
   expect(ids.turn).toMatch(/^turn_/);
 });
 
-/** Everything that those who may not could have changed. */
+/** All state that an unauthorised caller could have changed. */
 async function state(): Promise<string> {
   const conversation = `/api/conversations/${ids.conversation}`;
   const paths = ["", "/journal", "/turns", "/messages"].map((part) => `${conversation}${part}`);
@@ -432,6 +455,8 @@ function pathOf(path: string, ids: Ids): string {
     .replace(":memoryId", ids.memory)
     .replace(":eventId", ids.message)
     .replace(":type/:participantId", "user/ada")
+    .replace(":name", "diagnostics")
+    .replace(":seq", "1")
     .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
   return filled;
@@ -448,7 +473,7 @@ function request(operation: (typeof OPERATIONS)[number], token: string | null, o
   return token === null ? server.fetch(target, init) : server.as(token, target, init);
 }
 
-/** An answer as a problem, whatever the shape in which the operation's clients read errors. */
+/** An answer as a problem, independent of the operation's error format. */
 async function refusalOf({ errorFormat }: (typeof OPERATIONS)[number], response: Response): Promise<Answer> {
   if (errorFormat !== "openai") return answer(response);
   const { error } = await response.json<{ error: { code: string; message: string } }>();
@@ -465,10 +490,10 @@ async function refusalOf({ errorFormat }: (typeof OPERATIONS)[number], response:
   return answer(new Response(JSON.stringify(body), { status, headers }));
 }
 
-/** All that an answer says, but for the ids that the request had named. */
+/** The whole answer, without the ids in the request. */
 async function whole(response: Response, of: Ids): Promise<string> {
   const answer = JSON.stringify([response.status, [...response.headers], await response.text()]);
-  // They come in the order of their likeness to the name.
+  // They are sorted by likeness to the name.
   const text = answer.replace(/Deployed libraries: [^.]*/, "");
   // Ids of the OpenAI protocols are made of others without their prefixes.
   const all = Object.values(of);
@@ -480,7 +505,7 @@ const DOORS = OPERATIONS.filter(({ answers }) => answers.some(({ status }) => st
 /** The doors of conversations. */
 const SOCKETS = DOORS.filter(({ id }) => id !== "followRun");
 
-test("API-2 every operation has its expectations here, and nothing else has", () => {
+test("API-2 exactly the operations have expectations here", () => {
   expect(Object.keys(EXPECTED).toSorted()).toEqual(OPERATIONS.map(({ id }) => id).toSorted());
   const withBody = OPERATIONS.filter(({ body }) => body !== undefined).map(({ id }) => id);
   expect(Object.keys(BODIES).toSorted()).toEqual(withBody.toSorted());
@@ -488,13 +513,13 @@ test("API-2 every operation has its expectations here, and nothing else has", ()
 });
 
 describe("AUTH-1 a bad credential", () => {
-  test.each(BAD)("%s: every operation answers 401, and changes nothing", async (_, make, challenge) => {
+  test.each(BAD)("%s: every operation answers 401, and changes no state", async (_, make, challenge) => {
     const token = await make();
     const before = await state();
     for (const operation of OPERATIONS) {
       const response = await request(operation, token);
       if (operation.open === true) {
-        // A handle or a delivery that nobody signed is unknown, whoever sends it.
+        // An unsigned handle or delivery is unknown for every sender.
         const isSigned = ["completeOperation", "deliverToTrigger"].includes(operation.id);
         expect(response.status).toBe(isSigned ? 404 : 200);
         continue;
@@ -507,7 +532,7 @@ describe("AUTH-1 a bad credential", () => {
     expect(await state()).toBe(before);
   });
 
-  test("tells nothing of methods either", async () => {
+  test("reveals no methods either", async () => {
     for (const path of new Set(OPERATIONS.filter(({ open }) => open !== true).map(({ path }) => path))) {
       for (const method of ["HEAD", "OPTIONS", "GET", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"]) {
         const response = await server.fetch(pathOf(path, ids), { method });
@@ -534,7 +559,7 @@ describe("AUTH-1 a bad credential", () => {
 });
 
 describe("G7 a good token of someone else", () => {
-  test.each(GUEST_NAMES)("%s: every operation answers as it should, and changes nothing", async (guest) => {
+  test.each(GUEST_NAMES)("%s: every operation answers as expected, and changes no state", async (guest) => {
     const token = await sign(GUESTS[guest]);
     const before = await state();
     for (const operation of OPERATIONS) {
@@ -562,16 +587,16 @@ describe("G7 a good token of someone else", () => {
     expect(await state()).toBe(before);
   });
 
-  test.each(GUEST_NAMES)("%s: what is not theirs is answered as what is not there", async (guest) => {
+  test.each(GUEST_NAMES)("%s: objects of other users are answered as unknown objects", async (guest) => {
     const token = await sign(GUESTS[guest]);
     for (const operation of OPERATIONS) {
       if (EXPECTED[operation.id]?.[guest] === MAY) continue;
-      // Of what one may read, one may know that it is there.
+      // A caller who may read an object may know that it exists.
       const isSpeech =
         EXPECTED[operation.id]?.operator === FORBIDDEN &&
         /\/(?:conversations|triggers|runs)\//.test(operation.path);
       if (isSpeech && guest === "operator") continue;
-      // The tenant may know of the agent, and of none of its memories.
+      // The tenant may know of the agent, but not of its memories.
       const isOfAgent = operation.path.includes("/:memoryId") && guest !== "stranger";
       const nothing = isOfAgent ? { ...NOTHING, agent: ids.agent } : NOTHING;
       const [real, none] = [await request(operation, token), await request(operation, token, nothing)];
@@ -593,13 +618,13 @@ describe("G7 a good token of someone else", () => {
   });
 });
 
-describe("DOOR-1, DOOR-3 who may not read is told the same at every socket's door, and nothing else", () => {
-  /** What a client could send along that something behind the door might believe. */
+describe("SOCKET-1, SOCKET-3 a caller who may not read gets the same answer at every socket", () => {
+  /** Headers of a client that code behind the front door might trust. */
   const headers = {
     "x-dramatis-principal": encodeURIComponent(
       JSON.stringify({ subject: "ada", tenant: "acme", roles: ["admin"] }),
     ),
-    "x-dramatis-entrance": "sdk",
+    "x-dramatis-protocol": "sdk",
     "x-test-principal": JSON.stringify({ subject: "ada", tenant: "acme", roles: ["admin"] }),
   };
   const tricks = (conversation: string) => ({
@@ -668,7 +693,7 @@ describe("AGENT-3 frames of the SDK", () => {
     ...["ingest", "startTurn", "deadLetters", "redeliver", "receive", "toolStatePut", "createSession"],
   ].map((method) => ({ type: "rpc", id: method, method, args: [{ subject: "ada", roles: ["admin"] }] }));
 
-  test("change nothing and call nothing, whoever sends them, on both doors", async () => {
+  test("have no effect for any sender, on both sockets", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const before = await state();
     for (const { path } of SOCKETS) {

@@ -8,10 +8,10 @@ import { compactSession, type SummariserInput } from "../../src/memory/session/c
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { messageToEvent } from "../../src/memory/session/events.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
+import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import { SqlSessionTable } from "../../src/memory/session/session-table.ts";
 import { extractiveSummariser } from "../../src/memory/session/summarisers.ts";
-import { EventAction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { buildWorkingContext } from "../../src/memory/session/working-context.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
@@ -59,7 +59,7 @@ describe("stores on workerd", () => {
 });
 
 describe("SessionAgent", () => {
-  it("M1 AGENT-1 both tables exist at construction, keyed as they are read, and survive being constructed again", async () => {
+  it("M1 AGENT-1 both tables exist at construction, with their keys, and survive another construction", async () => {
     const stub = await freshAgent();
     const columns = () =>
       runInDurableObject(stub, (_, { storage }) => {
@@ -84,7 +84,7 @@ describe("SessionAgent", () => {
     expect(await columns()).toEqual({ sessions, events });
   });
 
-  it("M2 M23 creates, gets and lists sessions: created last first, metadata as JSON, times in whole milliseconds", async () => {
+  it("M2 M23 creates, gets and lists sessions: newest first, metadata as JSON, times in whole milliseconds", async () => {
     const stub = await freshAgent("agent-of-m2");
     const before = Date.now();
     const first = await stub.createSession({ topic: "ä", nested: { n: [1] } });
@@ -126,7 +126,7 @@ describe("SessionAgent", () => {
     expect(await failureOf(() => stub.appendEvents(gone, users(1)))).toMatchObject({ code: "NOT_FOUND" });
   });
 
-  it("M3 SESSIONS-2 a delete that fails half-way deletes nothing", async () => {
+  it("M3 SESSIONS-2 a delete that fails half-way is rolled back", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, users(3));
@@ -164,7 +164,7 @@ describe("SessionAgent", () => {
     }
   });
 
-  it("M4 SESSIONS-2 a batch with one event that cannot be stored appends nothing and uses no number", async () => {
+  it("M4 SESSIONS-2 a batch with one invalid event appends no event and uses no number", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     const batch = [...users(2), user("bad", "\ud800")];
@@ -257,7 +257,7 @@ describe("SessionAgent", () => {
     }
   });
 
-  it("M5 SESSIONS-1 numbers are not reused after the newest events were deleted, nor after a restart", async () => {
+  it("M5 SESSIONS-1 numbers are not reused after the newest events were deleted or after a restart", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, users(3));
@@ -351,7 +351,7 @@ describe("SessionAgent", () => {
     expect(seqs(await stub.loadEvents(session))).toEqual([0, 1, 2, 3]);
   });
 
-  it("M17 of two requests at once, neither sees the other's message until that is persisted", async () => {
+  it("M17 two requests at once see each other's messages only after they are persisted", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await runInDurableObject(stub, (instance: PlainSessionAgent) => {
@@ -392,7 +392,7 @@ describe("SessionAgent", () => {
     ]);
   });
 
-  it("M15 M20 M22 an actor's context takes a mapper, whole pairs only, and summaries for what they cover", async () => {
+  it("M15 M20 M22 an actor's context takes a mapper, whole pairs only, and summaries for covered events", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     await stub.appendEvents(session, [
@@ -492,7 +492,8 @@ describe("SessionAgent", () => {
     await evictDurableObject(stub);
     await stub.appendEvents(session, turns(20, 60));
     const second = await compact("two");
-    // 80 events, one beside each summariser's round, the first compaction, then 40 turns of which two are kept.
+    // 80 events, one event beside each summariser's round, the first compaction, then 40 turns. Two of the turns are
+    // kept.
     expect(second.done?.compactedEventCount).toBe(80 + 3 + 1 + 38 * 4);
     expect(second.seen[0]?.previousSummary).toBe("one");
     expect(second.seen[0]?.messages[0]?.content).toBe("question 18");
@@ -571,7 +572,7 @@ describe("SessionAgent", () => {
     });
   });
 
-  it("M19 AGENT-2 bad input gets a typed refusal and changes nothing", async () => {
+  it("M19 AGENT-2 bad input gets a typed refusal and changes no state", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();
     const endless: Record<string, object> = {};
@@ -639,7 +640,7 @@ describe("SessionAgent", () => {
     expect(left).toEqual({ n: 0 });
   });
 
-  it("M24 AGENT-1 destroying the actor leaves nothing behind", async () => {
+  it("M24 AGENT-1 destroying the actor removes all of its data", async () => {
     const name = crypto.randomUUID();
     const stub = await freshAgent(name);
     const session = await stub.createSession();
@@ -650,7 +651,7 @@ describe("SessionAgent", () => {
       return storage.sql.exec("SELECT name FROM sqlite_master WHERE name LIKE 'cf_agents_%'").toArray();
     });
     expect(left).toEqual([]);
-    // The destroyed object is evicted; the next one of its name starts empty.
+    // The destroyed object is evicted. The next object of its name starts empty.
     const sessions = async () => (await freshAgent(name)).listSessions();
     await expect.poll(() => sessions().catch(String)).toEqual({ items: [] });
   });
@@ -890,7 +891,7 @@ describe("the cost of sessions", () => {
     });
   });
 
-  it("EVENTS-3 a bounded window reads no row beyond the one that exceeds it", async () => {
+  it("EVENTS-3 a bounded window reads no row beyond the first row that exceeds it", async () => {
     await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
       const counter = new CostCounter();
       const db = new DurableSqlDatabase(countingStorage(storage, counter));

@@ -40,7 +40,7 @@ const rpc = ({ stub }: TestConversation) => stub as unknown as ConversationApi;
 const messages = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ type: MESSAGE, data: { content: `message ${index}` } }));
 
-test("E1 E2 a signal of another type, or with a wrong envelope, is refused with its reason, over HTTP and by RPC, and nothing is stored", async () => {
+test("E1 E2 a signal of another type, or with a wrong envelope, is refused with its reason, over HTTP and by RPC, and is not stored", async () => {
   const conversation = await createConversation(plain);
   const before = await conversation.journal();
   const data = { content: "Hello" };
@@ -62,7 +62,7 @@ test("E1 E2 a signal of another type, or with a wrong envelope, is refused with 
   expect(await conversation.journal()).toEqual(before);
 });
 
-test("E3 E4 a message's correlation id is on its turn, its entries, its calls and in its tool's context; the same signal again changes nothing", async () => {
+test("E3 E4 a message's correlation id is on its turn, its entries, its calls and in its tool's context; the same signal again is a no-op", async () => {
   const conversation = await createConversation(correlating);
   const { content } = new Play({ replies: [[{ call: "correlation", input: {} }], [{ text: "Done." }]] });
   const signal = { id: "one", type: MESSAGE, data: { content }, meta: { correlation_id: "order-7" } };
@@ -88,7 +88,7 @@ test("E3 E4 a message's correlation id is on its turn, its entries, its calls an
   expect(await send(conversation, other)).toMatchObject([202, { repeated: false, correlationId: "order-8" }]);
 });
 
-test("E3 a message without a correlation id gets one, and so does a stop", async () => {
+test("E3 a message without a correlation id gets an id, and a stop does, too", async () => {
   const conversation = await createConversation(plain);
   const [status, accepted] = await send<AcceptedSignal>(conversation, messages(1)[0]);
   expect([status, accepted.status]).toEqual([202, "started"]);
@@ -124,7 +124,7 @@ test("E6 a batch of 200 messages begins in order, 128 at once and the others by 
   );
 });
 
-test("SIGQUEUE-1 messages that wait begin as the turns before them end, until none is left", async () => {
+test("SIGQUEUE-1 queued messages begin as the turns before them end, until all have ended", async () => {
   const conversation = await createConversation(offline);
   await patch(conversation, { turns: "queued" });
   await send(conversation, messages(100));
@@ -135,7 +135,7 @@ test("SIGQUEUE-1 messages that wait begin as the turns before them end, until no
     .toBe(100);
 });
 
-test("E24 without orchestration no model is called, and afterwards it sees what was said", async () => {
+test("E24 without orchestration no model is called, and afterwards it sees the earlier messages", async () => {
   const conversation = await createConversation(plain);
   await patch(conversation, { orchestration: false });
   const client = await conversation.connect();

@@ -1,4 +1,4 @@
-/** The start of an application: the agents that its code declares, and what it answers while it is not ready. */
+/** The start of an application: the agents that its code declares, and its answers until it is ready. */
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -10,7 +10,7 @@ import { Play } from "./provider.ts";
 
 const LOCAL = { subject: "ada", tenant: "local", roles: ["admin"] };
 
-test("GET /health needs nobody and tells the version", async () => {
+test("GET /health needs no token and returns the version", async () => {
   const { status, body } = await answer(await send("/health", {}, null));
   expect(status).toBe(200);
   const version = expect.stringMatching(/^\d+\.\d+\.\d+/);
@@ -32,7 +32,7 @@ function deploy(options: Partial<DramatisOptions>, change: object = {}) {
   };
 }
 
-/** Runs code of an application whose declared agent has this persona. */
+/** Runs an application that declares an agent with this persona. */
 async function declare(id: string, declared: NonNullable<DramatisOptions["agents"]>[number]["persona"]) {
   expect(await deploy({ agents: [{ id, persona: declared }] })("/health")).toMatchObject({ status: 200 });
 }
@@ -81,7 +81,7 @@ describe("an agent that code declares", () => {
     expect(agents.find(({ id }) => id === "declared-two")).toEqual(await read());
   });
 
-  test("IDENT-3 becomes what the code says if it was created over HTTP, and keeps its conversations", async () => {
+  test("IDENT-3 gets the persona in the code if it was created over HTTP, and keeps its conversations", async () => {
     await post("/api/agents", { id: "declared-three", persona }, LOCAL);
     const { createdAt } = (await get("/api/agents/declared-three", LOCAL)).body;
     await declare("declared-three", "test/plain");
@@ -90,7 +90,7 @@ describe("an agent that code declares", () => {
     expect((await post("/api/agents", { id: "declared-three", persona }, LOCAL)).status).toBe(409);
   });
 
-  test("GET /health names a persona that is gone, and those that exist", async () => {
+  test("GET /health names a missing persona, and the existing personas", async () => {
     // The agent's actor has the library `test`.
     const { status, body } = await deploy({
       libraries: [],
@@ -129,10 +129,10 @@ test("G28 needs no bindings of its classes", async () => {
 test.each<[string, object, string[]]>([
   ["nothing", { DRAMATIS_LOCAL: "1" }, []],
   ["authentication", {}, ["AUTH_SECRET"]],
-  ["nothing with tokens", { AUTH_SECRET: "a secret of more than thirty-two bytes" }, []],
+  ["no bindings with tokens", { AUTH_SECRET: "a secret of more than thirty-two bytes" }, []],
   ["D1", { DB: undefined, DRAMATIS_LOCAL: "1" }, ["DB"]],
   ["all", { DB: undefined, BUCKET: undefined, DRAMATIS_LOCAL: "0" }, ["DB", "BUCKET", "AUTH_SECRET"]],
-])("GET /health is 200 and lists what is missing, without secrets: %s", async (_, change, names) => {
+])("GET /health is 200 and lists missing bindings, without secrets: %s", async (_, change, names) => {
   const app = dramatis({ libraries: [] });
   const environment = { ...env, ...change } as unknown as DramatisEnv;
   const request = new Request("http://localhost/health");
@@ -150,9 +150,9 @@ describe("READY-1 a runtime that is not ready", () => {
 
   test.each<[string, Partial<DramatisOptions>, object, string]>([
     ["an Executor that does not answer", { agents }, { Executor: silent }, "`Executor` must have this class"],
-    ["a library that nobody deployed", { agents: [{ id: "ready-lost", persona: "tset/plain" }] }, {}, "tset"],
+    ["a library that is not deployed", { agents: [{ id: "ready-lost", persona: "tset/plain" }] }, {}, "tset"],
     ["an unusable DRAMATIS_MODEL", {}, { DRAMATIS_MODEL: "sk-proj-1" }, "DRAMATIS_MODEL must be"],
-    ["a key in the place of a provider", {}, { DRAMATIS_MODEL: "sk-proj-1/x" }, "DRAMATIS_MODEL must be"],
+    ["a key instead of a provider", {}, { DRAMATIS_MODEL: "sk-proj-1/x" }, "DRAMATIS_MODEL must be"],
     [
       "a host with a password",
       {},
@@ -160,7 +160,7 @@ describe("READY-1 a runtime that is not ready", () => {
       "Entry 2 of DRAMATIS_MODEL_HOSTS is not a host",
     ],
     [
-      "a key in the place of its name",
+      "a key instead of its name",
       {},
       { DRAMATIS_MODEL_SECRETS: "sk-proj-1" },
       "Entry 1 of DRAMATIS_MODEL_SECRETS cannot contain a key",

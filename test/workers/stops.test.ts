@@ -33,14 +33,14 @@ const shows =
       .join() === texts.join();
 
 /** The messages of the last request of a script, without the instructions. */
-async function askedBy(play: Play): Promise<[role: string, content: string | null][]> {
+async function lastRequestOf(play: Play): Promise<[role: string, content: string | null][]> {
   const requests = await play.requests(1);
   const messages = requests.at(-1)?.body.messages ?? [];
   return messages.slice(1).map(({ role, content }) => [role, content]);
 }
 
 describe("a turn", () => {
-  test("G18 STOP-1 STOP-3 is stopped beside another: its model call is aborted at once, its text stays, and the other goes on", async () => {
+  test("G18 STOP-1 STOP-3 is stopped beside another: its model call is aborted at once, its text stays, and the other turn continues", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();
     const one = await conversation.play(half("One"));
@@ -115,7 +115,7 @@ describe("a turn", () => {
 
     const again = await conversation.play({ replies: [[{ text: "I do not know." }]] });
     await client.until(isOver(again.turnId));
-    const asked = await askedBy(again.play);
+    const asked = await lastRequestOf(again.play);
     expect(asked.map(([role]) => role)).toEqual([
       "user",
       "assistant",
@@ -136,7 +136,7 @@ describe("a turn", () => {
   });
 
   test.each(["before its cancellation has left", "after it got its cancellation"])(
-    "G18 OP-6 BATCH-5 whose `once` tool succeeds all the same %s has one note of that, which the model gets",
+    "G18 OP-6 BATCH-5 with a `once` tool that still succeeds %s has one note of the result, and the model gets it",
     async (when) => {
       const conversation = await createConversation(handy);
       const client = await conversation.connect();
@@ -158,7 +158,9 @@ describe("a turn", () => {
       await vi.waitFor(async () => expect(await late()).toHaveLength(1), 5_000);
       const again = await conversation.play({ replies: [[{ text: "It was charged." }]] });
       await client.until(isOver(again.turnId));
-      const notes = (await askedBy(again.play)).filter(([, content]) => content?.includes("it took effect"));
+      const notes = (await lastRequestOf(again.play)).filter(([, content]) =>
+        content?.includes("it took effect"),
+      );
       expect(notes).toEqual([["system", expect.stringContaining('"n":7')]]);
       expect(await late()).toHaveLength(1);
     },
@@ -201,7 +203,7 @@ describe("a turn", () => {
     expect(client.framesOf("tool.cancelled")).toEqual([]);
   });
 
-  test("STOP-1 goes on when the connection that follows it closes", async () => {
+  test("STOP-1 continues when the connection that follows it closes", async () => {
     const conversation = await createConversation(plain);
     const play = new Play(half("Still"));
     const body = JSON.stringify({ content: play.content });
@@ -215,7 +217,7 @@ describe("a turn", () => {
 });
 
 describe("a conversation", () => {
-  test("G18 E14 E15 E16 STOP-2 is stopped with its turns, records messages, and resumes with all that was said", async () => {
+  test("G18 E14 E15 E16 STOP-2 is stopped with its turns, records messages, and resumes with all of them", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();
     const one = await conversation.play(half("One"));
@@ -250,7 +252,7 @@ describe("a conversation", () => {
     await client.until(isOver(again.turnId));
     expect((await conversation.turn(again.turnId)).answer).toBe("All right.");
     expect(await play.requests()).toEqual([]);
-    expect(await askedBy(again.play)).toEqual([
+    expect(await lastRequestOf(again.play)).toEqual([
       ["user", one.play.content],
       ["assistant", "One"],
       ["system", expect.stringContaining("was stopped")],
@@ -310,7 +312,7 @@ describe("a conversation", () => {
     expect(await conversation.gate("resume")).toMatchObject([429, { code: "RATE_LIMITED" }]);
   });
 
-  test("G18 STOP-4 is stopped by whoever may read it, resumed by whoever may speak in it, and is unknown to others", async () => {
+  test("G18 STOP-4 is stopped by users who may read it, resumed by users who may speak in it, and is unknown to others", async () => {
     const conversation = await createConversation(plain);
     const { play, turnId } = await conversation.play(half("One"));
     await play.reached("shown");

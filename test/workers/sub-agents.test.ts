@@ -1,4 +1,4 @@
-/** Sub-agents on the real Worker: their tools, their quota and their time, and what they cannot do. */
+/** Sub-agents on the real Worker: their tools, their quota and their time, and their restrictions. */
 import { afterEach, beforeAll, expect, test } from "vitest";
 import type { StepScript } from "../support/provider-script.ts";
 import { cancelledOperations } from "./library.ts";
@@ -261,7 +261,7 @@ test("E25 SPAWN-7 a sub-agent is stopped when its time is over, and so is its re
   expect((await eventsOf(conversation)).at(-1)).toBe("subagent.stopped expired");
 });
 
-test("E25 a template that names a tool which its agent lacks spawns nothing, and says so", async () => {
+test("E25 a template with a tool that its agent lacks spawns no agent, and returns an error", async () => {
   const conversation = await createConversation(chief);
   const child = new Play({ replies: [[{ text: "Never." }]] });
   const { play, turnId } = await conversation.play({

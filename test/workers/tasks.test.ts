@@ -1,4 +1,4 @@
-/** Tasks of steps as data: by API and in code, their versions, what conversations pin, and what they record. */
+/** Tasks of steps as data: by API and in code, their versions, pins in conversations, and records. */
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -97,7 +97,7 @@ describe("a task by API", () => {
     expect(quiet.result).toEqual({ success: true, result: { text: "Hello, Ann" } });
   });
 
-  test("F12 PIN-1 a conversation keeps the task, action and prompt that it pinned, after a crash too; a new one gets the new ones", async () => {
+  test("F12 PIN-1 a conversation keeps its pinned task, action and prompt, after a crash too; a new conversation gets the new versions", async () => {
     const library = newLibrary();
     const say = (word: string) => ({
       id: "say",
@@ -139,7 +139,7 @@ describe("a task by API", () => {
     });
   });
 
-  test("PIN-3 AUTHOR-5 STEP-1 STEP-8 ACTION-3 is refused with the places of its problems, and leaves nothing behind", async () => {
+  test("PIN-3 AUTHOR-5 STEP-1 STEP-8 ACTION-3 is refused with the places of its problems, and is not stored", async () => {
     const library = newLibrary();
     const inputSchema = object({});
     const problem = async (steps: object[], more: object = {}) => {
@@ -185,7 +185,7 @@ describe("a task by API", () => {
     expect((await get(`/api/libraries/${library}`, AUTHOR)).status).toBe(404);
   });
 
-  test("HOSTS-3 reaches a host that the deployer lists, and none that it does not name", async () => {
+  test("HOSTS-3 reaches a host that the deployer lists, and no other host", async () => {
     const library = newLibrary();
     const prices = new ServedDocument();
     await prices.set({ price: 7 });
@@ -329,7 +329,7 @@ describe("a task that a tool calls", () => {
     });
   });
 
-  test("LEDGER-5 LEDGER-6 BUDGET-8 SPANS-3 H4 asks a model by a prompt of the library; what it uses up counts in the turn and its budget", async () => {
+  test("LEDGER-5 LEDGER-6 BUDGET-8 SPANS-3 H4 asks a model by a prompt of the library; its usage counts in the turn and its budget", async () => {
     const library = newLibrary();
     await add(`${library}/prompts`, {
       id: "sum_up",
@@ -432,7 +432,7 @@ describe("a task that a tool calls", () => {
       ...more,
     });
 
-    test("LEDGER-5 H4 is charged as reserved where the turn is stopped, once", async () => {
+    test("LEDGER-5 H4 is charged as reserved if the turn is stopped, once", async () => {
       const library = newLibrary();
       await add(`${library}/tasks`, asking());
       const conversation = await conversationWith(library, "ask");
@@ -454,7 +454,7 @@ describe("a task that a tool calls", () => {
       expect(later?.modelCalls).toBe(1);
     });
 
-    test("LEDGER-5 TASKLOG-2 HOOK-2 counts in the turn and is in the journal where it is a hook", async () => {
+    test("LEDGER-5 TASKLOG-2 HOOK-2 counts in the turn and is in the journal if it is a hook", async () => {
       const library = newLibrary();
       await add(`${library}/tasks`, {
         id: "brief",
@@ -509,7 +509,7 @@ describe("a task that a tool calls", () => {
     });
   });
 
-  test("VECTOR-1 MOCK-1 F10 stand-ins and indexes: what a deployment has not got is named", async () => {
+  test("VECTOR-1 MOCK-1 F10 mocks and indexes: missing bindings of a deployment are named", async () => {
     const library = newLibrary();
     await add(`${library}/tasks`, {
       id: "stand_in",
@@ -558,7 +558,7 @@ describe("a task that a tool calls", () => {
     });
   });
 
-  test("F13 numbers of posted expressions are those of JSON, and what is missing is null", async () => {
+  test("F13 numbers of posted expressions are JSON numbers, and missing values are null", async () => {
     const library = newLibrary();
     await add(`${library}/tasks`, {
       id: "count",
@@ -670,7 +670,7 @@ describe("a task that a tool calls", () => {
     expect(moves[0]?.toolCall?.task?.models?.calls).toBe(1);
   });
 
-  test("B8 a turn names its messages, and each of its operations what ran", async () => {
+  test("B8 a turn names its messages, and each of its operations names its tool and task", async () => {
     const library = newLibrary();
     await add(`${library}/tasks`, {
       id: "say",
@@ -688,7 +688,7 @@ describe("a task that a tool calls", () => {
     });
   });
 
-  test("REG-8 APPROVE-2 a hook runs nothing that a person must approve", async () => {
+  test("REG-8 APPROVE-2 a hook cannot run a task that a person must approve", async () => {
     const answer = await post(
       "/api/agents",
       {

@@ -69,7 +69,7 @@ function attribute({ attributes }: SpanRecord, key: string): string | undefined 
 const namesOf = (spans: readonly SpanRecord[]) => spans.map(({ name }) => name).sort();
 
 describe("G17 a trace", () => {
-  test("TRACE-1 SPANS-3 is one over three agents, and its tokens are those of the ledger", async () => {
+  test("TRACE-1 SPANS-3 covers three agents, and its tokens equal the ledger's tokens", async () => {
     const conversation = await createConversation(manager);
     const usage = (input: number, output: number) => ({
       usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
@@ -127,7 +127,7 @@ describe("G17 a trace", () => {
       expect(BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano)).toBe(true);
   });
 
-  test("SPANS-1 SPANS-2 goes on after a crash in the middle of a long wait, with no span over the wait", async () => {
+  test("SPANS-1 SPANS-2 continues after a crash in the middle of a long wait, with no span over the wait", async () => {
     const conversation = await createConversation(buyer);
     const play = new Play((key) => ({ replies: [[{ call: "pay", input: { key } }], [{ text: "Paid." }]] }));
     const { traceId, traceparent } = newTrace();
@@ -155,7 +155,7 @@ describe("G17 a trace", () => {
     expect(second?.parentSpanId).toBe(first?.spanId);
   });
 
-  test("SPANOUT-1 an exporter that never answers delays nothing", async () => {
+  test("SPANOUT-1 an exporter that never answers delays no turn", async () => {
     const conversation = await createConversation(helper);
     const play = new Play({ replies: [[{ text: "At once." }]] });
     const turnId = await say(conversation, play.content, newTrace("7e57dead").traceparent);
@@ -165,7 +165,7 @@ describe("G17 a trace", () => {
     expect((await conversation.ended(nextId)).answer).toBe("Again.");
   });
 
-  test("SPAN-2 TRACE-2 a header that is not valid begins a trace; one that is not sampled exports nothing", async () => {
+  test("SPAN-2 TRACE-2 an invalid header begins a trace; an unsampled header exports no span", async () => {
     const conversation = await createConversation(helper);
     const sampled = newTrace();
     const unsampled = newTrace();
@@ -175,7 +175,7 @@ describe("G17 a trace", () => {
       const turnId = await say(conversation, play.content, traceparent);
       expect((await conversation.ended(turnId)).answer).toBe("Fine.");
     }
-    // Exports of one conversation come in order.
+    // Exports of one conversation are in order.
     expect(await spansOf(sampled.traceId, 2)).toHaveLength(2);
     expect(await spansOf(unsampled.traceId, 0)).toEqual([]);
   });

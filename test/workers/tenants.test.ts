@@ -1,4 +1,4 @@
-/** Two tenants with equal ids: over HTTP and in the directory, neither sees the other's data. */
+/** Two tenants with equal ids: over HTTP and in the directory, each sees only its own data. */
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
@@ -87,7 +87,7 @@ describe("G7 DIR-2 lists", () => {
     expect(await pages("/api/conversations", "conversations", "", member("south"))).toEqual([[]]);
   });
 
-  test("in D1 have rows of both, and read only the own ones", async () => {
+  test("in D1 have rows of both, and read only their own rows", async () => {
     // SAFETY: `test/wrangler.jsonc` binds it.
     const directory = new D1Directory(Reflect.get(env, "DB") as D1Database);
     const found = await Promise.all(TENANTS.map(({ tenant }) => directory.agents(tenant)));

@@ -9,7 +9,7 @@ import { persona } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
 import { Client } from "./world.ts";
 
-/** Long enough for HS512 too, so that nothing but the server's own choice keeps that out. */
+/** Long enough for HS512 too, so that only the server's own choice excludes HS512. */
 export const SECRET = "a secret of more than sixty-four bytes, as long as the hash of HS512 is";
 
 const app = dramatis({ libraries: [testLibrary], limits: { requests: false } });
@@ -29,7 +29,7 @@ export function sign(
   return new SignJWT(present).setProtectedHeader({ alg, ...(kid === undefined ? {} : { kid }) }).sign(secret);
 }
 
-/** How a socket was answered: the response, and a client where there is one. */
+/** The answer to a socket: the response, and a client if it was accepted. */
 export interface Knock {
   response: Response;
   client: Client | null;
@@ -48,7 +48,6 @@ export class TokenServer {
     return app.handler.fetch(new Request(`${origin}${path}`, init), this.#env, createExecutionContext());
   }
 
-  /** A request with a token. */
   as(token: string, path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);
     headers.set("authorization", `Bearer ${token}`);
@@ -81,7 +80,7 @@ export class TokenServer {
     return { response, client: response.webSocket === null ? null : new Client(response.webSocket) };
   }
 
-  /** A client that came in. */
+  /** An accepted client. */
   async connect(token: string, path: string): Promise<Client> {
     const { response, client } = await this.knock(path, ["dramatis.v1", `bearer.${token}`]);
     expect(response.headers.get("sec-websocket-protocol")).toBe("dramatis.v1");
@@ -99,7 +98,6 @@ export class TokenServer {
   }
 }
 
-/** The actor of a conversation. */
 export function actorOf(conversation: string, tenant = "acme"): DurableObjectStub {
   return exports.Conversation.getByName(`${tenant}:${conversation}`);
 }

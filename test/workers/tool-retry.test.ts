@@ -14,7 +14,7 @@ afterEach(checkInvariants);
 const isOver = (turnId: string) => (state: LiveConversation) =>
   state.turns.some(({ id, status }) => id === turnId && status !== "active");
 
-/** Calls a tool, and says what it gave. */
+/** Calls a tool, and returns its result as text. */
 const calling = (call: string, input: object) => (key: string) => ({
   replies: [[{ call, input: { key, ...input } }], [{ text: "Done." }]],
 });
@@ -60,7 +60,7 @@ test("A45 TOOLRETRY-1 after its last attempt the model gets the error; a failure
   expect(await conversation.turn(tired.turnId)).toMatchObject({ issues: { toolFailures: 1 } });
 });
 
-test("TOOLRETRY-3 H1 a crash during an attempt repeats it, and uses up none", async () => {
+test("TOOLRETRY-3 H1 a crash during an attempt repeats it, without using up an attempt", async () => {
   const conversation = await createConversation(persistent);
   const { play, turnId } = await conversation.play(calling("flaky", { failures: 2, gate: "third" }));
   await play.reached("third");
@@ -83,7 +83,7 @@ test("TOOLRETRY-2 STOP-1 a stop ends the pause before an attempt", async () => {
   expect(await play.runs(1)).toHaveLength(1);
 });
 
-test("TOOLFORM-3 AUTHOR-2 a posted tool has attempts in its version; those of a `once` tool are refused with what to change", async () => {
+test("TOOLFORM-3 AUTHOR-2 a posted tool has attempts in its version; attempts of a `once` tool are refused with the fix", async () => {
   const library = `lib${crypto.randomUUID().slice(0, 8)}`;
   const post = async (body: object) => {
     const init = {

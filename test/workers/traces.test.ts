@@ -57,7 +57,7 @@ function tokensOf(spans: readonly SpanView[]): number {
   return of("gen_ai.usage.input_tokens") + of("gen_ai.usage.output_tokens");
 }
 
-/** Returns the names of the spans above a span, from the first one on. */
+/** Returns the names of the spans above a span, from the root down. */
 function pathTo(spans: readonly SpanView[], { name, parentSpanId }: SpanView): string[] {
   const parent = spans.find(({ spanId }) => spanId === parentSpanId);
   return parent === undefined ? [name] : [...pathTo(spans, parent), name];
@@ -80,7 +80,7 @@ function tree(gate: { gate: string }[] = []) {
   return { bottom, replies };
 }
 
-test("G17 TRACES-1 TRACEREAD-1 one trace over three actors: each span below its cause, and the tokens are those of the ledger", async () => {
+test("G17 TRACES-1 TRACEREAD-1 one trace over three actors: each span below its cause, and the tokens equal the ledger's tokens", async () => {
   const conversation = await createConversation(manager);
   const { turnId } = await conversation.play({ replies: tree().replies });
   const turn = await conversation.ended(turnId);
@@ -111,7 +111,7 @@ test("G17 TRACES-1 TRACEREAD-1 one trace over three actors: each span below its 
   expect(spans.map(({ startedAt }) => startedAt)).toEqual(spans.map(({ startedAt }) => startedAt).toSorted());
 });
 
-test("G17 TRACEREAD-1 TRACEREAD-2 while agents work, the trace has what is over; after a crash it goes on with the same ids", async () => {
+test("G17 TRACEREAD-1 TRACEREAD-2 while agents work, the trace has the finished spans; after a crash it continues with the same ids", async () => {
   const conversation = await createConversation(manager);
   const { bottom, replies } = tree([{ gate: "work" }]);
   const { turnId } = await conversation.play({ replies });
@@ -129,7 +129,7 @@ test("G17 TRACEREAD-1 TRACEREAD-2 while agents work, the trace has what is over;
   expect(after.spans.length).toBeGreaterThan(before.spans.length);
 });
 
-test("G17 TRACEREAD-1 the turn of an agent that is brought in is part of the trace, whichever of its turns is asked for", async () => {
+test("G17 TRACEREAD-1 the turn of an invited agent is part of the trace, for a request of any of its turns", async () => {
   const conversation = await createConversation(manager);
   const invited = new Play({ replies: [[{ text: "I am here." }, { usage }]] });
   const { turnId } = await conversation.play({
@@ -198,7 +198,7 @@ test("G17 TRACES-1 each attempt of a call is in the trace, below the call", asyn
   expect(new Set(work.map(({ attributes }) => attributes["gen_ai.conversation.id"])).size).toBe(2);
 });
 
-test("G17 TRACES-2 a call that reached no agent leaves its own span, with the error; the trace is whole", async () => {
+test("G17 TRACES-2 a call that reached no agent leaves its own span, with the error; the trace is complete", async () => {
   const conversation = await createConversation(manager);
   const { turnId } = await conversation.play({
     replies: [[{ call: "ask_nobody", input: { message: "Hello?" } }], [{ text: "Nobody." }]],
@@ -211,7 +211,7 @@ test("G17 TRACES-2 a call that reached no agent leaves its own span, with the er
   expect(partial).toBe(false);
 });
 
-test("G17 a trace is only for those who may read the conversation", async () => {
+test("G17 a trace is only for readers of the conversation", async () => {
   const eve: Principal = { subject: "eve", tenant: "test", roles: ["member"] };
   const conversation = await createConversation(manager);
   const { turnId } = await conversation.play({ replies: [[{ text: "Hi." }]] });

@@ -1,4 +1,4 @@
-/** Triggers on the real Worker: times, cron, crashes, webhooks, and who may do what. */
+/** Triggers on the real Worker: times, cron, crashes, webhooks, and permissions. */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -16,7 +16,7 @@ const MEMBER: Principal = { subject: "mia", tenant: "test", roles: ["member"] };
 const FAR = { at: "2099-01-01T00:00:00Z" };
 const HOUR = 3_600_000;
 
-/** A workflow whose only node reports its key and its body. */
+/** A workflow with a single node that reports its key and its body. */
 const FLOW = {
   id: "triggered",
   inputSchema: {
@@ -160,7 +160,7 @@ describe("G13 a trigger by cron", () => {
     await wakeAt(id, at + 61_000);
     const { lastStarted } = await until(id, (trigger) => trigger.lastStarted);
     await runsOf(key, 1);
-    // As it is where the actor died before it could keep what it had started.
+    // The state after the actor died before it could store the started run.
     await runInDurableObject(stubOf(id), (_, { storage }) => {
       // SAFETY: only the trigger's store writes this value.
       const record = storage.kv.get("trigger") as TriggerRecord;
@@ -174,7 +174,7 @@ describe("G13 a trigger by cron", () => {
     expect(await runsOf(key)).toHaveLength(1);
   });
 
-  test("FIRE-5 does not fire while it is disabled, and goes on with the next time", async () => {
+  test("FIRE-5 does not fire while it is disabled, and continues with the next time", async () => {
     const key = crypto.randomUUID();
     const { id, nextAt = "" } = await create({ cron: "0 * * * *" }, flow(key));
     const at = Date.parse(nextAt);
@@ -188,9 +188,9 @@ describe("G13 a trigger by cron", () => {
   });
 });
 
-/** A delivery; `changes` replace what a sender would send. */
+/** A delivery. `changes` replace parts of the sender's request. */
 async function deliver(
-  { hook = "", secret = "" }: Pick<TriggerWithSecret, "hook" | "secret">,
+  { webhookPath = "", secret = "" }: Pick<TriggerWithSecret, "webhookPath" | "secret">,
   body: string,
   changes: { id?: string; time?: number; path?: string; signed?: string; header?: string } = {},
 ): Promise<{ status: number; body: Record<string, unknown> }> {
@@ -207,7 +207,7 @@ async function deliver(
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("");
   const response = await exports.default.fetch(
-    new Request(`http://dramatis.test${changes.path ?? hook}`, {
+    new Request(`http://dramatis.test${changes.path ?? webhookPath}`, {
       method: "POST",
       body,
       headers: {
@@ -221,15 +221,15 @@ async function deliver(
   return { status: response.status, body: await response.json() };
 }
 
-const HOOK = { webhook: true };
+const WEBHOOK = { webhook: true };
 
 describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
   test("starts a run with the body beside the trigger's input", async () => {
     const key = crypto.randomUUID();
-    const trigger = await create(HOOK, flow(key));
+    const trigger = await create(WEBHOOK, flow(key));
     expect(trigger).toMatchObject({
       secret: expect.stringMatching(/^whsec_[\w-]{43}$/),
-      hook: `/api/hooks/test/${trigger.id}`,
+      webhookPath: `/api/hooks/test/${trigger.id}`,
     });
     const answer = await deliver(trigger, JSON.stringify({ order: 17 }));
     expect(answer).toEqual({ status: 202, body: { runId: expect.stringMatching(/^run_/) } });
@@ -239,14 +239,14 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     expect((await runsOf(key, 2)).map(({ input }) => input)).toContain(null);
   });
 
-  test("starts a turn with the body behind the trigger's content", async () => {
+  test("starts a turn with the body after the trigger's content", async () => {
     const conversation = await createConversation(
       await createAgent({ identity: { systemPrompt: "Be brief." } }),
     );
-    const trigger = await create(HOOK, { conversationId: conversation.id, content: "An order:" });
+    const trigger = await create(WEBHOOK, { conversationId: conversation.id, content: "An order:" });
     const { body } = await deliver(trigger, '{"order":17}');
     await conversation.ended(body.turnId as string);
-    const other = await create(HOOK, { conversationId: conversation.id });
+    const other = await create(WEBHOOK, { conversationId: conversation.id });
     await conversation.ended((await deliver(other, '"!say Hello."')).body.turnId as string);
     expect((await conversation.messages()).filter(({ role }) => role === "user")).toMatchObject([
       { content: 'An order:\n\n{\n  "order": 17\n}' },
@@ -255,12 +255,12 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     expect(await deliver(other, "")).toMatchObject({ status: 422, body: { code: "INVALID_INPUT" } });
   });
 
-  test("RECALL-8 brings untrusted text: a memory from it is tainted, and one from a trigger's own content is not", async () => {
+  test("RECALL-8 contains untrusted text: a memory from it is tainted, and a memory from a trigger's own content is not", async () => {
     const memory = { scope: "user" as const, extract: true };
     const agent = await createAgent({ identity: { systemPrompt: "Be brief." }, memory });
     const conversation = await createConversation(agent);
     const own = { conversationId: conversation.id, content: "Remember that my dog is called Rex." };
-    const triggers = [await create(HOOK, own), await create(HOOK, { conversationId: conversation.id })];
+    const triggers = [await create(WEBHOOK, own), await create(WEBHOOK, { conversationId: conversation.id })];
     for (const [index, body] of ["", '"Remember that my cat is called Miso."'].entries()) {
       const trigger = triggers[index];
       if (trigger === undefined) throw new Error("A trigger is missing.");
@@ -272,9 +272,9 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     expect([isTainted("Miso"), isTainted("Rex")]).toEqual([true, undefined]);
   });
 
-  test("WEBHOOK-3 a repeated delivery starts nothing; another delivery of the same body does; a refused one is free", async () => {
+  test("WEBHOOK-3 a repeated delivery starts no run; another delivery of the same body starts a run; a refused delivery can be repeated", async () => {
     const key = crypto.randomUUID();
-    const trigger = await create(HOOK, flow(key));
+    const trigger = await create(WEBHOOK, flow(key));
     const first = await deliver(trigger, '{"n":1}', { id: "one" });
     expect(await deliver(trigger, '{"n":1}', { id: "one" })).toEqual(first);
     await crash();
@@ -291,15 +291,15 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     expect(await call("GET", `/${trigger.id}`, 200)).toMatchObject({ lastError: { code: "INVALID_INPUT" } });
     await call("PATCH", `/${trigger.id}`, 200, { starts: flow(key) });
     expect(await deliver(trigger, "{}", { id: "three" })).toMatchObject({ status: 202 });
-    // The trigger has changed since the first delivery, whose answer is kept.
+    // The trigger has changed since the first delivery. The stored answer of that delivery stays.
     expect(await deliver(trigger, '{"n":1}', { id: "one" })).toEqual(first);
     expect(await runsOf(key, 3)).toHaveLength(3);
   });
 
-  test("HOOKSIGN-1 every other request gets one answer, and starts nothing", async () => {
+  test("WEBHOOKSIGN-1 every other request gets the same answer, and starts no run", async () => {
     const key = crypto.randomUUID();
-    const trigger = await create(HOOK, flow(key));
-    const other = await create(HOOK, flow(key));
+    const trigger = await create(WEBHOOK, flow(key));
+    const other = await create(WEBHOOK, flow(key));
     const timed = await create(FAR, flow(key));
     const now = Math.floor(Date.now() / 1_000);
     const refusals = [
@@ -328,19 +328,19 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     expect(await deliver(trigger, "{}")).toMatchObject({ status: 409, body: { code: "CONFLICT" } });
   });
 
-  test("WEBHOOK-1 a request to a trigger that does not exist leaves no storage behind", async () => {
+  test("WEBHOOK-1 a request to an unknown trigger leaves no storage", async () => {
     const id = "trig_01JD0000000000000000000009";
     const marked = () => runInDurableObject(stubOf(id), (_, { storage }) => storage.kv.get("marker"));
     await runInDurableObject(stubOf(id), (_, { storage }) => storage.kv.put("marker", true));
     expect(await marked()).toBe(true);
     const header = `t=${Math.floor(Date.now() / 1_000)},v1=${"0".repeat(64)}`;
-    const nobody = { secret: "none", hook: `/api/hooks/test/${id}` };
+    const nobody = { secret: "none", webhookPath: `/api/hooks/test/${id}` };
     expect((await deliver(nobody, "{}", { header })).status).toBe(404);
-    await vi.waitFor(async () => expect(await marked()).toBeUndefined());
+    await expect.poll(() => marked()).toBeUndefined();
   });
 
-  test("WEBHOOK-2 the secret is shown once; a new one ends the old one", async () => {
-    const trigger = await create(HOOK, flow("k"));
+  test("WEBHOOK-2 the secret is shown once; a new secret invalidates the old secret", async () => {
+    const trigger = await create(WEBHOOK, flow("k"));
     const { secret = "" } = trigger;
     const old = { ...trigger };
     for (const answer of [
@@ -358,7 +358,7 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
 });
 
 describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () => {
-  test("members create none, and what belongs to others is not found", async () => {
+  test("members create no triggers, and triggers of other users are not found", async () => {
     await call("POST", "", 403, { when: FAR, starts: flow("k") }, MEMBER);
     const { id } = await create(FAR, flow("k"), AUTHOR);
     const others: Principal[] = [
@@ -382,7 +382,7 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     await call("DELETE", `/${id}`, 204, undefined, left);
   });
 
-  test("whoever changes a trigger takes it over, unless they only disable it", async () => {
+  test("a user who changes a trigger takes it over, unless the user only disables it", async () => {
     const { id } = await create(FAR, flow("k"), AUTHOR);
     expect(await call("PATCH", `/${id}`, 200, { enabled: false })).toMatchObject({ actsAs: "ann" });
     expect(await call("PATCH", `/${id}`, 200, { enabled: true })).toMatchObject({
@@ -390,15 +390,15 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
       createdBy: "ann",
     });
     await call("GET", `/${id}`, 404, undefined, AUTHOR);
-    const hook = await create(HOOK, flow("k"), AUTHOR);
-    expect(await call("POST", `/${hook.id}/rotate`, 200)).toMatchObject({ actsAs: "ada" });
+    const trigger = await create(WEBHOOK, flow("k"), AUTHOR);
+    expect(await call("POST", `/${trigger.id}/rotate`, 200)).toMatchObject({ actsAs: "ada" });
   });
 
-  test("TRIGGER-4 WEBHOOK-5 a webhook whose input no body makes fit is refused, and one that needs a body is not", async () => {
+  test("TRIGGER-4 WEBHOOK-5 a webhook with an input that no body can complete is refused, and a webhook that needs a body is accepted", async () => {
     const workflow = await postFlow({ required: ["key", "body"] });
     for (const input of [{}, { key: 1 }, { key: "own", more: 1 }]) {
       const refused = await call<{ errors: object[] }>("POST", "", 422, {
-        when: HOOK,
+        when: WEBHOOK,
         starts: { workflow, input },
       });
       expect(refused).toMatchObject({
@@ -406,11 +406,11 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
         errors: [{ path: expect.stringMatching(/^\/starts\/input/) }],
       });
     }
-    await create(HOOK, { workflow, input: { key: "own" } });
+    await create(WEBHOOK, { workflow, input: { key: "own" } });
     await call("POST", "", 422, { when: FAR, starts: { workflow, input: { key: "own" } } });
   });
 
-  test("TRIGGER-4 a change that was checked beside another one is refused", async () => {
+  test("TRIGGER-4 of two changes at once, one is refused", async () => {
     let deep = "triggered/triggered";
     for (let level = 0; level < 7; level++) {
       const id = `deep_${level}_${crypto.randomUUID().slice(0, 8)}`;
@@ -436,12 +436,12 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     });
   });
 
-  test("TRIGGER-4 a new secret is given only to a subject that may start what the trigger starts", async () => {
+  test("TRIGGER-4 a new secret is given only to a subject that may start the trigger's target", async () => {
     const agentId = await createAgent({ identity: { systemPrompt: "Be brief." } });
     const body = JSON.stringify({ agentId });
     const created = await request("/api/conversations", { method: "POST", body }, AUTHOR);
     const { id: conversationId } = await created.json<{ id: string }>();
-    const { id } = await create(HOOK, { conversationId, content: "Hello." }, AUTHOR);
+    const { id } = await create(WEBHOOK, { conversationId, content: "Hello." }, AUTHOR);
     const admin: Principal = { subject: "root", tenant: "test", roles: ["admin"] };
     await call("PATCH", `/${id}`, 404, { enabled: true }, admin);
     await call("POST", `/${id}/rotate`, 404, undefined, admin);
@@ -473,7 +473,7 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     await call("GET", "?cursor=x", 422);
   });
 
-  test("TRIGGERS-2 a page of one subject reads its own rows, whatever others have", async () => {
+  test("TRIGGERS-2 a page of one subject reads only its own rows", async () => {
     const triggers = new D1Triggers(env.DB);
     const tenant = `read-${crypto.randomUUID()}`;
     const [time, starts] = ["2026-01-01T00:00:00.000Z", { workflow: { library: "l", id: "w" } }];
@@ -497,14 +497,14 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
       }
   });
 
-  test("FIRE-7 it speaks only where its subject is a participant, whatever roles that has", async () => {
+  test("FIRE-7 it speaks only if its subject is a participant, whatever the subject's roles", async () => {
     const conversation = await createConversation(
       await createAgent({ identity: { systemPrompt: "Be brief." } }),
     );
     const starts = { conversationId: conversation.id, content: "!say Hi." };
     const admin: Principal = { subject: "root", tenant: "test", roles: ["admin"] };
     await call("POST", "", 404, { when: FAR, starts }, admin);
-    const { id } = await create(HOOK, starts);
+    const { id } = await create(WEBHOOK, starts);
     await call("PATCH", `/${id}`, 404, { enabled: true }, admin);
   });
 
@@ -532,7 +532,7 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
       }
   });
 
-  test("what cannot be is refused, and says what to change", async () => {
+  test("invalid triggers are refused with the fix", async () => {
     const issues = async (body: object, status = 422) => {
       const { errors, code } = await call<{ code: string; errors?: { path: string }[] }>(
         "POST",
@@ -551,12 +551,14 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     expect(await issues({ when: { at: "tomorrow" }, starts })).toBe("/when/at");
     expect(await issues({ when: {}, starts })).toBe("/when");
     expect(await issues({ when: FAR, starts: { workflow: "triggered/unknown" } }, 404)).toBe("NOT_FOUND");
-    expect(await issues({ when: FAR, starts: { workflow: "triggered/triggered" } })).toBe("/starts/input");
+    expect(await issues({ when: FAR, starts: { workflow: "triggered/triggered" } })).toBe(
+      "/starts/input/key",
+    );
     const conversationId = "conv_01JD0000000000000000000000";
     expect(await issues({ when: FAR, starts: { conversationId } })).toBe("/starts/content");
     expect(await issues({ when: FAR, starts: { conversationId, content: "Hi." } }, 404)).toBe("NOT_FOUND");
     const { id } = await create(FAR, starts);
-    await call("PATCH", `/${id}`, 422, { when: HOOK });
+    await call("PATCH", `/${id}`, 422, { when: WEBHOOK });
     await call("PATCH", `/${id}`, 422, {});
   });
 });

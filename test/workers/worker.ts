@@ -1,7 +1,9 @@
 /** Entry of the Worker that the tests on workerd run in: the application, and actors that exist only to be tested. */
 import { DurableObject, env as environment } from "cloudflare:workers";
+import { Agent as SdkAgent } from "agents";
 import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
+import { countsOf, withMeter } from "../../bench/turns/meter.ts";
 import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/adapter.ts";
 import type { Interceptor } from "../../src/adapters/resilience/interceptors.ts";
 import { otlpExporter } from "../../src/adapters/telemetry/otlp-exporter.ts";
@@ -13,9 +15,11 @@ import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
 import { library as strategies } from "../../src/library/strategies/strategies.ts";
 import type { SpanExporter } from "../../src/model/span.ts";
+import { DEFAULT_RETENTION } from "../../src/policy/retention.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import type { LocationPolicy } from "../../src/protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
+import { CONVERSATION_FRAMES, conversationFrames } from "../../src/protocol/subscribers.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { releaseLibrary } from "../support/releases/library.ts";
@@ -28,7 +32,7 @@ import { passGate, reportRun } from "./provider.ts";
 import { upkeepLibrary } from "./upkeep-library.ts";
 import { vectors } from "./vectors.ts";
 
-/** Deletes the large attachments of a conversation after they were looked up, where a message asks for it. */
+/** Deletes the large attachments of a conversation after their look-up, if a message requests it. */
 const deletesAttachments: Interceptor = {
   async beforeSend({ body, media, context: { tenant, conversationId } }) {
     if (media === undefined || !JSON.stringify(body).includes("delete the large one")) return undefined;
@@ -38,7 +42,7 @@ const deletesAttachments: Interceptor = {
   },
 };
 
-/** Where the tenants of `location.test.ts` may live; the others' live anywhere. */
+/** Locations for the tenants of `location.test.ts`; other tenants live anywhere. */
 const LOCATIONS: Readonly<Record<string, LocationPolicy>> = {
   strict: { jurisdiction: "eu", locationHint: "weur", strict: true },
   apart: { strict: true },
@@ -56,6 +60,9 @@ function tracedExporter(): SpanExporter {
   };
 }
 
+/** The retention of projects, in days. */
+export const RETENTION_DAYS: Record<string, number> = { brief: 7 };
+
 const app = dramatis({
   libraries: [
     memoryLibrary,
@@ -63,7 +70,7 @@ const app = dramatis({
     ...[testLibrary, flowLibrary, hookLibrary, upkeepLibrary, strategies],
     releaseLibrary({ report: reportRun, pass: passGate }),
   ],
-  // Tests name their principal; a request that names none is the local one's.
+  // Tests name their principal. A request without a name has the local principal.
   authorize: async (request, env) => {
     const principal = request.headers.get("x-test-principal");
     // SAFETY: only tests reach this Worker.
@@ -77,13 +84,21 @@ const app = dramatis({
   tasks: { allowedHosts: [new URL(environment.PROVIDER_CONTROL_URL).host] },
   telemetry: { exporter: tracedExporter },
   location: (tenant) => LOCATIONS[tenant] ?? {},
-  // Tests send as many requests as they like; those of limits have applications of their own.
+  retention: (conversation) => {
+    if (conversation.projectId === "broken") throw new Error("The policy is broken.");
+    return RETENTION_DAYS[conversation.projectId] ?? DEFAULT_RETENTION(conversation);
+  },
+  titles: ({ projectId }) => {
+    if (projectId === "broken") throw new Error("The policy is broken.");
+    return projectId === "titled" ? "message" : "none";
+  },
+  // Tests send any number of requests. Tests of limits have their own applications.
   limits: { requests: false, fanOutWidth: 250 },
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
 
-/** Conversations that accept three turns, and one more every ten seconds, and whose models are not told everything. */
+/** Conversations that accept three turns, and another every ten seconds. Secret requests are refused. */
 export const { Conversation: LimitedConversation } = dramatis({
   libraries: [testLibrary],
   models: {
@@ -101,18 +116,39 @@ export const { Conversation: LimitedConversation } = dramatis({
   limits: { turns: { perMinute: 6, burst: 3 } },
 });
 
-/** Agents with a store of vectors, whose isolate holds no index: searches ask the store. */
+/** Agents with a store of vectors and isolates without an index: searches ask the store. */
 export const { Agent: VectorAgent } = dramatis({
   libraries: [testLibrary],
   memory: { vectors: () => vectors, indexBytes: 0 },
 });
 
-/** A bare Durable Object whose storage the port tests use from inside. */
+/** A conversation of a deployment without a directory. It counts its storage operations. */
+export class MeteredConversation extends app.Conversation {
+  constructor(ctx: DurableObjectState, { DB: _, ...env }: Cloudflare.Env) {
+    super(withMeter(ctx), env as Cloudflare.Env);
+  }
+
+  async counts() {
+    return countsOf(this.ctx);
+  }
+}
+
+/** An agent of the SDK that counts its storage operations. */
+export class MeteredAgent extends SdkAgent {
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    super(withMeter(ctx), env);
+  }
+
+  async counts() {
+    return countsOf(this.ctx);
+  }
+}
+
+/** A bare Durable Object with storage for the port tests. */
 export class PortHost extends DurableObject {}
 
-/** Nothing but wake-ups: what it does when it is woken, and when it wants to be again, a test says. */
+/** Only wake-ups. The test decides what the actor does in a wake-up, and when the next wake-up is. */
 export class Sleeper extends DurableObject {
-  /** Wake-ups that came. */
   readonly woken: string[] = [];
   again: number | null = null;
   /** The handlers throw. */
@@ -121,11 +157,10 @@ export class Sleeper extends DurableObject {
   starts: () => Promise<void> = async () => undefined;
   /** Called at each wake-up. */
   onWake = (_name: string): void => undefined;
-  readonly wakeups = new Wakeups(
-    Object.fromEntries(["first", "second", "early", "later"].map((name) => [name, () => this.#wake(name)])),
-    { early: ["early", "later"] },
-  );
-  readonly lifecycle = Lifecycle.install(this).use(this.wakeups);
+  readonly #wakeups = new Wakeups("wakeups");
+  readonly lifecycle = Lifecycle.install(this).use(this.#wakeups);
+  readonly first = this.#wakeups.add("first", () => this.#wake("first"));
+  readonly second = this.#wakeups.add("second", () => this.#wake("second"));
 
   onStart(): Promise<void> {
     return this.starts();
@@ -141,7 +176,7 @@ export class Sleeper extends DurableObject {
 
 /** A `SessionAgent` as an application would write it. */
 export class PlainSessionAgent extends SessionAgent {
-  /** Answers with what a model would be sent, and keeps the turn. */
+  /** Answers with the model's input, and keeps the turn. */
   async handleUserMessage(sessionId: string, userMessage: string): Promise<string> {
     const context = this.buildWorkingContext(sessionId, {
       systemInstructions: ["You are a helpful assistant."],
@@ -156,10 +191,10 @@ export class PlainSessionAgent extends SessionAgent {
   }
 }
 
-/** What a `Courier` does with an envelope when it arrives; each but `none` happens to one attempt only, `down` to all. */
+/** The reaction of a `Courier` to an envelope. `down` applies to all attempts, and the other traps to one attempt. */
 export type Trap = "none" | "hang" | "throw" | "crash before" | "crash after" | "down";
 
-/** An actor that sends work to others of its class, and keeps a record of what it did and was told. */
+/** An actor that sends work to others of its class, and records its work and its messages. */
 export class Courier extends SessionAgent {
   constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
     super(ctx, env);
@@ -172,12 +207,17 @@ export class Courier extends SessionAgent {
       if (mood === "busy") throw new NotNow("Too much to do.", 20_000);
       return { done: note };
     });
+    this.mailbox.receives(CONVERSATION_FRAMES, conversationFrames, (body, { envelope }) => {
+      this.#add("frames", { conversationId: envelope.from.id, ...body });
+      if (kv.get("mood") === "refuse") throw new DramatisError("CONFLICT", "Not with me.");
+      return null;
+    });
     this.mailbox.outcomes("work", ({ envelope, outcome, late }) => {
       this.#add("told", { operationId: envelope.operationId, ...outcome, late });
     });
   }
 
-  /** Sends in a transaction with a fact of its own, which `rollBack` takes back. */
+  /** Sends in a transaction with a separate fact. `rollBack` reverts it. */
   async dispatch(to: string, operationId: string, note: string, rollBack = false): Promise<void> {
     const address = { kind: "courier", tenant: this.name.split(":")[0] ?? "", id: to };
     const { armed } = this.ctx.storage.transactionSync(() => {
@@ -189,7 +229,7 @@ export class Courier extends SessionAgent {
     await armed;
   }
 
-  async record(list: "acts" | "effects" | "told" | "dispatched" | "attempts"): Promise<unknown[]> {
+  async record(list: "acts" | "effects" | "told" | "dispatched" | "attempts" | "frames"): Promise<unknown[]> {
     return this.ctx.storage.kv.get<unknown[]>(list) ?? [];
   }
 
@@ -219,7 +259,7 @@ export class Courier extends SessionAgent {
   }
 }
 
-/** The example of docs/delivery.md, as it stands there. */
+/** The example of docs/delivery.md, unchanged. */
 export class Orders extends SessionAgent {
   constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
     super(ctx, env);

@@ -10,7 +10,7 @@ const STATE = {
   },
 };
 
-/** A node whose task returns a value, which its branch keeps. */
+/** A node with a task that returns a value. Its branch keeps the value. */
 const work = (ref: string, value: string, more: object = {}, mapping: object = {}) =>
   task(ref, "pure", { outputMapping: { "output.value": "result.value" }, ...more }, { value, ...mapping });
 
@@ -60,7 +60,7 @@ describe("workflow scenarios", () => {
     expect(await output({ nodes, transitions, outputMapping: ALL })).toEqual({ all: [7, 7, 7] });
   });
 
-  test("scenario 03: F2 two fan-outs, one behind the other", async () => {
+  test("scenario 03: F2 two fan-outs, one after the other", async () => {
     const nodes = [
       { ref: "start" },
       work("a", "item"),
@@ -130,7 +130,7 @@ describe("workflow scenarios", () => {
   });
 
   test.each([1, 3])(
-    "scenario 09: F2 F7 the first of %i branches goes on, and its output reaches the state",
+    "scenario 09: F2 F7 the first of %i branches continues, and its output reaches the state",
     async (count) => {
       const nodes = [
         { ref: "start" },
@@ -161,7 +161,7 @@ describe("workflow scenarios", () => {
     });
   });
 
-  test("scenario 11: F2 a failure fails the run, and what was written before stays", async () => {
+  test("scenario 11: F2 a failure fails the run, and earlier writes stay", async () => {
     const nodes = [
       work("good", "1", { outputMapping: { "state.got": "result.value" } }),
       work("bad", "2", {}, { fails: "true" }),
@@ -256,7 +256,7 @@ describe("workflow scenarios", () => {
     });
   });
 
-  test("planned: F2 a failed branch is told, and the graph decides", async () => {
+  test("planned: F2 a failed branch is reported, and the graph decides", async () => {
     const nodes = [
       { ref: "start" },
       work("work", "item", {}, { fails: "item == 1" }),

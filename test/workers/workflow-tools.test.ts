@@ -21,7 +21,7 @@ import {
 
 const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
 
-/** A workflow of one task, which does what its `mapping` says. */
+/** A workflow of one task with this `mapping`. */
 const work = (effect: string, mapping: object = {}): Flow => ({
   initialNode: "work",
   contextSchema: { type: "object", properties: { got: {} } },
@@ -108,13 +108,12 @@ function resultsIn(asked: Awaited<ReturnType<Play["requests"]>>[number] | undefi
   );
 }
 
-/** The ids of the runs of a turn's calls. */
 async function runIds(conversation: TestConversation, turnId: string): Promise<string[]> {
   const { moves } = await conversation.turn(turnId);
   return moves.flatMap(({ toolCall }) => toolCall?.runId ?? []);
 }
 
-/** Waits until the run of a turn's only call is as `isSo` says. */
+/** Waits until the run of a turn's only call satisfies `isSo`. */
 const runOf = (
   conversation: TestConversation,
   turnId: string,
@@ -225,7 +224,7 @@ describe("FLOWCALL-3 the run of a call that is over", () => {
   });
 });
 
-describe("FLOWCALL-7 LARGE-4 an output that is too large is stored whole, and the model gets a view", () => {
+describe("FLOWCALL-7 LARGE-4 an output that is too large is stored completely, and the model gets a view", () => {
   const view = z.object({
     stored_result: z.object({ id: z.string(), bytes: z.number() }),
     note: z.string(),
@@ -306,7 +305,7 @@ describe("ends of runs by RPC", () => {
       { success: false, error },
       { success: true, result: expect.objectContaining({ stored_result: expect.anything() }) },
     ]);
-    // The runs end later, and change nothing.
+    // The runs end later, without effect.
     await play.open("gate");
     for (const id of await runIds(conversation, turnId))
       expect(await ended(id)).toMatchObject({ status: "completed" });
@@ -314,7 +313,7 @@ describe("ends of runs by RPC", () => {
     expect(await play.requests()).toHaveLength(2);
   });
 
-  test("an unknown operation is NOT_FOUND, and so is an operation of another conversation; a bad body is INVALID_INPUT", async () => {
+  test("an unknown operation, or an operation of another conversation, is NOT_FOUND; a bad body is INVALID_INPUT", async () => {
     const { conversation, turnId, operations } = await waiting(1);
     const [operationId = ""] = operations;
     const other = await createConversation(agent);
@@ -358,7 +357,7 @@ describe("ends of runs by RPC", () => {
     await conversation.stop(turnId);
   });
 
-  test("after a stop of the turn an end changes nothing", async () => {
+  test("after a stop of the turn, an end is ignored", async () => {
     const { conversation, play, turnId, operations } = await waiting(1);
     const [operationId = ""] = operations;
     await conversation.stop(turnId);
@@ -416,7 +415,7 @@ test("REG-9 a conversation keeps the version of the workflow that it was created
   expect(resultsIn((await again.play.requests())[1])).toEqual([{ new: [1] }]);
 });
 
-describe("RUNDOOR-3 agents and runs that start each other", () => {
+describe("RUNACCESS-3 agents and runs that start each other", () => {
   test("a workflow is refused that asks an agent which waits for it, directly or not; the answer of another is the result", async () => {
     const asks = async (who: string, name: string) =>
       flowTool(name, {

@@ -1,4 +1,4 @@
-/** What the tests on workerd do with the application: everything goes through its real doors. */
+/** The test operations on the application on workerd, all through its real endpoints. */
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
@@ -56,12 +56,12 @@ export async function createConversation(agentId: string): Promise<TestConversat
 /** Conversations that `checkInvariants` has still to look at. */
 const unchecked: TestConversation[] = [];
 
-/** Keeps `checkInvariants`, whose reads would wake it, away from a conversation. */
-export function leaveAlone(conversation: TestConversation): void {
+/** Excludes a conversation from `checkInvariants`, because its reads would wake it. */
+export function skipInvariants(conversation: TestConversation): void {
   unchecked.splice(unchecked.indexOf(conversation), 1);
 }
 
-/** What holds in every conversation that was created since the last check (A29, TURN-1, JOURNAL-1, WIRE-1). */
+/** Invariants of every conversation that was created since the last check (A29, TURN-1, JOURNAL-1, WIRE-1). */
 export async function checkInvariants(): Promise<void> {
   for (const conversation of unchecked.splice(0)) {
     const journal = await conversation.journal();
@@ -84,7 +84,7 @@ export async function checkInvariants(): Promise<void> {
     for (const { frames, misplaced } of conversation.clients) {
       const seqs = seqsOf(frames);
       expect(seqs, "WIRE-1: numbers ascend strictly").toEqual([...new Set(seqs)].sort((a, b) => a - b));
-      expect(misplaced, "DELTA-1: a delta continues where the one before ended").toEqual([]);
+      expect(misplaced, "DELTA-1: a delta continues at the end of the previous delta").toEqual([]);
     }
   }
 }
@@ -92,9 +92,9 @@ export async function checkInvariants(): Promise<void> {
 interface ConnectOptions {
   /** Continue after this journal entry. */
   from?: number;
-  /** A lost connection that this one continues: it begins with what that one showed. */
+  /** The lost connection that this connection continues. The view starts with its last view. */
   before?: Client;
-  entrance?: "conversations" | "agents/conversation";
+  endpoint?: "conversations" | "agents/conversation";
   query?: string;
   principal?: Principal;
   /** Promises acknowledgements, and sends them unless it is `withheld`. */
@@ -132,7 +132,7 @@ export class TestConversation {
     return { play, turnId };
   }
 
-  /** What `POST …/turns` answers to a body that is refused. */
+  /** The answer of `POST …/turns` to a refused body. */
   async refused(body: object): Promise<{ status: number; code: string }> {
     const response = await request(`${this.path}/turns`, { method: "POST", body: JSON.stringify(body) });
     const { code } = await response.json<{ code: string }>();
@@ -204,7 +204,7 @@ export class TestConversation {
   async connect({
     before,
     from = before?.position,
-    entrance = "conversations",
+    endpoint = "conversations",
     query = "",
     principal = ADA,
     acks = false,
@@ -212,7 +212,7 @@ export class TestConversation {
     const promise = acks ? `${from === undefined ? "?" : "&"}acks=1` : "";
     const position = from === undefined ? query + promise : `?from=${from}${promise}`;
     const headers = { upgrade: "websocket" };
-    const response = await request(`/${entrance}/${this.id}${position}`, { headers }, principal);
+    const response = await request(`/${endpoint}/${this.id}${position}`, { headers }, principal);
     const socket = response.webSocket;
     if (socket === null) throw new Error(`No WebSocket: ${response.status} ${await response.text()}`);
     const client = new Client(socket, before, acks === true);
@@ -220,7 +220,7 @@ export class TestConversation {
     return client;
   }
 
-  /** The frames of a stream of server-sent events, one by one as they come. */
+  /** The frames of a stream of server-sent events, one by one. */
   async events(path: string, init: RequestInit = {}): Promise<SseReader> {
     const headers = { accept: "text/event-stream", ...init.headers };
     const response = await request(`${this.path}${path}`, { ...init, headers });
@@ -241,13 +241,13 @@ export class TestConversation {
   }
 
   /** Lets the time pass in which the actor waits for results of runs that outlived it. */
-  async outwait(): Promise<void> {
+  async passLateResultTime(): Promise<void> {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + LATE_RESULT_MS });
     onTestFinished(() => void vi.useRealTimers());
     expect(await this.wake(), "a wake-up is armed").toBe(true);
   }
 
-  /** Awaits the turn's end on a connection of its own. */
+  /** Awaits the turn's end on a separate connection. */
   async ended(turnId: string): Promise<TurnView> {
     const client = await this.connect({ acks: true });
     const isOver = ({ turns }: LiveConversation) =>
@@ -258,14 +258,14 @@ export class TestConversation {
   }
 }
 
-/** Kills every actor where it stands, as a crash does; their sockets are lost. */
+/** Kills every actor, as a crash does; their sockets are lost. */
 export async function crash(): Promise<void> {
   await abortAllDurableObjects();
 }
 
 export type FrameOf<Type extends FrameType> = Extract<Frame, { type: Type }>;
 
-/** A WebSocket client: the real reducer, and every message as it came. */
+/** A WebSocket client: the real reducer, and every received message. */
 export class Client {
   readonly frames: Frame[] = [];
   /** The marks of the server, which are not among the frames. */
@@ -274,7 +274,7 @@ export class Client {
   readonly others: unknown[] = [];
   state: LiveConversation = initialState;
   closed: { code: number } | null = null;
-  /** Deltas that neither begin a text nor continue it. */
+  /** Deltas that do not continue the current text. */
   readonly misplaced: Frame[] = [];
   readonly #waiting = new Set<() => void>();
 
@@ -292,7 +292,7 @@ export class Client {
     socket.accept();
   }
 
-  /** The number of the last durable frame: where a later connection continues. */
+  /** The number of the last durable frame: a later connection resumes there. */
   get position(): number {
     if (this.state.seq === null) throw new Error("The client has seen no durable frame.");
     return this.state.seq;
@@ -310,7 +310,7 @@ export class Client {
     this.socket.close(1000);
   }
 
-  /** Resolves once what the client shows fulfils the condition. */
+  /** Resolves once the client's view fulfils the condition. */
   until(condition: (state: LiveConversation) => boolean): Promise<void> {
     return this.#when(() => (condition(this.state) ? true : undefined)).then(() => undefined);
   }
@@ -333,7 +333,7 @@ export class Client {
     return this.#when(() => this.closed ?? undefined);
   }
 
-  /** Resolves once a message of the SDK's own protocol has come. */
+  /** Resolves once a message of the SDK's own protocol has arrived. */
   other(matches: (message: unknown) => boolean): Promise<unknown> {
     return this.#when(() => this.others.find(matches));
   }
@@ -434,7 +434,7 @@ export class SseReader {
   }
 }
 
-/** The text so far of a message in progress (the first, if none is named); `undefined` where there is none. */
+/** The text so far of a message in progress, by default the first; `undefined` if absent. */
 export function partialText({ turns }: LiveConversation, messageId?: string): string | undefined {
   for (const item of turns.flatMap(({ items }) => items)) {
     if (item.type === "partial" && (messageId ?? item.id) === item.id) return item.text;
@@ -442,7 +442,7 @@ export function partialText({ turns }: LiveConversation, messageId?: string): st
   return undefined;
 }
 
-/** Numbers of the durable frames, as they came. */
+/** Numbers of the durable frames, in order of arrival. */
 export function seqsOf(frames: readonly Frame[]): number[] {
   return frames.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
 }

@@ -1,5 +1,4 @@
-/** The agent that answers the reader's next message, below the composer. It is there where it is not obvious. */
-
+/** Names the agent that answers the reader's next message, below the composer. Renders `null` if the agent is obvious. */
 import type { LiveConversation } from "../../../src/client/index.ts";
 import { addresseeOf } from "../addressee.ts";
 

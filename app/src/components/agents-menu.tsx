@@ -1,4 +1,4 @@
-/** The agents of a conversation: what each works on, and what it has used up. The browser's popover handles focus and Escape. */
+/** The agents of a conversation, with the current work and the usage of each. The browser's popover handles focus and Escape. */
 import { useId } from "react";
 import {
   type AgentAtWork,
@@ -25,7 +25,7 @@ export function AgentsMenu({ participants, agents, nameOf }: AgentsMenuProps) {
   const id = useId();
   const people = participants.filter(({ type }) => type === "user");
   const working = agents.filter(({ tasks }) => tasks.length > 0).length;
-  const label = `Agents: ${agents.length}, ${working} at work`;
+  const label = `Agents: ${agents.length}, ${working} working`;
   return (
     <>
       <button
@@ -42,7 +42,7 @@ export function AgentsMenu({ participants, agents, nameOf }: AgentsMenuProps) {
       <section
         id={id}
         popover="auto"
-        aria-label="Agents and what they work on"
+        aria-label="Agents and their work"
         className="fixed inset-auto top-15 right-3 m-0 max-h-[70vh] w-96 max-w-[calc(100vw-1.5rem)] overflow-y-auto rounded-2xl border border-line bg-surface p-2 text-ink shadow-lg"
       >
         <ul className="space-y-1">
@@ -121,7 +121,7 @@ const WAITS = {
 };
 
 function stageOf(turn: TurnState): string {
-  if (turn.phase === "queued") return "Waits its turn:";
+  if (turn.phase === "queued") return "Queued:";
   const wait = waitOf(turn);
   if (wait !== null) return WAITS[wait];
   const running = turn.items.flatMap((item) =>
@@ -132,8 +132,8 @@ function stageOf(turn: TurnState): string {
   return tools.length === 0 ? "Answers:" : `Runs ${tools.join(", ")} for:`;
 }
 
-/** Returns the text of the message that a turn answers. That of another agent's turn is not among its items. */
+/** Returns the text of the message that a turn answers. A message from another agent's turn is not among the items. */
 function questionOf({ agentId, items }: TurnState): string {
   const asked = items.find((item) => item.type === "message" && item.message.agentId !== agentId);
-  return asked?.type === "message" ? textOf(asked.message.content) : "what another agent said";
+  return asked?.type === "message" ? textOf(asked.message.content) : "another agent's message";
 }

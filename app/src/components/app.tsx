@@ -10,23 +10,31 @@ import { AgentPage } from "./agents/agent-page.tsx";
 import { AgentsPage } from "./agents/agents-page.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { Drawer } from "./drawer.tsx";
+import { DeadLettersPage } from "./inspector/dead-letters-page.tsx";
+import { TurnPage } from "./inspector/turn-page.tsx";
+import { TurnsPage } from "./inspector/turns-page.tsx";
 import { MemoriesPage } from "./memory/memories-page.tsx";
 import { MemoryPage } from "./memory/memory-page.tsx";
+import { MissingPage } from "./missing-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
 /** The link of the list that leads to a page. */
-const AREAS: Record<Route["page"], "runs" | "all-agents" | undefined> = {
+const AREAS: Record<Route["page"], "turns" | "runs" | "all-agents" | undefined> = {
   new: undefined,
   conversation: undefined,
+  turn: "turns",
+  turns: "turns",
+  "dead-letters": "turns",
   runs: "runs",
   run: "runs",
   agents: "all-agents",
   agent: "all-agents",
   memory: "all-agents",
   memories: "all-agents",
+  missing: undefined,
 };
 
 export function App() {
@@ -65,6 +73,27 @@ export function App() {
         {route.page === "new" && (
           <NewConversationPage agents={agents} onCreated={conversations.reload} onMenu={onMenu} />
         )}
+        {route.page === "missing" && (
+          <MissingPage
+            title="Page not found"
+            detail={`The console has no page at ${route.path}.`}
+            onMenu={onMenu}
+          />
+        )}
+        {route.page === "turns" && (
+          <TurnsPage agents={agents.value} search={route.search ?? ""} onMenu={onMenu} />
+        )}
+        {route.page === "turn" && (
+          <TurnPage
+            key={`${route.id} ${route.turnId}`}
+            id={route.id}
+            turnId={route.turnId}
+            view={route.view}
+            agents={agents.value}
+            onMenu={onMenu}
+          />
+        )}
+        {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
         {route.page === "runs" && <RunsPage onMenu={onMenu} />}
         {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
         {route.page === "agents" && <AgentsPage agents={agents} onMenu={onMenu} />}
@@ -88,7 +117,8 @@ export function App() {
             id={route.id}
             agents={agents.value}
             turnId={route.turnId}
-            onRenamed={conversations.reload}
+            listed={conversations.value && (conversations.value.find(({ id }) => id === route.id) ?? null)}
+            onListChanged={conversations.reload}
             onDeleted={conversations.reload}
             onMenu={onMenu}
           />

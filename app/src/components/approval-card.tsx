@@ -1,6 +1,6 @@
 /**
- * A tool call that waits for a person: its name, the task and the exact input that would run, and the answers. The focus stays in the turn when
- * the card goes.
+ * A tool call that waits for a person: its name, its task, its exact input, and the buttons that answer. The focus stays in the turn when
+ * the card is removed.
  */
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { DramatisClientError, type OperationState, whoMayAnswer } from "../../../src/client/index.ts";
@@ -18,7 +18,7 @@ interface ApprovalCardProps {
   actions: ApprovalActions;
   /** Receives the error if another answer came first. That answer removes the card. */
   onLate: (text: string) => void;
-  /** Takes the focus when the card goes while it has it. */
+  /** Takes the focus if the card has it when it is removed. */
   onLeave: () => void;
 }
 
@@ -41,7 +41,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
   }, [onLeave]);
 
   const { connected } = actions;
-  // What failed for the lack of a connection may be tried again.
+  // The request may have failed because the connection was lost. Clear the error when it returns.
   useEffect(() => {
     const clear = () => setError(undefined);
     if (connected) clear();

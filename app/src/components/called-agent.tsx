@@ -1,4 +1,4 @@
-/** An agent that was called: what its call has used up, its work, and the way to its conversation. */
+/** A called agent: the usage of its call, its turns, and a link to its conversation. */
 import { useContext } from "react";
 import type { OperationState } from "../../../src/client/index.ts";
 import { amountsText, wordsOf } from "../format.ts";

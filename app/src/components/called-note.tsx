@@ -1,10 +1,10 @@
-/** Tells that a call of another agent, or of a run, opened the conversation, and leads back to the agent's. */
+/** States that another agent or a run opened the conversation, with a link to the agent's conversation. */
 import type { ConversationView } from "../../../src/client/index.ts";
 import { wordsOf } from "../format.ts";
 import { conversationPath } from "../route.ts";
 import { Link } from "./link.tsx";
 
-/** Names who called. */
+/** Returns the name of the caller. */
 export function callerName(calledBy: NonNullable<ConversationView["calledBy"]>): string {
   return "runId" in calledBy ? "A workflow" : wordsOf(calledBy.agentId);
 }

@@ -1,4 +1,4 @@
-/** The turns of an agent that was called, live, in the card of its call. */
+/** The turns of a called agent, live, in the card of its call. */
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { Approvals } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
@@ -15,7 +15,7 @@ export function CalledTurns({ id }: { id: string }) {
     );
   return (
     <ConversationId value={id}>
-      {/* The card of the call has the requests for approval below it, whether it is open or not. */}
+      {/* Requests for approval are below the card, also while it is closed. */}
       <Approvals value={null}>
         <div className="space-y-4 border-l-2 border-line pl-3">
           {state.turns.map((turn) => (

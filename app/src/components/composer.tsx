@@ -21,14 +21,14 @@ import { StopButton } from "./stop-button.tsx";
 interface ComposerProps {
   /** Sends the draft. Resolves to `false` if that fails; the draft then returns to the editor. */
   onSend: (draft: Draft) => boolean | Promise<boolean>;
-  /** The answers in progress; absent if there is none. */
+  /** Absent if no answer is in progress. */
   answering?: { count: number; stopping: boolean; onStop: () => void } | undefined;
   disabled?: boolean;
   placeholder?: string;
   note?: string | undefined;
   /** The rest of the conversation's budget. */
   budget?: string | undefined;
-  /** Returns a line about who answers a text; `null` where there is nothing to say. */
+  /** Returns a line that names the agent that will answer a text, or `null` if the agent is obvious. */
   addressee?: (text: string) => ReactNode;
 }
 

@@ -1,4 +1,4 @@
-/** A button whose action may need a second click. */
+/** A button that may need a second click. */
 import { useState } from "react";
 
 interface ConfirmedButtonProps {

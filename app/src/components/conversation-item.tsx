@@ -3,6 +3,7 @@ import type { ConversationSummary } from "../../../src/client/index.ts";
 import { timeInList } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { conversationPath } from "../route.ts";
+import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
 
 interface ConversationItemProps {
@@ -13,7 +14,7 @@ interface ConversationItemProps {
 }
 
 export function ConversationItem({ conversation, agentName, current, onNavigate }: ConversationItemProps) {
-  const { id, createdAt } = conversation;
+  const { id, lastActivityAt, pinned, forkedFrom } = conversation;
   const title = useTitle(id, conversation.title);
   return (
     <li>
@@ -24,10 +25,20 @@ export function ConversationItem({ conversation, agentName, current, onNavigate 
         data-testid="conversation-item"
         className="block rounded-lg px-3 py-2 hover:bg-line/50 aria-[current=page]:bg-line/80"
       >
-        <span className="block truncate text-sm">{title}</span>
+        <span className="flex items-center gap-1.5 text-sm">
+          {pinned && (
+            <span role="img" aria-label="Pinned" className="text-muted">
+              <Icon name="pin" className="size-3.5" />
+            </span>
+          )}
+          <span className="min-w-0 flex-1 truncate">{title}</span>
+        </span>
         <span className="flex gap-2 text-xs text-muted">
-          <span className="min-w-0 flex-1 truncate">{agentName}</span>
-          <time dateTime={createdAt}>{timeInList(createdAt, new Date())}</time>
+          <span className="min-w-0 flex-1 truncate">
+            {agentName}
+            {forkedFrom !== undefined && " · Fork"}
+          </span>
+          <time dateTime={lastActivityAt}>{timeInList(lastActivityAt, new Date())}</time>
         </span>
       </Link>
     </li>

@@ -1,4 +1,4 @@
-/** The settings of a conversation, and what may be done with it as a whole. The browser's popover handles focus and Escape. */
+/** The settings and the actions of a conversation. The browser's popover handles focus and Escape. */
 import { type ReactNode, useId } from "react";
 import { Icon } from "./icon.tsx";
 

@@ -1,18 +1,24 @@
 /** The page of a conversation, or a notice if the conversation is missing. */
 import { useCallback } from "react";
-import { type AgentIdentity, DramatisClientError } from "../../../src/client/index.ts";
+import {
+  type AgentIdentity,
+  type ConversationSummary,
+  DramatisClientError,
+} from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { LiveConversation } from "./live-conversation.tsx";
-import { MissingConversation } from "./missing-conversation.tsx";
+import { MissingPage } from "./missing-page.tsx";
 
 interface ConversationPageProps {
   id: string;
   agents: AgentIdentity[] | undefined;
   /** The turn to begin at. */
   turnId: string | undefined;
-  /** Called when the title has changed. */
-  onRenamed: () => void;
+  /** As in `ListingActions`. */
+  listed: ConversationSummary | null | undefined;
+  /** Called when the title or the place in the lists has changed. */
+  onListChanged: () => void;
   /** Called when the reader has deleted the conversation. */
   onDeleted: () => void;
   onMenu: (() => void) | undefined;
@@ -22,21 +28,23 @@ export function ConversationPage({
   id,
   agents,
   turnId,
-  onRenamed,
+  listed,
+  onListChanged,
   onDeleted,
   onMenu,
 }: ConversationPageProps) {
   const load = useCallback((signal: AbortSignal) => client.conversations.get(id, { signal }), [id]);
   const { error } = useResource(load);
   if (error instanceof DramatisClientError && [401, 403, 404].includes(error.status)) {
-    return <MissingConversation detail={error.detail} onMenu={onMenu} />;
+    return <MissingPage title="Conversation not found" detail={error.detail} onMenu={onMenu} />;
   }
   return (
     <LiveConversation
       id={id}
       agents={agents}
       turnId={turnId}
-      onRenamed={onRenamed}
+      listed={listed}
+      onListChanged={onListChanged}
       onDeleted={onDeleted}
       onMenu={onMenu}
     />

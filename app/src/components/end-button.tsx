@@ -1,4 +1,4 @@
-/** Ends a conversation for good, and says that it has ended. */
+/** Ends a conversation permanently. A note states that it has ended. */
 import { ConfirmedAction } from "./confirmed-action.tsx";
 
 interface EndButtonProps {
@@ -22,7 +22,7 @@ export function EndedNote() {
   return (
     <div className="mx-auto w-full max-w-3xl shrink-0 px-4">
       <p role="status" className="mt-2 rounded-2xl bg-sunken p-3 pl-4 text-sm text-muted" data-testid="ended">
-        This conversation has ended. Start a new one to go on.
+        This conversation has ended. Start a new conversation to continue.
       </p>
     </div>
   );

@@ -22,7 +22,8 @@ export function EraseDialog({ turn, nameOf, onClose }: EraseDialogProps) {
       title="Erase from this turn"
       facts={
         <p className="text-xs text-muted">
-          Erasing removes the content everywhere, for good, also memories that agents learned only from it.
+          Erasing removes the content everywhere, permanently. It also removes memories that agents learned
+          only from it.
         </p>
       }
       closeLabel="Close the list"

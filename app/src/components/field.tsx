@@ -1,4 +1,4 @@
-/** A field of a form: its label, its description, the control, and what is wrong with its value. */
+/** A field of a form: its label, its description, its control, and the error of its value. */
 import { type ReactNode, useId } from "react";
 
 /** The look of a control. */

@@ -1,6 +1,6 @@
 /**
- * A question to a person: its prompt, the input that it is about, the fields of the answer, and the buttons that give it. The focus stays with
- * the questions when the card goes.
+ * A question to a person: its prompt, its input, the fields of the answer, and the buttons that send it. The focus stays with
+ * the questions when the card is removed.
  */
 import { type FormEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { DramatisClientError, type GateView, whoMayAnswer } from "../../../src/client/index.ts";
@@ -35,14 +35,14 @@ interface GateCardProps {
   gate: GateView;
   /** The name of its node, or of the run. */
   place: string;
-  /** The texts that were typed into it before. */
+  /** The texts that the reader typed before. */
   texts: GateTexts;
   onType: (texts: GateTexts) => void;
   /** Sends the answer. */
   answer: (answer: Json) => Promise<unknown>;
-  /** Gets a sentence once the question is answered, by this answer or an earlier one. */
+  /** Gets a sentence about the outcome when this answer or an earlier answer closed the question. */
   onDone: (text: string) => void;
-  /** Takes the focus when the card goes while it has it. */
+  /** Takes the focus if the card has it when it is removed. */
   onLeave: () => void;
 }
 
@@ -93,7 +93,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    // Enter in a field must not decide for a person who has two choices.
+    // With two buttons, Enter in a field must not choose one of them.
     if (kind === "human.input") void send("send");
   }
 

@@ -1,4 +1,4 @@
-/** One field of the answer to a question, with what is wrong with it. */
+/** One field of the answer to a question, with its error. */
 import type { ChangeEvent } from "react";
 import type { GateField } from "../runs/gate-form.ts";
 import { type ControlProps, FIELD, Field } from "./field.tsx";

@@ -1,4 +1,4 @@
-/** Loads older messages when the reader scrolls to the beginning of the loaded ones. */
+/** Loads older messages when the reader scrolls to the first loaded message. */
 import { type RefObject, useEffect, useRef } from "react";
 import { messageOf } from "../format.ts";
 import type { History } from "../hooks/use-history.ts";

@@ -4,6 +4,7 @@ import {
   type AgentIdentity,
   agentsAtWork,
   type ConnectionStatus,
+  type ConversationSummary,
   isTurnAnswering,
 } from "../../../src/client/index.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
@@ -13,6 +14,7 @@ import { budgetText, messageOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { nameAmong } from "../names.ts";
 import { newMessageId } from "../own-message.ts";
+import { conversationPath } from "../route.ts";
 import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote, callerName } from "./called-note.tsx";
@@ -22,6 +24,8 @@ import { agentsOf, ConversationActions, MemoryLinks } from "./conversation-actio
 import { ConversationMenu } from "./conversation-menu.tsx";
 import { EndButton, EndedNote } from "./end-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { Link } from "./link.tsx";
+import { ListingActions } from "./listing-actions.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { StoppedBar } from "./stopped-bar.tsx";
 import { Timeline } from "./timeline.tsx";
@@ -32,7 +36,10 @@ interface LiveConversationProps {
   agents: AgentIdentity[] | undefined;
   /** The turn to begin at. */
   turnId: string | undefined;
-  onRenamed: () => void;
+  /** As in `ListingActions`. */
+  listed: ConversationSummary | null | undefined;
+  /** Called when the title or the place in the lists has changed. */
+  onListChanged: () => void;
   onDeleted: () => void;
   onMenu: (() => void) | undefined;
 }
@@ -41,7 +48,8 @@ export function LiveConversation({
   id,
   agents,
   turnId,
-  onRenamed,
+  listed,
+  onListChanged,
   onDeleted,
   onMenu,
 }: LiveConversationProps) {
@@ -59,7 +67,7 @@ export function LiveConversation({
     if (first !== undefined) send(first, { id: newMessageId() });
   }, [id, send]);
 
-  useRenamed(view?.title, onRenamed);
+  useRenamed(view?.title, onListChanged);
 
   useEffect(() => {
     document.title = title === "" ? "Dramatis" : `${title} · Dramatis`;
@@ -88,15 +96,37 @@ export function LiveConversation({
   const isCalled = view?.calledBy !== undefined;
   const offline = status !== "open" && view !== null;
 
+  const origin = view?.forkedFrom?.conversationId;
+  const subtitle =
+    origin === undefined ? (
+      name
+    ) : (
+      <>
+        {name} · Fork of{" "}
+        <Link to={conversationPath(origin)} data-testid="original" className="text-accent hover:underline">
+          another conversation
+        </Link>
+      </>
+    );
+
   return (
     <>
-      <PageHeader title={title} subtitle={name} onMenu={onMenu}>
+      <PageHeader title={title} subtitle={subtitle} onMenu={onMenu}>
         <ConnectionIndicator status={status} onReconnect={reconnect} />
         {atWork.length > 1 && (
           <AgentsMenu participants={view?.participants ?? []} agents={atWork} nameOf={nameOf} />
         )}
         {view !== null && (
           <ConversationMenu>
+            {!isCalled && (
+              <ListingActions
+                id={id}
+                listed={listed}
+                title={title}
+                onRename={ended ? undefined : (next) => update({ title: next })}
+                onChanged={onListChanged}
+              />
+            )}
             {!ended && !isCalled && (
               <TurnOrderField value={view.turns} onChange={(turns) => update({ turns })} />
             )}

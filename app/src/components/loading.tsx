@@ -1,6 +1,6 @@
-/** The place of something that is being loaded. */
+/** A placeholder for loading content. */
 
-/** `label` says what is loaded, such as "Loading runs". */
+/** `label` names the content for screen readers, such as "Loading runs". */
 export function Loading({ label }: { label: string }) {
   return <div className="skeleton h-16 rounded-xl bg-sunken" role="status" aria-label={label} />;
 }

@@ -2,7 +2,7 @@
 import { type ComponentProps, useLayoutEffect, useRef } from "react";
 
 interface ModalProps extends Omit<ComponentProps<"dialog">, "onClick" | "onClose" | "ref"> {
-  /** Called when the reader closes the panel: the caller renders it no more. */
+  /** Called when the reader closes the panel. The caller then removes it. */
   onClose: () => void;
 }
 

@@ -34,8 +34,10 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
     setCreating(true);
     setError(undefined);
     try {
-      const title = titleFrom(draft.text || (draft.files[0]?.name ?? ""));
-      const { id } = await client.conversations.create({ agentId, title });
+      // The first message gives the title. A message of files only has no text.
+      const [file] = draft.text.trim() === "" ? draft.files : [];
+      const named = file === undefined ? {} : { title: titleFrom(file.name) };
+      const { id } = await client.conversations.create({ agentId, ...named });
       putFirstMessage(id, await contentOf(id, draft));
       onCreated();
       navigate(conversationPath(id));

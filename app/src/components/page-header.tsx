@@ -4,8 +4,8 @@ import { Icon } from "./icon.tsx";
 
 interface PageHeaderProps {
   title: string;
-  subtitle?: string | undefined;
-  /** Opens the list of conversations; absent where the list is visible. */
+  subtitle?: ReactNode;
+  /** Opens the list of conversations; absent if the list is visible. */
   onMenu: (() => void) | undefined;
   children?: ReactNode;
 }

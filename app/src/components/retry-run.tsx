@@ -1,4 +1,4 @@
-/** Retries a failed run. Where effects may happen twice, after a second click. */
+/** Retries a failed run. If effects may happen twice, it needs a second click. */
 import type { RunView } from "../../../src/client/index.ts";
 import { ConfirmedButton } from "./confirmed-button.tsx";
 

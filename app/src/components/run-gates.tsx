@@ -8,7 +8,7 @@ import { answerText } from "../runs/run-texts.ts";
 import { GateCard } from "./gate-card.tsx";
 import { Icon } from "./icon.tsx";
 
-/** The texts that were typed into the questions of a run, by operation. They outlive the cards, which go and come with the layout. */
+/** The texts that the reader typed into the questions of a run, by operation. They outlive the cards: a change of layout mounts new cards. */
 export type GateDrafts = Map<string, { gate: GateView; texts: GateTexts }>;
 
 interface GatesBannerProps {
@@ -128,7 +128,7 @@ interface LostDraftProps {
   onClose: () => void;
 }
 
-/** The text that was typed for a question which waits no more. */
+/** The text that the reader typed into a question that has closed. */
 function LostDraft({ text, texts, onClose }: LostDraftProps) {
   const typed = Object.values(texts).filter((value) => value !== "");
   return (
@@ -158,7 +158,7 @@ function lostText({ prompt, node, token }: GateView, log: RunLog): string {
           .visits(node ?? "")
           .tokens.flatMap(({ id, answer }) => (id === token && answer !== undefined ? [answer] : []));
   const answer = answers.at(-1);
-  const end = answer === undefined ? "This question waits no more" : answerText(answer);
+  const end = answer === undefined ? "This question has closed" : answerText(answer);
   return `${end}: ${prompt} Your text was not sent.`;
 }
 

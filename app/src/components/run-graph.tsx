@@ -1,4 +1,4 @@
-/** The graph of a run's workflow, with the tokens at its nodes. A part of its own, because few pages need the library that draws it. */
+/** The graph of a run's workflow, with the tokens at its nodes. It is a chunk of its own, because few pages need the library that draws it. */
 import {
   Background,
   Controls,

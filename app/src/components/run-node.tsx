@@ -1,4 +1,4 @@
-/** A node of a run: its name, what it runs, and its tokens. A click shows its details. */
+/** A node of a run: its name, its work, and its tokens. A click shows its details. */
 import type { WorkflowNode } from "../../../src/client/index.ts";
 import type { NodeVisits } from "../runs/run-log.ts";
 import { countsText, type NodeState, nodeState } from "../runs/run-texts.ts";

@@ -1,4 +1,4 @@
-/** One run: the graph of its workflow with the tokens, and what was chosen beside it. On small screens a list of nodes. */
+/** One run: the graph of its workflow with the tokens, and the details of the chosen node. Small screens have a list of nodes. */
 import { type RefObject, useCallback, useRef, useState } from "react";
 import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
@@ -25,7 +25,7 @@ import { RunNode } from "./run-node.tsx";
 import { RunNodeDetails } from "./run-node-details.tsx";
 import { RunStatusBadge } from "./run-status.tsx";
 
-/** The graph is a large part of the console: it is loaded where it is shown. */
+/** The graph is a large part of the console, so a page loads it only if it shows it. */
 const loadGraph = () => import("./run-graph.tsx");
 
 /** The node that shows its details. */
@@ -54,7 +54,7 @@ export function RunPage({ id, onMenu }: RunPageProps) {
 
 interface LiveRunPageProps {
   run: RunView;
-  /** The error of the last loading of the run, which is loaded again when it is over. */
+  /** The error of the last attempt to load the run. The page loads it again when it ends. */
   error: unknown;
   reload: () => void;
   onMenu: (() => void) | undefined;
@@ -95,6 +95,9 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
       </PageHeader>
       <div className="space-y-2 px-4 not-empty:py-4">
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {run.issues?.map(({ deadLetter, message }) => (
+          <ErrorNote key={deadLetter} text={message} />
+        ))}
         {workflow.error !== undefined && (
           <ErrorNote text={messageOf(workflow.error)} onRetry={workflow.reload} />
         )}

@@ -1,13 +1,11 @@
-/** The list of conversations, with a link to start a new one. */
+/** The list of conversations, with a link that starts a new conversation, and the archive of the reader. */
+import { useEffect, useState } from "react";
 import type { AgentIdentity } from "../../../src/client/index.ts";
-import { messageOf } from "../format.ts";
-import type { Conversations } from "../hooks/use-conversations.ts";
-import { nameAmong } from "../names.ts";
-import { AGENTS_PATH, RUNS_PATH } from "../route.ts";
-import { ConversationItem } from "./conversation-item.tsx";
+import { type Conversations, useArchived } from "../hooks/use-conversations.ts";
+import { AGENTS_PATH, RUNS_PATH, TURNS_PATH } from "../route.ts";
+import { ConversationList, type ConversationListProps } from "./conversation-list.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { Link } from "./link.tsx";
-import { LoadMore } from "./load-more.tsx";
 import { Logo } from "./logo.tsx";
 
 interface SidebarProps {
@@ -15,12 +13,13 @@ interface SidebarProps {
   conversations: Conversations;
   currentId: string | null;
   /** The area of the page that is not a conversation. */
-  at: "runs" | "all-agents" | undefined;
+  at: "turns" | "runs" | "all-agents" | undefined;
   onNavigate: () => void;
 }
 
 export function Sidebar({ agents, conversations, currentId, at, onNavigate }: SidebarProps) {
-  const { value: list, error, more, loadMore, reload } = conversations;
+  const [showsArchive, setShowsArchive] = useState(false);
+  const list = { agents, currentId, onNavigate };
 
   return (
     <div className="flex h-full flex-col">
@@ -38,6 +37,7 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
           <Icon name="plus" />
           New conversation
         </Link>
+        <Area name="turns" to={TURNS_PATH} text="Turns" icon="list" at={at} onNavigate={onNavigate} />
         <Area name="runs" to={RUNS_PATH} text="Runs" icon="graph" at={at} onNavigate={onNavigate} />
         <Area
           name="all-agents"
@@ -49,36 +49,38 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
         />
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
-        {list !== undefined && list.length > 0 && (
-          <ul className="space-y-0.5">
-            {list.map((conversation) => (
-              <ConversationItem
-                key={conversation.id}
-                conversation={conversation}
-                agentName={nameAmong(agents, conversation.agentId)}
-                current={conversation.id === currentId}
-                onNavigate={onNavigate}
-              />
-            ))}
-          </ul>
-        )}
-        {list?.length === 0 && <p className="px-3 py-2 text-sm text-muted">No conversations yet.</p>}
-        {more && (
-          <div className="mt-2 px-2">
-            <LoadMore onClick={loadMore} />
-          </div>
-        )}
-        {error !== undefined && (
-          <div className="px-3 py-2 text-sm text-danger">
-            <p>{messageOf(error)}</p>
-            <button type="button" onClick={reload} className="mt-1 underline">
-              Try again
-            </button>
-          </div>
+        <div className="flex items-center justify-between px-3 pb-1 text-xs text-muted">
+          <h2>{showsArchive ? "Archived" : "Recent"}</h2>
+          <button
+            type="button"
+            onClick={() => setShowsArchive(!showsArchive)}
+            data-testid="toggle-archive"
+            className="py-1 hover:text-ink hover:underline pointer-coarse:py-2.5"
+          >
+            {showsArchive ? "Show recent" : "Show archived"}
+          </button>
+        </div>
+        {showsArchive ? (
+          <Archive {...list} version={conversations.value} />
+        ) : (
+          <ConversationList {...list} conversations={conversations} empty="No conversations yet." />
         )}
       </nav>
     </div>
   );
+}
+
+interface ArchiveProps extends Omit<ConversationListProps, "conversations" | "empty"> {
+  /** Another value reads the archive again. */
+  version: unknown;
+}
+
+function Archive({ version, ...list }: ArchiveProps) {
+  const archived = useArchived();
+  const { reload } = archived;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of the open list may have changed the archive.
+  useEffect(reload, [reload, version]);
+  return <ConversationList {...list} conversations={archived} empty="No archived conversations." />;
 }
 
 interface AreaProps extends Pick<SidebarProps, "at" | "onNavigate"> {

@@ -86,7 +86,7 @@ export function StartRun() {
 
 type Input = NonNullable<Parameters<typeof client.runs.start>[0]["input"]>;
 
-/** Parses the input. Throws an error that says what to change. */
+/** Parses the input. The message of an error names the fix. */
 function inputOf(text: string): Input {
   let value: unknown;
   try {

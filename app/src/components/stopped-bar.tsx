@@ -1,4 +1,4 @@
-/** Says that the conversation is stopped, and resumes it. Screen readers announce it when it appears. */
+/** States that the conversation is stopped, with a button to resume it. Screen readers announce it when it appears. */
 import { Icon } from "./icon.tsx";
 
 interface StoppedBarProps {

@@ -1,4 +1,4 @@
-/** The steps of a task under its call: what became of each, how long it took, and what failed. */
+/** The steps of a task under its call, with the status, the time and the error of each step. */
 import type { OperationState } from "../../../src/client/index.ts";
 import { amountsText, durationText } from "../format.ts";
 import { Icon, type IconName } from "./icon.tsx";

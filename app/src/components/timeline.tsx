@@ -9,7 +9,7 @@ import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { useTurnInView } from "../hooks/use-turn-in-view.ts";
 import { NestedTurns } from "../nested-turns.ts";
 import { newMessageId } from "../own-message.ts";
-import { threadsOf, turnsBefore, waitOf } from "../turns.ts";
+import { replacedTurns, threadsOf, turnsBefore, waitOf } from "../turns.ts";
 import { CalledTurns } from "./called-turns.tsx";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
@@ -28,8 +28,19 @@ interface TimelineProps {
 }
 
 export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
-  const { state, status, stopped, ended, send, cancelTurn, retry, retryTurn, discard, resolveApproval } =
-    conversation;
+  const {
+    state,
+    status,
+    stopped,
+    ended,
+    send,
+    cancelTurn,
+    retry,
+    retryTurn,
+    discard,
+    resolveApproval,
+    regenerate,
+  } = conversation;
   const approvals = useMemo(
     () => ({ resolve: resolveApproval, connected: status === "open" }),
     [resolveApproval, status],
@@ -48,6 +59,8 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   const empty = state.conversation !== null && turns.length === 0 && pending.length === 0;
   const several = turns.filter(isTurnAnswering).length > 1;
   const threads = threadsOf(turns, state.messages);
+  const replaced = replacedTurns(turns, state.messages);
+  const newest = turns.findLast(({ id }) => !replaced.has(id))?.id;
   useJumpOnSend(pending.length, toEnd);
   useTurnInView(turnId, turns, history, leaveEnd);
 
@@ -80,6 +93,8 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
                       stopping={isStopping(state, turn.id)}
                       onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
                       onRetry={isClosed ? undefined : sendAgain}
+                      isReplaced={replaced.has(turn.id)}
+                      onRegenerate={isClosed || turn.id !== newest ? undefined : regenerate}
                     />
                   ))}
                   {pending.map((message) => (

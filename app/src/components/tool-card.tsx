@@ -47,7 +47,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       data-tool={name}
       data-state={shown}
       onToggle={(event) => {
-        // The toggle of a card inside this one comes here, too.
+        // Toggle events of nested cards bubble up to this card.
         if (event.target === event.currentTarget) setOpen(event.currentTarget.open);
       }}
       className="rounded-xl border border-line bg-surface text-sm"

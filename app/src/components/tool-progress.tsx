@@ -1,4 +1,4 @@
-/** The second line of a running tool's card: how far it is, its attempt, and until when its result may come. */
+/** The second line of a running tool's card: its progress, its attempt, and the deadline of its result. */
 import type { OperationState } from "../../../src/client/index.ts";
 import { momentOf, progressOf } from "../format.ts";
 

@@ -1,10 +1,9 @@
 /** The trace of a turn over the page, kept up to date while the turn works. The dialog element handles focus and Escape. */
-import { useCallback, useContext, useEffect, useRef } from "react";
+import { useContext } from "react";
 import type { TraceView, TurnState } from "../../../src/client/index.ts";
-import { client } from "../client.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { amountsText, durationText, messageOf } from "../format.ts";
-import { useResource } from "../hooks/use-resource.ts";
+import { useTurnTrace } from "../hooks/use-turn-trace.ts";
 import { rowsOf, summaryOf } from "../trace.ts";
 import { DialogPanel } from "./dialog-panel.tsx";
 import { ErrorNote } from "./error-note.tsx";
@@ -18,15 +17,12 @@ interface TraceDialogProps {
   onClose: () => void;
 }
 
-/** Time until the next reading of a turn that works. It grows while the trace stays unchanged. */
-const REFRESH_MS = 2_000;
-const MAX_REFRESH_MS = 30_000;
 /** Steps that are shown. */
 const MAX_ROWS = 500;
 
 export function TraceDialog({ turn, nameOf, onClose }: TraceDialogProps) {
   const active = turn.status === "active";
-  const { value: trace, error, reload } = useTrace(turn.id, active);
+  const { value: trace, error, reload } = useTurnTrace(useContext(ConversationId), turn.id, active);
 
   return (
     <DialogPanel
@@ -99,31 +95,4 @@ function Steps({ trace, active, nameOf }: StepsProps) {
       ))}
     </>
   );
-}
-
-/** Reads the trace of a turn: again and again while the turn works, and once more when it is over. */
-function useTrace(turnId: string, active: boolean) {
-  const conversationId = useContext(ConversationId);
-  const load = useCallback(
-    (signal: AbortSignal) => client.turns.trace(conversationId, turnId, { signal }),
-    [conversationId, turnId],
-  );
-  const { value, error, reload } = useResource(load);
-  const was = useRef(active);
-  useEffect(() => {
-    if (was.current && !active) reload();
-    was.current = active;
-  }, [active, reload]);
-
-  const count = value?.spans.length;
-  const last = useRef({ count, wait: REFRESH_MS });
-  useEffect(() => {
-    if (!active || (value === undefined && error === undefined)) return;
-    const isNew = last.current.count !== count;
-    const wait = isNew ? REFRESH_MS : Math.min(last.current.wait * 1.5, MAX_REFRESH_MS);
-    last.current = { count, wait };
-    const timer = setTimeout(reload, wait);
-    return () => clearTimeout(timer);
-  }, [active, value, error, count, reload]);
-  return { value, error, reload };
 }

@@ -1,7 +1,7 @@
-/** One step of a trace: its name, its bar on the common time, and how long it took. Open, it shows all that is known of it. */
+/** One step of a trace: its name, its bar on the common time axis, and its duration. Open, it shows all details. */
 import { useState } from "react";
 import { amountsText, durationText } from "../format.ts";
-import type { StepKind, TraceRow } from "../trace.ts";
+import { amountsOf, type StepKind, type TraceRow } from "../trace.ts";
 import { type Fact, Facts } from "./facts.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
@@ -14,22 +14,29 @@ const looks: Record<StepKind, { text: string; icon: IconName; bar: string }> = {
   wait: { text: "Wait", icon: "clock", bar: "bg-muted/40" },
 };
 
-/** Steps farther in have the indent of this depth. */
+/** Deeper steps have the indent of this depth. */
 const MAX_INDENT = 8;
-/** Parts of a bar's whole length that the shortest bar has, so that it can be seen. */
+/** The shortest bar, as a fraction of the full width. Shorter bars would be invisible. */
 const MIN_WIDTH = 0.006;
+
+const COLUMNS = "sm:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_4.5rem]";
+/** With tokens and cost. */
+export const WIDE_COLUMNS = "sm:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_6rem_4.5rem_5rem]";
 
 interface TraceStepProps {
   row: TraceRow;
+  /** Shows tokens and cost in columns of their own. */
+  hasAmounts?: boolean;
   /** Returns the name of an agent. */
   nameOf: (agentId: string) => string;
 }
 
-export function TraceStep({ row, nameOf }: TraceStepProps) {
+export function TraceStep({ row, hasAmounts = false, nameOf }: TraceStepProps) {
   const { span, kind, subject, isContinued, depth, startsAfter, durationMs, left, width } = row;
   const [open, setOpen] = useState(false);
   const { text, icon, bar } = looks[kind];
   const isAgent = kind === "agent" || kind === "call";
+  const { tokens, usd, attempts } = amountsOf(span);
   const shown = Math.max(width, MIN_WIDTH);
   return (
     <li data-testid="trace-step" data-kind={kind} data-depth={depth}>
@@ -39,7 +46,9 @@ export function TraceStep({ row, nameOf }: TraceStepProps) {
         }}
         className="rounded-lg open:bg-sunken"
       >
-        <summary className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 gap-y-1 rounded-lg px-2 py-1.5 text-xs hover:bg-sunken sm:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_4.5rem] pointer-coarse:py-2.5 [&::-webkit-details-marker]:hidden">
+        <summary
+          className={`grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 gap-y-1 rounded-lg px-2 py-1.5 text-xs hover:bg-sunken pointer-coarse:py-2.5 [&::-webkit-details-marker]:hidden ${hasAmounts ? WIDE_COLUMNS : COLUMNS}`}
+        >
           <span
             className="flex min-w-0 items-center gap-1.5"
             style={{ paddingLeft: `${Math.min(depth, MAX_INDENT) * 0.75}rem` }}
@@ -54,6 +63,9 @@ export function TraceStep({ row, nameOf }: TraceStepProps) {
               {isAgent ? nameOf(subject) : kind === "wait" ? `Approval of ${subject}` : subject}
               {isContinued && <span className="font-normal text-muted">, continued</span>}
             </span>
+            {hasAmounts && attempts > 1 && (
+              <span className="shrink-0 rounded bg-caution-tint px-1 text-caution">{attempts} attempts</span>
+            )}
             {span.error !== undefined && (
               <span className="shrink-0 text-danger">
                 <span className="sr-only">failed: </span>
@@ -61,6 +73,16 @@ export function TraceStep({ row, nameOf }: TraceStepProps) {
               </span>
             )}
           </span>
+          {hasAmounts && (
+            <>
+              <span className="text-muted tabular-nums max-sm:hidden sm:order-3 sm:text-right">
+                {tokens > 0 && tokens.toLocaleString()}
+              </span>
+              <span className="text-muted tabular-nums max-sm:hidden sm:order-4 sm:text-right">
+                {usd > 0 && amountsText({ usd })}
+              </span>
+            </>
+          )}
           <span className="text-right text-muted tabular-nums sm:order-last">
             <span className="sr-only">took </span>
             {durationText(durationMs)}
@@ -72,6 +94,11 @@ export function TraceStep({ row, nameOf }: TraceStepProps) {
               style={{ left: `${Math.min(left, 1 - shown) * 100}%`, width: `${shown * 100}%` }}
             />
           </span>
+          {hasAmounts && (tokens > 0 || usd > 0) && (
+            <span className="col-span-2 text-muted tabular-nums sm:hidden">
+              {amountsText({ ...(tokens > 0 ? { tokens } : {}), usd })}
+            </span>
+          )}
         </summary>
         {open && <Details row={row} />}
       </details>

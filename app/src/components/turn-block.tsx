@@ -1,13 +1,16 @@
 /**
  * One turn: question, work and answers. It renders again only when it changes. Screen readers announce a turn that runs while
- * the page is open, streamed text once it is complete. They do not announce a loaded turn.
+ * the page is open. They announce streamed text when it is complete. They do not announce a loaded turn.
  */
 import { memo, useState } from "react";
 import type { TurnItem, TurnState } from "../../../src/client/index.ts";
 import { isOwnMessage } from "../own-message.ts";
 import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
+import { AnswerAgain } from "./answer-again.tsx";
+import { EarlierVersion } from "./earlier-version.tsx";
 import { EraseDialog } from "./erase-dialog.tsx";
+import { InspectLink } from "./inspector/inspect-link.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolItem } from "./tool-item.tsx";
@@ -25,7 +28,7 @@ interface TurnBlockProps {
   nameOf: (agentId: string) => string;
   /** Several agents take part: their messages show their names. */
   isCompany: boolean;
-  /** Other turns speak in between: the parts of this one are marked as belonging together. */
+  /** Messages of other turns stand between the parts of this turn. A border marks its parts as one thread. */
   isThread: boolean;
   /** A link leads to this turn. */
   isSought?: boolean;
@@ -35,14 +38,18 @@ interface TurnBlockProps {
   waitsFor: number;
   /** The turn is being stopped. */
   stopping: boolean;
-  /** Stops this turn alone; absent unless others answer, too, or this one only waits. */
+  /** Stops only this turn. Absent if no other turn answers and this turn runs. */
   onStop: ((turnId: string) => void) | undefined;
+  /** A later turn replaced this turn. */
+  isReplaced?: boolean;
+  /** Answers the turn's message again; absent while the conversation takes no message. */
+  onRegenerate?: ((turnId: string) => Promise<unknown>) | undefined;
   /** Sends the turn's message again; absent while the conversation takes no message. */
   onRetry: ((turnId: string) => void) | undefined;
 }
 
-/** The name of a thread: a turn whose time others share. */
-const BESIDE = "Answered beside other messages";
+/** The label of a thread: a turn that ran at the same time as others. */
+const BESIDE = "Answered in parallel with other messages";
 
 export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
   const {
@@ -51,6 +58,8 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
     isCompany,
     isThread,
     isErasable = false,
+    isReplaced = false,
+    onRegenerate,
     waitsFor,
     stopping,
     onStop,
@@ -62,7 +71,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
   const wait = waitOf(turn);
   const isWaiting = waitsFor > 0 || wait !== null;
   const thinks = active && !isWaiting && !turn.retrying && !showsProgress(turn.items);
-  return (
+  const block = (
     <section
       aria-live={live ? "polite" : "off"}
       data-turn={turn.id}
@@ -84,6 +93,9 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
       <div className="flex flex-wrap items-center gap-x-3 empty:hidden">
         <TurnNotes turn={turn} />
+        {onRegenerate !== undefined && !active && !isReplaced && isOfPerson(turn) && (
+          <AnswerAgain onRegenerate={() => onRegenerate(turn.id)} />
+        )}
         {hasTrace(turn) && (
           <TurnButton
             text="Trace"
@@ -92,6 +104,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
             dialog={(onClose) => <TraceDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
           />
         )}
+        {hasTrace(turn) && <InspectLink turnId={turn.id} />}
         {isErasable && !active && (
           <TurnButton
             text="Erase"
@@ -108,6 +121,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       {turn.error !== undefined && !wasStopped(turn) && <TurnError error={turn.error} onRetry={onRetry} />}
     </section>
   );
+  return isReplaced ? <EarlierVersion isOpen={props.isSought === true}>{block}</EarlierVersion> : block;
 });
 
 function borderOf({ turn, isThread, isSought }: TurnBlockProps): string {
@@ -170,7 +184,14 @@ function hasTrace({ status, phase, items }: TurnState): boolean {
   return phase !== "queued" && (status !== "active" || items.some(({ type }) => type === "tool"));
 }
 
-/** Reports whether the turn's message is its content alone. The sender of another may have given options, which a turn does not show. */
+/** Reports whether a person's message began the turn. */
+function isOfPerson({ items }: TurnState): boolean {
+  return items.some(
+    (item) => item.type === "message" && item.message.role === "user" && item.message.runId === undefined,
+  );
+}
+
+/** Reports whether the console sent the turn's message. Other clients may send options, and a turn does not show them. */
 function isRepeatable({ items }: TurnState): boolean {
   const item = items.find((candidate) => candidate.type === "message" && candidate.message.role === "user");
   return item?.type === "message" && isOwnMessage(item.message.clientId);

@@ -1,4 +1,4 @@
-/** Notices of a turn: retries, tools that a client must run, failures that did not stop it, and its cost. */
+/** Notices of a turn: retries, tools that a client must run, failures that the turn survived, and its cost. */
 import type { TurnState } from "../../../src/client/index.ts";
 import { amountsText, wordsOf } from "../format.ts";
 import { Icon } from "./icon.tsx";
@@ -37,10 +37,10 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     ...(issues?.memoryExtractionFailed === true ? ["No memory was saved because extraction failed"] : []),
     ...(issues?.emptyReply === true ? ["The model gave an empty reply"] : []),
     ...(issues?.replyPaused === true ? ["The provider paused the reply, so it is incomplete"] : []),
-    ...(turn.silent ? [`${wordsOf(turn.agentId)} had nothing to add`] : []),
+    ...(turn.silent ? [`${wordsOf(turn.agentId)} chose not to answer`] : []),
     ...(issues?.notAsked === undefined
       ? []
-      : [`${issues.notAsked.join(", ")} did not get the word: the agents have had their turns`]),
+      : [`Not asked: ${issues.notAsked.join(", ")}. The limit of agent turns is reached`]),
     ...costOf(turn),
   ];
   return notes.length === 0 || status === "active" ? null : (
@@ -50,7 +50,7 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
   );
 }
 
-/** Returns the names of the tools whose results a client has not sent. */
+/** Returns the names of the tools that wait for a result of the client. */
 function awaitedOf({ items }: TurnState): string[] {
   return items.flatMap((item) => {
     if (item.type !== "tool" || item.operation.state !== "running" || item.operation.client !== true)
@@ -59,7 +59,7 @@ function awaitedOf({ items }: TurnState): string[] {
   });
 }
 
-/** Returns what the turn has used up, if a model was called. */
+/** Returns the usage of the turn, if it called a model. */
 function costOf({ spent }: TurnState): string[] {
   if (spent === undefined || spent.tokens === 0) return [];
   const text = amountsText(spent);

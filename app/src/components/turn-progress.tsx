@@ -1,4 +1,4 @@
-/** The state of an active turn beside others: what it waits for, and a button that stops it alone. */
+/** The state of an active turn: the reason for its wait, and a button that stops only this turn. */
 import type { Wait } from "../turns.ts";
 import { Icon } from "./icon.tsx";
 

@@ -1,7 +1,7 @@
 /** Closes something with Escape, while there is something to close. */
 import { useEffect } from "react";
 
-/** `opener` selects the element that had opened it, to which the focus returns. */
+/** `opener` selects the element that gets the focus afterwards. */
 export function useEscape(close: (() => void) | undefined, opener?: string): void {
   useEffect(() => {
     if (close === undefined) return;

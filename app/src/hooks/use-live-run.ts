@@ -13,15 +13,15 @@ export interface LiveRun {
 }
 
 /**
- * Calls `onChange` when the run is over, and when a question to a person comes or goes behind the entry `seq`, at which the caller has loaded
- * the run. The caller is remounted for another id.
+ * Calls `onChange` when the run ends, and when a question to a person opens or closes after the entry `seq`. The caller
+ * loaded the run at the entry `seq`. For another `id`, remount the caller.
  */
 export function useLiveRun(id: string, seq: number, onChange: () => void): LiveRun {
   const [follower] = useState(() => new RunFollower(id));
   const version = useSyncExternalStore(follower.subscribe, follower.snapshot);
   const load = useCallback((signal: AbortSignal) => client.runs.workflow(id, { signal }), [id]);
   const workflow = useResource(load);
-  // Each end is another object: a run that was retried ends again.
+  // Each end is another object: a retried run ends again.
   const { end } = follower.log;
   useEffect(() => {
     if (end !== undefined) onChange();

@@ -14,8 +14,8 @@ function watch(watcher: () => void): () => void {
 }
 
 /**
- * Returns the title; that of the first message without one; "Untitled conversation" until there is a message. `isEmpty`: the
- * conversation has none yet, and is looked at again when it has.
+ * Returns the given title. Without a title it returns the beginning of the first message, or "Untitled conversation" before there
+ * is a message. `isEmpty`: the conversation has no message yet.
  */
 export function useTitle(id: string, given: string | null | undefined, isEmpty = false): string {
   const title = useSyncExternalStore(watch, () => known.get(id));

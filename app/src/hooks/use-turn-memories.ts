@@ -27,7 +27,7 @@ export function useTurnMemories(turnId: string): Resource<ShownMemories> {
       ]);
       const memories = turnMemories(turn, entries);
       const learned = memories.learned.flatMap((lesson) => ("memoryId" in lesson ? [lesson.memoryId] : []));
-      const ids = [...new Set([...memories.told, ...learned])].slice(0, MAX_TEXTS);
+      const ids = [...new Set([...memories.recalled, ...learned])].slice(0, MAX_TEXTS);
       const texts = await Promise.all(ids.map((id) => textOf(memories.agentId, id, signal)));
       return { ...memories, texts: new Map(texts.flat()) };
     },

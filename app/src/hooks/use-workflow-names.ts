@@ -1,10 +1,10 @@
-/** Loads the names of the workflows of the first libraries, as suggestions: without them a name can still be typed. */
+/** Loads the names of the workflows of the first libraries, as suggestions. The reader can type any other name. */
 import { useEffect, useState } from "react";
 
 /** Libraries with suggested workflows. */
 const MAX_LIBRARIES = 20;
 
-/** Returns names such as `demo/summaries`; none before `isWanted`. */
+/** Returns names such as `demo/summaries`. It loads them when `isWanted` is set. */
 export function useWorkflowNames(isWanted: boolean): string[] {
   const [names, setNames] = useState<string[]>([]);
   useEffect(() => {

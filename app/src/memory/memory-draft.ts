@@ -49,7 +49,7 @@ export function draftOf(memory: Memory): MemoryDraft {
   };
 }
 
-/** Returns what is wrong with the texts. A member that a new memory lacks gets its default. An existing member cannot be emptied. */
+/** Returns the errors of the texts. A member that a new memory lacks gets its default. An existing member cannot be emptied. */
 export function errorsOf(draft: MemoryDraft, { isNew }: { isNew: boolean }): DraftErrors {
   const { content, type, significance, validFrom, validTo } = draft;
   const number = significanceOf(significance);

@@ -18,8 +18,8 @@ export const STATE_TEXT: Record<MemoryState, string> = {
 /** Explanations of the states, for readers. */
 export const STATE_MEANING: Record<MemoryState, string> = {
   current: "Searches find it.",
-  ended: "It was true until then. No search finds it.",
-  archived: "It is kept in the archive. No search finds it.",
+  ended: "It is no longer true. Searches skip it.",
+  archived: "It is in the archive. Searches skip it.",
 };
 
 const CHANGE_TEXT: Record<MemoryLogEntry["change"], string> = {

@@ -2,7 +2,7 @@
  * The parts of a search result's score, for a table with bars. Pure.
  *
  * MEMVIEW-1  Each part that contributed has one row, the largest first. The bars of a table share one scale.
- * MEMVIEW-3  A result below the floor of recall says that conversations are not told of it.
+ * MEMVIEW-3  A result below the floor of recall states that conversations do not recall it.
  */
 import { type MemoryScore, MIN_RELEVANCE } from "../../../src/protocol/memory.ts";
 
@@ -11,10 +11,10 @@ type PartName = keyof MemoryScore["parts"];
 const PART_TEXT: Record<PartName, string> = {
   lexical: "Words in common",
   semantic: "Meaning",
-  neighbours: "Said next to it",
+  neighbours: "Next to a match",
   speaker: "Speaker",
   session: "Same session",
-  time: "Time named",
+  time: "Matching time",
   significance: "Importance",
   recency: "How recent",
 };
@@ -41,7 +41,7 @@ export function partsOf({ parts }: Pick<MemoryScore, "parts">): ScorePart[] {
     .toSorted((a, b) => b.value - a.value);
 }
 
-/** Returns a score with two digits behind the point. */
+/** Returns a score with two decimal places. */
 export function scoreText(value: number, locales?: string): string {
   return value.toLocaleString(locales, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 }
@@ -50,7 +50,7 @@ export function scoreText(value: number, locales?: string): string {
 export function relevanceNote(relevance: number): string {
   const text = `${relevanceText(relevance)} relevant`;
   return relevance < MIN_RELEVANCE
-    ? `${text}. Conversations do not recall it: that takes ${relevanceText(MIN_RELEVANCE)}`
+    ? `${text}. Conversations do not recall it: the minimum is ${relevanceText(MIN_RELEVANCE)}`
     : text;
 }
 

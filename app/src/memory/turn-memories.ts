@@ -9,7 +9,7 @@ export type Lesson =
 export interface TurnMemories {
   agentId: string;
   /** Ids of the memories, the most relevant of each cycle first. */
-  told: readonly string[];
+  recalled: readonly string[];
   /** The error code of the failed recall. */
   error: string | undefined;
   learned: readonly Lesson[];
@@ -20,14 +20,14 @@ export function turnMemories(
   turn: Pick<TurnView, "agentId" | "memories" | "memoryError">,
   entries: readonly JournalEntryView[],
 ): TurnMemories {
-  const told = new Set((turn.memories ?? []).map(({ id }) => id));
+  const recalled = new Set((turn.memories ?? []).map(({ id }) => id));
   const learned = entries.flatMap((entry) => lessonsIn(entry));
-  return { agentId: turn.agentId, told: [...told], error: turn.memoryError, learned };
+  return { agentId: turn.agentId, recalled: [...recalled], error: turn.memoryError, learned };
 }
 
 /** Reports whether there is something to show. */
-export function hasMemories({ told, error, learned }: TurnMemories): boolean {
-  return told.length > 0 || error !== undefined || learned.length > 0;
+export function hasMemories({ recalled, error, learned }: TurnMemories): boolean {
+  return recalled.length > 0 || error !== undefined || learned.length > 0;
 }
 
 /** Reports whether an entry ends the extraction of a turn. */

@@ -1,4 +1,4 @@
-/** The form of a question to a person, made from the JSON Schema of its answer, and the answer that was typed in. Pure. */
+/** Makes the form of a question to a person from the JSON Schema of its answer, and the answer from the typed texts. Pure. */
 import type { GateView } from "../../../src/client/index.ts";
 import type { InputIssue } from "../../../src/shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../src/shared/json.ts";
@@ -30,10 +30,10 @@ export type GateTexts = Readonly<Record<string, string>>;
 /** Messages by the pointer of their field; messages of the whole form have the key `FORM`. */
 export type GateErrors = ReadonlyMap<string, string>;
 
-/** The key of errors of the whole form: no pointer begins so. */
+/** The key of errors of the whole form. Pointers begin with a slash, so no pointer equals it. */
 export const FORM = "form";
 
-/** Length of a text that a field of one line takes. */
+/** Maximum length of a text in a field of one line. */
 const MAX_LINE = 200;
 
 /** Returns the fields of a question. Buttons, not a field, give the verdict. */
@@ -139,7 +139,7 @@ function textOf(kind: FieldKind, value: Json): string {
   return typeof value === "string" && kind !== "choice" ? value : JSON.stringify(value);
 }
 
-/** Throws an error that says what to enter. */
+/** Parses the text of a field. The message of an error names the expected value. */
 function fieldValue({ kind }: GateField, text: string): Json {
   switch (kind) {
     case "line":

@@ -11,7 +11,7 @@ export function placesOf(definition: WorkflowDefinition): Map<string, { x: numbe
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ rankdir: "TB", nodesep: 36, ranksep: 60 });
   graph.setDefaultEdgeLabel(() => ({}));
-  // The layout follows the nodes in this order, and turns the transitions around that lead back.
+  // The layout follows the nodes in this order. It reverses transitions that lead back.
   const nodes = readingOrder(definition);
   for (const { ref } of nodes) graph.setNode(ref, { width: NODE_WIDTH, height: NODE_HEIGHT });
   for (const { from, to, ref } of definition.transitions) graph.setEdge(from, to, {}, ref);

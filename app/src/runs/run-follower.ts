@@ -1,6 +1,6 @@
 /**
- * Follows a run live, by an `EventSource`. The browser reconnects after a lost connection and continues at the last entry. A connection
- * that the server refuses is tried again after `RETRY_MS`.
+ * Follows a run live, by an `EventSource`. The browser reconnects after a lost connection and continues at the last entry. If the
+ * server refuses a connection, the follower tries again after `RETRY_MS`.
  */
 import type { RunEvent, RunStreamError } from "../../../src/client/index.ts";
 import { RunLog } from "./run-log.ts";
@@ -26,7 +26,7 @@ export class RunFollower {
     this.#id = id;
   }
 
-  /** Begins to follow while anybody listens. */
+  /** Follows the run while there is a subscriber. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     if (this.#listeners.size === 1) this.#connect();
@@ -55,7 +55,7 @@ export class RunFollower {
     source.onopen = () => this.#enter("open");
     source.onmessage = ({ data }) => this.#take(String(data));
     source.onerror = () => {
-      // The stream ends behind a failure that no retry has followed.
+      // The stream ends after a failure without a retry.
       if (this.log.end !== undefined) return this.#leave();
       if (source.readyState !== EventSource.CLOSED) return this.#enter("reconnecting");
       this.#enter("closed");

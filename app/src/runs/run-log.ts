@@ -18,7 +18,7 @@ export type TokenState =
   | "failed"
   | "cancelled";
 
-/** Work that failed and was repeated, or was the last attempt. */
+/** An attempt that failed. */
 export interface FailedAttempt {
   attempt: number;
   time: string;
@@ -234,7 +234,7 @@ export class RunLog {
     this.#release(fanOut, "cancelled", time);
   }
 
-  /** The run continues: resets its failed tokens and fan-ins. */
+  /** Resets the failed tokens and fan-ins of a run that continues. */
   #retry({ tokens, fanOuts }: Members): void {
     this.end = undefined;
     for (const id of numbersIn(tokens)) this.#reopen(this.#tokens.get(id), "ready");

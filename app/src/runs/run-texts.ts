@@ -15,7 +15,7 @@ export const STATUS_TEXT: Record<RunStatus, string> = {
 export const TOKEN_TEXT: Record<TokenState, string> = {
   failed: "Failed",
   lost: "Interrupted",
-  retrying: "Waiting for another attempt",
+  retrying: "Waiting to retry",
   asking: "Waiting for a person",
   working: "Working",
   waiting: "Waiting at the fan-in",
@@ -28,7 +28,7 @@ export const TOKEN_TEXT: Record<TokenState, string> = {
 const COUNT_TEXT: Record<TokenState, string> = {
   failed: "failed",
   lost: "interrupted",
-  retrying: "to be repeated",
+  retrying: "waiting to retry",
   asking: "waiting for a person",
   working: "working",
   waiting: "waiting",
@@ -38,13 +38,13 @@ const COUNT_TEXT: Record<TokenState, string> = {
   completed: "completed",
 };
 
-// SAFETY: `keys` returns the keys of the record, in the order in which they are written: the most important state first.
+// SAFETY: `keys` returns the keys of the record in their order: the most important state first.
 const STATES = Object.keys(TOKEN_TEXT) as TokenState[];
 
-/** States in which a node has something to do. */
+/** States of a node with open work. */
 const BUSY: ReadonlySet<TokenState> = new Set(["lost", "retrying", "asking", "working", "waiting", "ready"]);
 
-/** The state that a node shows: what it does now, otherwise the worst end; `idle` where no token has come. */
+/** The state that a node shows: its current work, then its worst outcome; `idle` before the first token arrives. */
 export type NodeState = TokenState | "idle";
 
 export function nodeState({ counts }: NodeVisits): NodeState {
@@ -77,7 +77,7 @@ export function lasted(from: string, to: string | undefined): string | undefined
   return to === undefined ? undefined : durationText(Math.max(0, Date.parse(to) - Date.parse(from)));
 }
 
-/** Returns how long the work of a token took, or the token stood there; `undefined` before its end. */
+/** Returns the duration of a token's work, or of its stay at a node without work; `undefined` before its end. */
 export function tokenLasted({ startedAt, createdAt, endedAt }: RunToken): string | undefined {
   return lasted(startedAt ?? createdAt, endedAt);
 }

@@ -10,24 +10,24 @@ export function kindOf({ task, workflow, agent }: WorkflowNode): NodeKind {
   return agent === undefined ? "pass" : "agent";
 }
 
-/** Returns the name of the node's work, or of its effect. */
+/** Returns the name of the task, workflow or agent that the node runs. */
 export function ownerText({ task, workflow, agent }: WorkflowNode): string {
   return task ?? workflow ?? agent ?? "Tokens pass through";
 }
 
-/** Returns the nodes in the order in which tokens reach them: nodes at the same distance from the start are together. */
+/** Returns the nodes by their distance from the start, as tokens reach them. */
 export function readingOrder({ initialNode, nodes, transitions }: WorkflowDefinition): WorkflowNode[] {
   const byRef = new Map(nodes.map((node) => [node.ref, node]));
   const targets = Map.groupBy(transitions, ({ from }) => from);
   const order = new Set([initialNode]);
-  // A set that grows while it is read is read to its end.
+  // The loop also visits the elements that it adds to the set.
   for (const ref of order) for (const { to } of targets.get(ref) ?? []) order.add(to);
   return [...order].flatMap((ref) => byRef.get(ref) ?? []);
 }
 
 const MAX_CONDITION = 28;
 
-/** Returns a few words about when a transition fires and what it does; empty for a plain transition. */
+/** Returns the condition and the effects of a transition in a few words; empty for a plain transition. */
 export function transitionText({
   condition,
   foreach,

@@ -61,6 +61,6 @@ const server = createServer(async (request, response) => {
 });
 server.keepAliveTimeout = 0;
 server.listen(0, "127.0.0.1", () => {
-  // SAFETY: a server that listens on a port has such an address.
+  // SAFETY: a server that listens on a port has an `AddressInfo`.
   console.log(`port ${(server.address() as AddressInfo).port}`);
 });

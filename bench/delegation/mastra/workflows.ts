@@ -1,6 +1,6 @@
 /**
- * Mastra's workflows on Node, for the case `fanout`: written as in its guide to control flow, with `foreach` for branches, and snapshots in
- * a libSQL file, which it stores by default.
+ * Mastra's workflows on Node, for the case `fanout`: written as in its guide to control flow, with `foreach` for branches. As by default,
+ * Mastra stores snapshots, here in a libSQL file.
  *
  * Argument: the path of the database.
  */
@@ -61,7 +61,7 @@ const mastra = new Mastra({
 
 async function run(name: Graph, input: RunInput): Promise<unknown> {
   const workflow = await mastra.getWorkflow(name).createRun();
-  // SAFETY: the workload gives each graph the input that it takes; the union of workflows has no common call.
+  // SAFETY: the workload has the right input for each graph. The union of workflows has no common call signature.
   const result = await workflow.start({ inputData: input as never });
   if (result.status !== "success") throw new Error(`The run is ${result.status}.`);
   return result.result;

@@ -1,6 +1,6 @@
 /**
- * Dramatis: an application with a manager and a clerk, each agent an actor of its own. The manager has a tool whose target is
- * the clerk: each call opens a conversation with it. A turn is one call of `runTurn`.
+ * Dramatis: an application with a manager and a clerk. Each agent is an actor. The manager has a tool with the clerk as its
+ * target, and each call opens a conversation with the clerk. A turn is one call of `runTurn`.
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -48,7 +48,7 @@ export class Agent extends app.Agent {
     super(meteredAs("agents", ctx), env);
   }
 
-  /** Ends this life of the actor. The next call starts it from its database. */
+  /** Ends the actor. The next call starts it from its database. */
   benchSleep(): void {
     this.ctx.abort("The agent sleeps.");
   }
@@ -88,7 +88,7 @@ export function dramatisSystem(): System {
   };
 }
 
-/** Each actor of the case is a tenant, with agents of its own. */
+/** Each actor of the case is a tenant with its own agents. */
 function principalOf(actor: string): Principal {
   return { subject: "visitor", tenant: actor, roles: ["admin"] };
 }

@@ -1,6 +1,6 @@
 /**
  * `Think` of `@cloudflare/think`, written as in its guide: the manager has the clerk as an agent tool. Each run of an agent
- * tool is a sub-agent of its own, with its own storage, beside the manager's.
+ * tool is a new sub-agent with its own storage.
  */
 import { createOpenAI } from "@ai-sdk/openai";
 import { Think } from "@cloudflare/think";

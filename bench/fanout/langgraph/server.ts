@@ -1,9 +1,9 @@
 /**
  * LangGraph on Node: graphs as in its guides to `Send` and subgraphs, with its SQLite checkpointer in a file. `durability: "sync"` stores
- * each step before the next one begins.
+ * each step before the next step begins.
  *
- * Arguments: the path of the database, and how SQLite waits for the disk: `FULL` at every commit, as workerd does, or `NORMAL`, the
- * checkpointer's default, which waits only now and then.
+ * Arguments: the path of the database, and the synchronous mode of SQLite. `FULL` waits for the disk at every commit, as workerd does.
+ * `NORMAL`, the checkpointer's default, waits only at checkpoints of SQLite.
  */
 import { Annotation, END, Send, START, StateGraph } from "@langchain/langgraph";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
@@ -12,12 +12,12 @@ import { CHAIN, type Graph, next, type RunInput } from "../workload.ts";
 
 const [file = "", synchronous = "FULL"] = process.argv.slice(2);
 const checkpointer = SqliteSaver.fromConnString(file);
-// SAFETY: the checkpointer's database is one of better-sqlite3, whose types are not installed.
+// SAFETY: the checkpointer uses a database of better-sqlite3. The types of that package are not installed.
 (checkpointer as unknown as { db: { pragma(text: string): unknown } }).db.pragma(
   `synchronous = ${synchronous}`,
 );
 
-/** Collects what branches return. LangGraph applies their updates in the order of the branches. */
+/** Collects the results of branches. LangGraph applies their updates in the order of the branches. */
 const Fan = Annotation.Root({
   items: Annotation<number[]>,
   item: Annotation<number>,
@@ -58,7 +58,7 @@ function chainOf(length: number) {
   const names = Array.from({ length }, (_, n) => `n${n}`);
   const graph = new StateGraph(Value);
   for (const name of names) graph.addNode(name, ({ output }) => ({ output: next(output) }));
-  // The types of a builder know only nodes that were added in one expression.
+  // The builder's types contain only nodes that the same expression adds.
   const edge = (from: string, to: string) => graph.addEdge(from as typeof START, to as typeof END);
   for (const [n, name] of names.entries()) edge(names[n - 1] ?? START, name);
   edge(names.at(-1) ?? START, END);
@@ -75,7 +75,7 @@ const graphs = {
 const FIELDS = { single: "output", chain: "output", "fan-out": "items", nested: "rows" } as const;
 
 async function run(name: Graph, input: RunInput): Promise<unknown> {
-  // SAFETY: the workload gives each graph the input that it takes; the union of graphs has no common call.
+  // SAFETY: the workload has the right input for each graph. The union of graphs has no common call signature.
   const graph = graphs[name] as unknown as typeof graphs.chain;
   const { output } = await graph.invoke({ [FIELDS[name]]: input } as never, {
     configurable: { thread_id: crypto.randomUUID() },

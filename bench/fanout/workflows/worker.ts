@@ -1,4 +1,4 @@
-/** Cloudflare Workflows: graphs as its guide shows, each task a durable step. `POST /run/GRAPH` runs one, and answers with its output. */
+/** Cloudflare Workflows: graphs as its guide shows, each task a durable step. `POST /run/GRAPH` runs a graph, and responds with its output. */
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { CHAIN, type Graph, next, type RunInput } from "../workload.ts";
 
@@ -7,7 +7,7 @@ interface Params {
   input: RunInput;
 }
 
-/** Time between two questions for the end of a run: the API has no way to wait for it. */
+/** Milliseconds between two polls for the end of a run. The API has no call that waits for it. */
 const POLL_MS = 1;
 
 export class Runs extends WorkflowEntrypoint<unknown, Params> {

@@ -1,11 +1,11 @@
 /**
  * Checks the history of the scenario `background`. Pure.
  *
- * KILL-12 Each message of a batch that was accepted has exactly one turn, also if it was sent again. The turns of a batch begin
- *         in its order, and nothing waits at the end.
- * KILL-13 Each background operation has one outcome, and the last answer of its turn was given with that. It fails only if it
+ * KILL-12 Each accepted message of a batch has exactly one turn, also if it was sent again. The turns of a batch begin
+ *         in its order, and no message waits at the end.
+ * KILL-13 Each background operation has one outcome, and the last answer of its turn had it. It fails only if it
  *         acts once and a kill made its outcome unknown.
- * KILL-14 A tool that acts once is called once per operation. A result that was taken by its handle is the outcome.
+ * KILL-14 A tool that acts once is called once per operation. A result that its handle accepted is the outcome.
  */
 import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/conversation-limits.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
@@ -32,7 +32,7 @@ function messagesAmiss(final: BackgroundFinal, { batches }: BackgroundHistory): 
   const known = new Set(own.flatMap(({ scripts }) => scripts.map(({ key }) => key)));
   return [
     ...own.flatMap((batch) => batchAmiss(batch, keys)),
-    ...keys.filter((key) => !known.has(key)).map((key) => `nobody sent ${key}`),
+    ...keys.filter((key) => !known.has(key)).map((key) => `${key} was never sent`),
     ...endsAmiss(final),
   ];
 }
@@ -61,7 +61,7 @@ function endsAmiss({ journal }: BackgroundFinal): string[] {
   });
 }
 
-/** Returns what a run did not cause. Without it, it proves less than it claims. */
+/** Returns the missing events. A run must cause each of them, or it proves too little. */
 export function missingIn({ batches, given, finals }: BackgroundHistory): string[] {
   const journal = finals.flatMap((final) => final.journal);
   const has = (type: string) => journal.some((entry) => entry.type === type);
@@ -82,7 +82,7 @@ interface Operation {
   isInterrupted: boolean;
 }
 
-/** The journal does not name tools: the operations of a turn are the calls of its script, in order. */
+/** Returns the operations of a conversation. The journal does not name tools, but a turn's operations are in the order of its script's calls. */
 function operationsOf({ journal, messages }: BackgroundFinal): Operation[] {
   const requested = journal.filter(({ type }) => type === "tool.requested");
   const scripts = new Map(messages.map(({ turnId, content }) => [turnId, scriptIn(content)]));
@@ -110,7 +110,7 @@ function operationsAmiss(final: BackgroundFinal, { answers }: BackgroundHistory)
     const [end] = ends;
     if (end?.type === "tool.completed") return [];
     const isUnknown = tool !== "research" && isInterrupted;
-    return isUnknown ? [] : [`${tool} ${id} ends with ${end?.type}`];
+    return isUnknown ? [] : [`${tool} ${id} ends with ${end?.type}: ${JSON.stringify(end?.data)}`];
   });
   const answered = final.messages.flatMap(({ content, turnId }) => {
     const script = scriptIn(content);

@@ -6,9 +6,9 @@ import type { BackgroundScript, BackgroundTool } from "./script.ts";
 export interface SentBatch {
   conversation: string;
   scripts: BackgroundScript[];
-  /** Number of times that it was sent. */
+  /** Number of times that the batch was sent. */
   tries: number;
-  /** Keys of the messages that were accepted. */
+  /** Keys of the accepted messages. */
   accepted: string[];
 }
 
@@ -19,14 +19,14 @@ export interface ToolHit {
   operationId: string;
 }
 
-/** A result that was given by a handle, once each time. */
+/** A delivery of a result by a handle. */
 export interface GivenResult {
   call: string;
   operationId: string;
   status: number;
 }
 
-/** The answer to the last request of a turn's cycle, with the operations whose results the request had. */
+/** The answer to the last request of a turn's cycle, with the ids of the operations that had results in the request. */
 export interface BackgroundAnswer {
   key: string;
   knows: string[];

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
+import { OUTSIDE_SERVER } from "../outside-server.ts";
 import type { BackgroundHistory } from "./history.ts";
 import { BACKGROUND_TOOLS, type BackgroundScript, callName, scriptIn } from "./script.ts";
 
@@ -12,7 +13,7 @@ type ChatMessage = z.output<typeof messageSchema>;
 
 const PIECE_MS = 20;
 const PIECES = 4;
-/** Time between two tries to give a result, in milliseconds. */
+/** Time between two attempts to deliver a result, in milliseconds. */
 const RETRY_MS = 300;
 
 export class Outside {
@@ -20,7 +21,7 @@ export class Outside {
   target = "";
   readonly #history: Pick<BackgroundHistory, "hits" | "given" | "answers">;
   readonly #ended = new AbortController();
-  readonly #server = createServer((request, response) => {
+  readonly #server = createServer(OUTSIDE_SERVER, (request, response) => {
     this.#handle(request, response).catch((error: unknown) => {
       // A killed caller is expected.
       if (!response.destroyed) console.error(error);
@@ -61,7 +62,7 @@ export class Outside {
     } else await this.#act(url, String(request.headers["idempotency-key"]), response);
   }
 
-  /** Calls the tools of the script at first; later it says which results it knows. */
+  /** The first reply calls the tools of the script. Later replies record the known results. */
   async #answer(messages: readonly ChatMessage[], response: ServerResponse): Promise<void> {
     const asked = messages.findLastIndex(
       ({ role, content }) => role === "user" && scriptIn(content) !== null,
@@ -107,7 +108,7 @@ export class Outside {
     response.end(JSON.stringify({ done: call }));
   }
 
-  /** Gives the result later, until there is an answer; every third one twice. */
+  /** Delivers the result later, and repeats the delivery until it has an answer. Every third result is delivered twice. */
   async #pay(payment: { handle: string; call: string; operationId: string; ms: number }): Promise<void> {
     const { signal } = this.#ended;
     const { call, operationId, ms } = payment;

@@ -1,6 +1,6 @@
 /**
- * Batches of signals whose turns work in the background, while the server is killed at random moments: clients repeat what
- * has no answer, tools go on without their caller, and a payment provider gives its results at any time.
+ * Batches of signals with turns that work in the background, while the server is killed at random moments. Clients repeat
+ * requests without an answer, tools continue without their caller, and a payment provider delivers results at any time.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { createClient } from "../../../src/client/index.ts";
@@ -31,7 +31,7 @@ export interface BackgroundOptions {
 const CALM_MS = { from: 700, to: 4_000 };
 /** Time between two batches of a conversation, in milliseconds. */
 const PAUSE_MS = { from: 500, to: 5_000 };
-/** Time from the sending of a batch to a kill that is aimed at it, in milliseconds. */
+/** Time from the start of a batch to a kill that is aimed at it, in milliseconds. */
 const ON_THE_WAY_MS = { from: 0, to: 12 };
 const RETRY_MS = 200;
 const POLL_MS = 300;
@@ -76,7 +76,7 @@ export async function background(
   async function rage(): Promise<void> {
     for (let done = 0; done < kills; done++) {
       await pause(within(random, CALM_MS), undefined, { signal });
-      // Every second one hits a batch on its way.
+      // Every second kill hits a batch in flight.
       if (done % 2 === 1) {
         await new Promise<void>((resolve) => (onSend = resolve));
         await pause(within(random, ON_THE_WAY_MS), undefined, { signal });
@@ -109,7 +109,7 @@ function within(random: () => number, { from, to }: { from: number; to: number }
   return from + Math.floor(random() * (to - from + 1));
 }
 
-/** The requests to one conversation, repeated until they have an answer. */
+/** Sends requests to one conversation, and repeats them until they have an answer. */
 class Calls {
   readonly #address: string;
   readonly #signal: AbortSignal;
@@ -142,7 +142,7 @@ class Calls {
     }
   }
 
-  /** Returns the users' messages and the journal once nothing is active and nothing waits. */
+  /** Returns the users' messages and the journal when no turn is active and no message waits. */
   async atRest(): Promise<Pick<BackgroundFinal, "journal" | "messages">> {
     for (;;) {
       const journal = await this.#pages<JournalEntryView, "entries">("/journal", "entries");
@@ -175,7 +175,7 @@ class Calls {
     return items;
   }
 
-  /** Returns `null` where the server does not answer, or fails. */
+  /** Returns `null` if the server does not answer, or fails. */
   async #once<Answer>(path: string, init: RequestInit = {}): Promise<Answer | null> {
     this.#signal.throwIfAborted();
     try {
@@ -191,7 +191,7 @@ class Calls {
   }
 }
 
-/** Returns how many messages the entries of a type count. */
+/** Returns the sum of the message counts in entries of a type. */
 function sumOf(journal: readonly JournalEntryView[], type: string): number {
   return journal
     .filter((entry) => entry.type === type)

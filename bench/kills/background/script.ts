@@ -1,9 +1,9 @@
-/** The messages of the scenario `background`. The text of a message is its script, for the model and for the checker. */
+/** The messages of the scenario `background`. The text of a message is its script. The model and the checker read it. */
 import { z } from "zod";
 
 export const BACKGROUND_AGENT = "worker";
 
-/** Tools in the background: an idempotent one, one that acts once, and one that acts once and whose result comes later. */
+/** Tools in the background. `research` is idempotent, `charge` acts once, and `pay` acts once and has a later result. */
 export const BACKGROUND_TOOLS = ["research", "charge", "pay"] as const;
 export type BackgroundTool = (typeof BACKGROUND_TOOLS)[number];
 
@@ -11,7 +11,7 @@ const scriptSchema = z.strictObject({
   /** Id of the signal. */
   key: z.string(),
   calls: z.array(z.enum(BACKGROUND_TOOLS)),
-  /** Duration of a tool, or delay of a result that comes later, in milliseconds. */
+  /** Duration of a tool, or delay of a later result, in milliseconds. */
   ms: z.int(),
 });
 export type BackgroundScript = z.infer<typeof scriptSchema>;
@@ -31,10 +31,10 @@ export function callName(key: string, index: number): string {
   return `${key}/${index}`;
 }
 
-/** Number of messages in a large batch: more than turns may be active. */
+/** Number of messages in a large batch. It exceeds the limit of active turns. */
 const LARGE = 80;
 
-/** Returns the messages of a batch: 3 to 10 with calls, or many without any. */
+/** Returns the messages of a batch: 3 to 10 messages with calls, or many messages without calls. */
 export function randomBatch(random: () => number, name: string, isLarge: boolean): BackgroundScript[] {
   const within = (from: number, to: number) => from + Math.floor(random() * (to - from + 1));
   const tool = () => BACKGROUND_TOOLS[within(0, BACKGROUND_TOOLS.length - 1)] ?? "pay";

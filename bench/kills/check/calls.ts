@@ -50,10 +50,10 @@ function operationsAmiss(turn: TurnRecord, kills: number): string[] {
   }
   for (const hit of hits) {
     const operation = requested.find(({ operationId }) => operationId === hit.operationId);
-    // A pure tool may run before the reply that calls it is committed, and the stop came between.
+    // A pure tool may run before its reply is committed. The stop came before the commit.
     if (operation === undefined && hit.effect === "pure" && isStopped(turn)) continue;
     if (operation?.data.name !== hit.effect || !isCallOf(operation, hit)) {
-      faults.push(`${hit.call} was hit as ${hit.operationId}, which is not its operation`);
+      faults.push(`${hit.call} was hit with the wrong operation id ${hit.operationId}`);
     }
   }
   if (turn.message === undefined || !turn.frames.some(({ type }) => type === "turn.completed")) return faults;
@@ -64,8 +64,8 @@ function operationsAmiss(turn: TurnRecord, kills: number): string[] {
 }
 
 /**
- * Finds operation ids with two calls. Others use the id as an idempotency key, so they would take the two calls for
- * one.
+ * Finds operation ids with two calls. Services use the id as an idempotency key, so they would answer only the first of the
+ * two calls.
  */
 function sharedIds({ hits }: TurnRecord, history: History): string[] {
   const calls = new Map(hits.flatMap((hit) => (hit.kind === "tool" ? [[hit.operationId, hit.call]] : [])));
@@ -83,7 +83,7 @@ function isCallOf({ data }: Requested, { call }: ToolHit): boolean {
   return URL.canParse(url) && new URL(url).searchParams.get("call") === call;
 }
 
-/** Calls that the model gets once more because its user wrote again (ORDER-4) are needed ones. */
+/** Finds repeated calls. A new model call after a new message of the user (ORDER-4) is not a repetition. */
 function repeatedTooOften({ hits, turnId, frames }: TurnRecord, kills: number): string[] {
   const modelCalls = hits.filter(({ kind }) => kind === "model");
   const distinct = new Set(modelCalls.map((hit) => (hit.kind === "model" ? hit.call : 0))).size;

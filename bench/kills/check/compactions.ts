@@ -3,7 +3,7 @@ import type { JournalEntryView } from "../../../src/protocol/views.ts";
 import type { History } from "../history.ts";
 import type { ConversationRecord, Violation } from "./records.ts";
 
-/** Attempts of a compaction. */
+/** Maximum attempts of a compaction. */
 const ATTEMPTS = 3;
 
 export function checkCompactions(
@@ -18,7 +18,7 @@ export function checkCompactions(
     const { type, seq } = entry;
     if (!type.startsWith("context.")) continue;
     const begins = type === "context.compaction.started";
-    if (begins === isOpen) report(`${type} ${seq} has no place`);
+    if (begins === isOpen) report(`${type} ${seq} is out of order`);
     if (attemptOf(entry) > ATTEMPTS) report(`${type} ${seq} is attempt ${attemptOf(entry)}`);
     isOpen = !endsCompaction(entry);
     if (type === "context.compacted") summaries += 1;
@@ -38,7 +38,7 @@ export function checkCompactions(
   return found;
 }
 
-/** Reports whether no compaction runs behind an entry of one. */
+/** Reports whether an entry ends its compaction. */
 export function endsCompaction({ type, data }: JournalEntryView): boolean {
   return type === "context.compacted" || membersOf(data).final === true;
 }

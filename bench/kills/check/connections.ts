@@ -21,7 +21,7 @@ export function checkConnections(conversation: ConversationRecord, history: Hist
   return found;
 }
 
-/** The durable frames of a connection must be those of its scope, from its start to some last one. */
+/** Returns a fault if the durable frames of a connection differ from the frames of its scope. The end of the scope may be missing. */
 function framesAmiss({ scope, frames }: ConnectionLog, { final, turns }: ConversationRecord): string[] {
   const received = frames.flatMap(({ frame }) => (isFact(frame) ? [frame] : []));
   const after = scope.of === "turn" ? 0 : (scope.from ?? snapshotSeq(frames) ?? 0);
@@ -35,7 +35,7 @@ function framesAmiss({ scope, frames }: ConnectionLog, { final, turns }: Convers
   return [`received ${got?.type} ${got?.seq} instead of ${due?.type} ${due?.seq}`];
 }
 
-/** Each connection of a client must start at the last number of the previous one. */
+/** Returns the faults of resumed connections. Each must start at the last number of the client's previous connection. */
 function resumedAmiss(logs: readonly ConnectionLog[]): string[] {
   const faults: string[] = [];
   let last: number | null = null;

@@ -12,7 +12,7 @@ export interface Violation {
 /** A recorded turn with its messages, frames and hits. */
 export interface TurnRecord {
   turnId: string;
-  /** The message that the turn answers; `undefined` if nobody sent it. */
+  /** The message that the turn answers; `undefined` if no user sent it. */
   message: SentMessage | undefined;
   /** Durable frames, in order. */
   frames: Frame[];
@@ -72,7 +72,7 @@ export function isTerminal({ type }: Frame): boolean {
   return type === "turn.completed" || type === "turn.failed";
 }
 
-/** Reports whether a turn ended because it was stopped. */
+/** Reports whether a stop ended the turn. */
 export function isStopped({ frames }: TurnRecord): boolean {
   return frames.some((frame) => frame.type === "turn.failed" && frame.data.error.code === "CANCELLED");
 }

@@ -36,7 +36,7 @@ export function checkTexts({ id, turns, final }: ConversationRecord, { shown }: 
   return found;
 }
 
-/** Returns the texts of a turn: those beside its tool calls, then its answer. */
+/** Returns the texts of a turn: first the texts beside its tool calls, then its answer. */
 function textsOf({ frames }: TurnRecord): string[] {
   const completed = frames.flatMap((frame: Frame) =>
     frame.type === "message.completed" ? [frame.data] : [],
@@ -46,7 +46,7 @@ function textsOf({ frames }: TurnRecord): string[] {
   );
 }
 
-/** Returns the texts of a stopped turn: those beside its tool calls, and what was shown of the next one. */
+/** Returns the texts of a stopped turn: the texts beside its tool calls, and the shown part of the next text. */
 function stoppedTexts({ frames }: TurnRecord): { interims: string[]; stopped: string | undefined } {
   const completed = frames.flatMap((frame: Frame) =>
     frame.type === "message.completed" ? [frame.data] : [],

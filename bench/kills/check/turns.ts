@@ -17,8 +17,8 @@ export function checkTurns(conversation: ConversationRecord, history: History): 
     const stops = history.stops.filter(({ turnId }) => turnId === turn.turnId);
     for (const what of faultsOf(turn, stops.length > 0)) report("KILL-1", `${turn.turnId} ${what}`);
     if (stops.some(({ outcome }) => outcome === "acknowledged") && !isStopped(turn))
-      report("KILL-10", `${turn.turnId} was stopped, and did not end so`);
-    if (turn.message === undefined) report("KILL-2", `${turn.turnId} answers no message that was sent`);
+      report("KILL-10", `${turn.turnId} has an acknowledged stop, and did not end stopped`);
+    if (turn.message === undefined) report("KILL-2", `${turn.turnId} answers no sent message`);
   }
   for (const message of conversation.messages) {
     const { key } = message.script;
@@ -59,7 +59,7 @@ function faultsOf({ frames, message, resumed }: TurnRecord, mayBeStopped: boolea
   }
   const contents = frames.flatMap((frame) => (frame.type === "message.user" ? [frame.data.content] : []));
   if (message !== undefined && JSON.stringify(contents) !== JSON.stringify([contentOf(message.script)])) {
-    faults.push(`holds ${contents.length} messages, not the one that was sent`);
+    faults.push(`holds ${contents.length} messages instead of the sent message`);
   }
   return faults;
 }

@@ -1,12 +1,12 @@
 /**
- * Checks runs of workflows after kills, by their journals and by what the desk counted. Pure.
+ * Checks runs of workflows after kills, by their journals and by the desk's counts. Pure.
  *
  * KILLRUN-1  Every run completes. Its journal has no gaps and one end, and each of its fan-ins fires once.
  * KILLRUN-2  Each token ends once. Each node that began has one outcome.
  * KILLRUN-3  A `once` operation reaches the desk at most once, and exactly once if it completed. It fails only if a kill interrupted it,
  *            with `OUTCOME_UNKNOWN`.
- * KILLRUN-4  Everything else completes: an idempotent task under one operation id, a sub-workflow, an agent.
- * KILLRUN-5  `fanIn` and the merge say the same: each branch of unknown outcome is in `failed`, and all others in the merge, in order.
+ * KILLRUN-4  All other work completes: idempotent tasks under one operation id, sub-workflows, agents.
+ * KILLRUN-5  `fanIn` and the merge agree: `failed` has the branches of unknown outcome, and the merge has all other branches, in order.
  */
 import { z } from "zod";
 import type { DeskHit, EndedRun, RunsHistory } from "./history.ts";
@@ -31,7 +31,7 @@ const outputSchema = z.object({
 const dataSchema = z.object({
   fanOut: z.int().optional(),
   branch: z.int().optional(),
-  error: z.object({ code: z.string() }).optional(),
+  error: z.object({ code: z.string(), message: z.string() }).optional(),
   input: z.object({ call: z.string().optional() }).optional(),
 });
 
@@ -56,7 +56,7 @@ export function checkRuns({ runs, hits, kills }: RunsHistory): string[] {
   ];
 }
 
-/** Returns what kills did not cause. Without it, they prove less than they claim. */
+/** Returns the missing events. The kills must cause each of them, or they prove too little. */
 export function missingInRuns({ runs, hits, kills }: RunsHistory): string[] {
   const all = runs.flatMap((run) => [run, ...run.below]);
   const journal = all.flatMap((run) => run.journal);
@@ -79,7 +79,7 @@ export function missingInRuns({ runs, hits, kills }: RunsHistory): string[] {
   return kinds.flatMap(([isThere, what]) => (isThere ? [] : [`There was no ${what}.`]));
 }
 
-/** Returns the operations of the desk that it got too often, and the errands of more than one operation. */
+/** Returns operations that reached the desk too often, and operation ids with more than one errand. */
 function repeated(hits: readonly DeskHit[], kills: number): string[] {
   const byOperation = Map.groupBy(hits, ({ operationId }) => operationId);
   return [...byOperation].flatMap(([id, own]) => {
@@ -132,7 +132,7 @@ function operations({ journal }: EndedRun, hits: ReadonlyMap<string, readonly De
   );
   return journal.flatMap(({ type, token, node, data }) => {
     if (!OUTCOME.test(type)) return [];
-    const code = dataSchema.parse(data ?? {}).error?.code;
+    const { code, message } = dataSchema.parse(data ?? {}).error ?? {};
     const own = (hits.get(callOf.get(token) ?? "") ?? []).filter(
       ({ isOnce }) => isOnce === (node === "charge"),
     );
@@ -140,7 +140,9 @@ function operations({ journal }: EndedRun, hits: ReadonlyMap<string, readonly De
     const what = `${node} of token ${token}`;
     const isTask = node === "charge" || node === "look";
     return [
-      ...(code === undefined || node === "charge" ? [] : [`KILLRUN-4 ${what} failed with ${code}`]),
+      ...(code === undefined || node === "charge"
+        ? []
+        : [`KILLRUN-4 ${what} failed with ${code}: ${message}`]),
       ...(code === undefined || node !== "charge" || (code === "OUTCOME_UNKNOWN" && lost.has(token))
         ? []
         : [`KILLRUN-3 ${what} failed with ${code}`]),
@@ -178,6 +180,6 @@ function fanIn({ view, journal }: EndedRun): string[] {
       ? []
       : [`KILLRUN-5 branches ${indexes.join()} are reported as failed instead of ${failed.join()}`]),
     ...[...codes].map((code) => `KILLRUN-5 a branch is reported with ${code}`),
-    ...(merged.join() === expected.join() ? [] : [`KILLRUN-5 its merge is not that of its branches`]),
+    ...(merged.join() === expected.join() ? [] : [`KILLRUN-5 its merge differs from its branches`]),
   ];
 }

@@ -1,4 +1,4 @@
-/** The workflows of the scenario `runs`: a fan-out of errands, each of which is looked up, and then charged once. */
+/** The workflows of the scenario `runs`: a fan-out of errands. Each errand is looked up and then charged once. */
 import { z } from "zod";
 import { defineTask } from "../../../src/library/define/define-task.ts";
 import { defineWorkflow, node, transition } from "../../../src/library/define/define-workflow.ts";
@@ -10,7 +10,7 @@ const TIMEOUT_MS = 60_000;
 const errand = z.object({ url: z.string(), call: z.string() });
 const done = z.object({ call: z.string() });
 
-/** Asks the desk, under the id of the operation. */
+/** Sends a request to the desk, with the id of the operation. */
 async function ask(
   path: string,
   { url, call }: z.output<typeof errand>,
@@ -83,7 +83,7 @@ const below = defineWorkflow("below", {
   outputMapping: { call: "input.call", calls: "state.calls", fanIn: "state.fanIn" },
 });
 
-/** Asks `hand`, an agent, to follow each message. */
+/** The main workflow. For each message it asks `hand`, an agent, to follow it. */
 const errands = defineWorkflow(ERRANDS, {
   input: z.object({
     url: z.string(),

@@ -9,15 +9,15 @@ export interface DeskHit {
   /** Names the errand. */
   call: string;
   operationId: string;
-  /** The run whose task asked; empty for the tool of an agent. */
+  /** The run of the requesting task; empty for the tool of an agent. */
   runId: string;
 }
 
-/** A run once it has ended. */
+/** A run that has ended. */
 export interface EndedRun {
   view: RunView;
   journal: RunEntryView[];
-  /** The runs of its sub-workflows that asked the desk. */
+  /** The runs of its sub-workflows that sent requests to the desk. */
   below: EndedRun[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Runs of workflows that fan out, while the server is killed within each fan-out. A desk outside counts what each operation asks. Nobody
- * asks a run anything between its start and the last kill: only alarms resume it.
+ * Runs of workflows that fan out, while the server is killed within each fan-out. A desk outside counts the requests of each operation. No
+ * client calls a run between its start and the last kill, so only alarms resume it.
  */
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
@@ -8,16 +8,17 @@ import { setTimeout as pause } from "node:timers/promises";
 import { mulberry32 } from "../../../src/ports/node/seeded-ids.ts";
 import type { RunEntryView, RunView } from "../../../src/protocol/coordinator-api.ts";
 import type { Bundle } from "../../harness/bundle.ts";
+import { OUTSIDE_SERVER } from "../outside-server.ts";
 import { RestartedServer } from "../restarted-server.ts";
 import type { EndedRun, RunsHistory } from "./history.ts";
 import { ERRANDS } from "./names.ts";
 
 export interface RunsOptions {
-  /** Runs, one after another. Their ends are awaited together. */
+  /** Number of runs. Each starts when the run before it has ended. */
   runs: number;
   /** Kills within the fan-out of each run. */
   kills: number;
-  /** Branches of each run: most are tasks, one of 20 is a sub-workflow, and one of 40 asks an agent. */
+  /** Branches of each run. Most are tasks, one in 20 is a sub-workflow, and one in 40 asks an agent. */
   branches: number;
   /** Seed of all choices. The timing depends on the machine. */
   seed: number;
@@ -25,11 +26,11 @@ export interface RunsOptions {
   patienceMs: number;
 }
 
-/** Time that the desk takes, in milliseconds. */
+/** Response time of the desk, in milliseconds. */
 const DESK_MS = { from: 20, to: 600 };
-/** Answers of the desk between a restart and the next kill, which then comes while a `once` operation is at the desk. */
+/** Answers of the desk between a restart and the next kill. The kill then comes while a `once` operation is at the desk. */
 const ANSWERS = { from: 10, to: 60 };
-/** The longest wait for that, in milliseconds: all that is left may be waits for lost results. */
+/** Maximum wait for such an operation, in milliseconds. Near the end, only waits for lost results may be left. */
 const QUIET_MS = 6_000;
 const RETRY_MS = 200;
 const PAGE = 200;
@@ -44,7 +45,7 @@ export async function runs(
   const random = mulberry32(seed);
   const history: RunsHistory = { kills: [], hits: [], runs: [] };
   const events = new EventEmitter();
-  const desk = createServer((request, response) => {
+  const desk = createServer(OUTSIDE_SERVER, (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://desk");
     const isOnce = pathname !== "/look";
     history.hits.push({
@@ -70,7 +71,7 @@ export async function runs(
   });
   const signal = AbortSignal.timeout(patienceMs);
 
-  /** Asks until there is an answer. */
+  /** Repeats a request until it has an answer. */
   async function ask<Answer>(path: string, body?: object): Promise<Answer> {
     for (;;) {
       signal.throwIfAborted();
@@ -84,14 +85,14 @@ export async function runs(
         if (response.status < 500 && response.status !== 429)
           throw new Refused(`${path} is refused: ${JSON.stringify(answer)}`);
       } catch (error) {
-        // Otherwise the server is dead, or starts.
+        // Otherwise the server is down or starting.
         if (error instanceof Refused) throw error;
       }
       await pause(RETRY_MS, undefined, { signal });
     }
   }
 
-  /** Resolves when a `once` operation reaches the desk, after so many answers. */
+  /** Resolves when a `once` operation reaches the desk, after this number of answers. */
   async function aim(answers: number, ended: AbortSignal): Promise<void> {
     for (let left = answers; left > 0; left--) await once(events, "answer", { signal: ended });
     await once(events, "once", { signal: ended });
@@ -109,7 +110,7 @@ export async function runs(
     }
   }
 
-  /** Returns a run once it has ended. `names` begins the names of the errands of the runs below it. */
+  /** Waits for the end of a run and returns it. `names` is the prefix of the errands of the runs below it. */
   async function endOf(id: string, names?: string): Promise<EndedRun> {
     for (;;) {
       const view = await ask<RunView>(`/${id}`);
@@ -136,15 +137,14 @@ export async function runs(
   }
 
   try {
-    const ids: string[] = [];
+    // One after another: a run may be interrupted ten times while no node ends.
     for (let n = 0; n < count; n++) {
       const input = errandsOf(url, `r${n}`, branches);
       const request = { workflow: `kills/${ERRANDS}`, input, idempotencyKey: `${seed}-${n}` };
       const { id } = await ask<RunView>("", request);
-      ids.push(id);
       await killWithin();
+      history.runs.push(await endOf(id, `r${n}:p`));
     }
-    history.runs.push(...(await Promise.all(ids.map((id, n) => endOf(id, `r${n}:p`)))));
     return history;
   } catch (cause) {
     const last = server.output().slice(-5_000);
@@ -156,10 +156,10 @@ export async function runs(
   }
 }
 
-/** The server refuses a request for good. */
+/** A refusal that a retry cannot change. */
 class Refused extends Error {}
 
-/** Returns the input of a run: a name for each errand, which no other run has. */
+/** Returns the input of a run, with a unique name for each errand. */
 function errandsOf(url: string, run: string, branches: number) {
   const pairs = Math.floor(branches / 20);
   const messages = Math.floor(branches / 40);

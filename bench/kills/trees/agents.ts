@@ -1,2 +1,2 @@
-/** The agent that users of trees talk with. */
+/** The agent at the root of a tree. Users talk with it. */
 export const CHIEF = "chief";

@@ -1,10 +1,10 @@
 /**
  * Checks trees of calls after kills. Pure.
  *
- * KILLTREE-1  Every turn ends, and every conversation that a call opened is over, whoever was stopped or killed.
+ * KILLTREE-1  Every turn ends, and every conversation of a call is over, also after stops and kills.
  * KILLTREE-2  Each operation has one outcome.
  * KILLTREE-3  A `once` tool runs at most once per operation, and exactly once if it succeeded.
- * KILLTREE-4  Each conversation has spent what its own calls and those below it have, nothing twice and nothing lost.
+ * KILLTREE-4  The usage of each conversation is the sum of its own model calls and of the calls below it. Each amount counts once.
  */
 import type { RoomRecord, TreeRecord, TreesHistory } from "./history.ts";
 
@@ -30,7 +30,7 @@ export function checkTrees({ trees, hits }: TreesHistory): string[] {
   ];
 }
 
-/** Returns what a run did not contain. Without it, it proves less than it claims. */
+/** Returns the missing kinds of trees. A run must contain each kind, or it proves too little. */
 export function missingInTrees({ trees, hits }: TreesHistory): string[] {
   const kinds: [boolean, string][] = [
     [trees.some(({ rooms }) => rooms.length > 10), "tree of three levels"],
@@ -68,7 +68,7 @@ function amounts({ id, calls, spent, counted }: RoomRecord, rooms: readonly Room
     .filter(({ operationId = "" }) => opened.includes(operationId))
     .reduce((sum, room) => sum + room.spent.tokens, 0);
   const own = spent.tokens - below;
-  // What a kill interrupted is estimated, and never less than what was counted.
+  // The usage of interrupted calls is an estimate. The estimate is at least the counted usage.
   const isRight = spent.estimated ? own >= counted : own === counted;
   return isRight ? [] : [`KILLTREE-4 ${id} has spent ${own} tokens of its own, and ${counted} were counted`];
 }

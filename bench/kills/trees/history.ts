@@ -1,4 +1,4 @@
-/** What happened in the scenario `trees`. */
+/** The history of the scenario `trees`, as plain data. */
 import type { SpendingView } from "../../../src/client/index.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
 import type { Kill } from "../history.ts";
@@ -6,33 +6,33 @@ import type { Kill } from "../history.ts";
 export interface TreesHistory {
   kills: Kill[];
   trees: TreeRecord[];
-  /** Runs of tools: those of one operation have its id. */
+  /** Runs of tools, with the id of their operation. */
   hits: { operationId: string; isOnce: boolean }[];
 }
 
-/** A message that was acknowledged, with all that followed from it. */
+/** An acknowledged message, with the tree of its calls. */
 export interface TreeRecord {
   /** The user stopped it. */
   stopped: boolean;
-  /** The conversation of the message first, then those of the calls below it. */
+  /** First the conversation of the message, then the conversations of the calls below it. */
   rooms: RoomRecord[];
 }
 
-/** A conversation once nothing in it is active. */
+/** An idle conversation. */
 export interface RoomRecord {
   id: string;
   status: string;
-  /** The operation that opened it; absent for the user's own. */
+  /** The operation that opened it. Absent if a user opened it. */
   operationId?: string;
-  /** Its turns that are active. */
+  /** Number of active turns. */
   active: number;
   journal: JournalEntryView[];
   /** The calls of agents in it. */
   calls: { operationId: string; conversationId: string }[];
-  /** The operations of `once` tools, and those whose result is a success. */
+  /** The operations of `once` tools, and all successful operations. */
   once: string[];
   succeeded: string[];
   spent: SpendingView;
-  /** Tokens that its own model calls have used up, as far as they were counted. */
+  /** Counted tokens of its own model calls. */
   counted: number;
 }

@@ -1,6 +1,6 @@
 /**
- * Trees of calls of agents on three levels, while the server is killed at random moments: a chief calls leads, and these call
- * hands, whose tools act outside. Some users stop their tree.
+ * Trees of calls of agents on three levels, while the server is killed at random moments. A chief calls leads, leads call
+ * hands, and the tools of hands act outside. Some users stop their tree.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { mulberry32 } from "../../../src/ports/node/seeded-ids.ts";
 import type { ConversationView, JournalEntryView, TurnView } from "../../../src/protocol/views.ts";
 import type { Bundle } from "../../harness/bundle.ts";
+import { OUTSIDE_SERVER } from "../outside-server.ts";
 import { RestartedServer } from "../restarted-server.ts";
 import { CHIEF } from "./agents.ts";
 import { checkTrees } from "./check.ts";
@@ -22,15 +23,15 @@ export interface TreesOptions {
   /** Time limit of the scenario, in milliseconds. */
   patienceMs: number;
   /**
-   * Time after the end of a tree in which what each call has used up must be known at its caller, in milliseconds. An envelope that finds
-   * nobody waits longer each time.
+   * Time limit for the usage of each call to reach its caller after the end of a tree, in milliseconds. Failed deliveries of an envelope
+   * back off.
    */
   settleMs: number;
 }
 
 /** Calls of the chief, and of each lead. */
 const WIDTH = 3;
-/** Time between two kills, and of a run of a tool, in milliseconds. */
+/** Time between two kills, and duration of a tool, in milliseconds. */
 const CALM_MS = { from: 200, to: 2_000 };
 const RUN_MS = { from: 50, to: 450 };
 /** Time until a user stops a tree, in milliseconds. */
@@ -46,7 +47,7 @@ export async function trees(
 ): Promise<TreesHistory> {
   const random = mulberry32(seed);
   const history: TreesHistory = { kills: [], trees: [], hits: [] };
-  const outside = createServer((request, response) => {
+  const outside = createServer(OUTSIDE_SERVER, (request, response) => {
     const operationId = String(request.headers["idempotency-key"]);
     history.hits.push({ operationId, isOnce: request.url?.startsWith("/once") === true });
     setTimeout(() => response.end('"done"'), within(random, RUN_MS));
@@ -62,7 +63,7 @@ export async function trees(
   const signal = AbortSignal.timeout(patienceMs);
   let isRaging = true;
 
-  /** Asks until there is an answer. Resolves to `null` for a conversation that does not exist. */
+  /** Repeats a request until it has an answer. Resolves to `null` if the conversation does not exist. */
   async function find<Answer>(path: string, body?: object): Promise<Answer | null> {
     for (;;) {
       signal.throwIfAborted();
@@ -75,7 +76,7 @@ export async function trees(
         if (response.ok || response.status === 409) return answer;
         if (response.status === 404) return null;
       } catch {
-        // The server is dead, or starts.
+        // The server is down or starting.
       }
       await pause(RETRY_MS, undefined, { signal });
     }
@@ -83,7 +84,7 @@ export async function trees(
 
   async function ask<Answer>(path: string, body?: object): Promise<Answer> {
     const answer = await find<Answer>(path, body);
-    if (answer === null) throw new Error(`There is nothing at ${path}.`);
+    if (answer === null) throw new Error(`${path} was not found.`);
     return answer;
   }
 
@@ -102,14 +103,14 @@ export async function trees(
     }
   }
 
-  /** Returns the conversations of a tree once nothing is active in any, and what calls have used up has had time to arrive. */
+  /** Returns the conversations of a tree when all are idle and the usage of calls has had time to arrive. */
   async function atRest(root: string): Promise<TreeRecord["rooms"]> {
     for (let over: number | undefined; ; ) {
       const rooms: RoomRecord[] = [];
       const open: { id: string; operationId?: string }[] = [{ id: root }];
       for (let next = open.shift(); next !== undefined; next = open.shift()) {
         const room = await roomOf(next);
-        // A call that was stopped before its conversation was there has opened none.
+        // A call that was stopped early has opened no conversation.
         if (room === null) continue;
         rooms.push(room);
         open.push(...room.calls.map(({ conversationId: id, operationId }) => ({ id, operationId })));
@@ -135,7 +136,7 @@ export async function trees(
     id: string;
     operationId?: string;
   }): Promise<RoomRecord | null> {
-    // What is over at the first read does not change any more, but for amounts that come later.
+    // After the end of a turn, only its amounts can still change.
     const first = await find<{ entries: JournalEntryView[] }>(`/${id}/journal?limit=200`);
     if (first === null) return null;
     const started = first.entries.flatMap(({ type, turnId }) =>
@@ -192,7 +193,7 @@ export async function trees(
   }
 }
 
-/** Returns a message to the chief: commands of the offline model, those below as the messages of its calls. */
+/** Returns a message to the chief: commands of the offline model. The messages of its calls contain the commands of lower levels. */
 function treeOf(url: string): string {
   const lines = (line: (index: number) => string) =>
     Array.from({ length: WIDTH }, (_, n) => line(n)).join("\n");

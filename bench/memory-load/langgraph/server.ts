@@ -1,4 +1,4 @@
-/** LangGraph's store on Node, as in its guide to semantic search: `InMemoryStore`, the only one with vectors that its JavaScript packages embed. */
+/** LangGraph's store on Node, as in its guide to semantic search: `InMemoryStore`, the only embedded store with vectors in its JavaScript packages. */
 import type { Embeddings } from "@langchain/core/embeddings";
 import { InMemoryStore } from "@langchain/langgraph";
 import { open } from "../node-door.ts";
@@ -15,7 +15,7 @@ const embeddings = {
 const store = new InMemoryStore({
   index: {
     dims: embedder.dimensions,
-    // SAFETY: the store calls these two methods only.
+    // SAFETY: the store calls only these two methods.
     embeddings: embeddings as unknown as Embeddings,
     fields: ["content"],
   },

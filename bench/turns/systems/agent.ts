@@ -1,4 +1,4 @@
-/** A bare `Agent` of the SDK that stores one row per turn: the floor of the SDK's cost. */
+/** A bare `Agent` of the SDK that stores one row per turn: the lower bound of the SDK's cost. */
 import { Agent, getAgentByName } from "agents";
 import { countsOf, metered } from "../meter.ts";
 import type { System } from "../protocol.ts";

@@ -1,6 +1,6 @@
 /**
- * `AIChatAgent` of `@cloudflare/ai-chat`, written as in its guide: `streamText` over all messages, driven from the
- * server by `saveMessages`, which resolves when the answer is stored.
+ * `AIChatAgent` of `@cloudflare/ai-chat`, written as in its guide: `streamText` over all messages. The server drives it by
+ * `saveMessages`, which resolves when the answer is stored.
  */
 import { AIChatAgent } from "@cloudflare/ai-chat";
 import { getAgentByName } from "agents";

@@ -10,8 +10,8 @@ import { stemOf } from "../../../src/protocol/ids.ts";
 import { seededMessage } from "../workload.ts";
 
 /**
- * Creates the conversation in empty storage, before its actor has loaded it. Each turn is committed as by the actor:
- * when accepted, and when completed. Resolves with the number of stored messages.
+ * Creates the conversation in empty storage, before its actor has loaded it. As in the actor, each turn has two commits: when it
+ * is accepted, and when it completes. Returns the number of stored messages.
  */
 export function seedConversation(
   storage: DurableObjectStorage,

@@ -1,6 +1,5 @@
 /**
- * Dramatis: an application with one agent, whose model is the scripted one behind an in-process gateway. A turn is
- * one call of `runTurn`.
+ * Dramatis: an application with one agent. An in-process gateway calls the scripted model. A turn is one call of `runTurn`.
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
@@ -64,7 +63,7 @@ interface ChatMessage {
   content: string;
 }
 
-/** Searches back to the newest user message only, so that the model's own time does not depend on the history. */
+/** Searches back only to the newest user message, so that the model's own time does not depend on the history. */
 function read(messages: readonly ChatMessage[]): Prompt {
   const given = messages.length - (messages[0]?.role === "system" ? 1 : 0);
   const at = messages.findLastIndex(({ role }) => role === "user");

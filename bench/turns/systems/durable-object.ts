@@ -1,8 +1,11 @@
-/** A bare `DurableObject`: the floor of the platform's cost. */
+/**
+ * Two bare `DurableObject`s: the lower bound of the platform's cost, with one write for each turn, and with the writes of a turn that
+ * survives a crash.
+ */
 import { DurableObject } from "cloudflare:workers";
 import { countsOf, metered } from "../meter.ts";
 import type { System } from "../protocol.ts";
-import { createTable, runTurn, seedTurns } from "./floor.ts";
+import { answerTo, createTable, insertTurn, runTurn, seedTurns } from "./floor.ts";
 
 export class PlainObject extends DurableObject {
   constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
@@ -22,6 +25,29 @@ export class PlainObject extends DurableObject {
     return countsOf(this.ctx);
   }
 }
+
+/**
+ * Makes the same number of statements and rows as a plain turn of Dramatis, in as many transactions: the accepted question is on disk
+ * before the model's call.
+ */
+export class SafeObject extends PlainObject {
+  override async benchTurn(text: string) {
+    const { storage } = this.ctx;
+    storage.transactionSync(() => {
+      for (let row = 0; row < ROWS_PER_COMMIT; row += 1) insertTurn(storage.sql, text, "");
+      storage.kv.put("due", text.length);
+    });
+    await storage.sync();
+    const answer = await answerTo(text);
+    storage.transactionSync(() => {
+      for (let row = 0; row < ROWS_PER_COMMIT; row += 1) insertTurn(storage.sql, text, answer);
+    });
+    return answer;
+  }
+}
+
+/** Two commits of three rows and one value have the six statements and seven rows of a plain turn of Dramatis. */
+const ROWS_PER_COMMIT = 3;
 
 export function durableObject(namespace: DurableObjectNamespace<PlainObject>): System {
   return {

@@ -1,4 +1,4 @@
-/** The minimal turn of both floors: call the scripted model and store one row. */
+/** The minimal turn of the lower bounds: call the scripted model and store one row. */
 import { lookup, type Prompt, replyTo, seededMessage, toolInput } from "../workload.ts";
 
 const CREATE = "CREATE TABLE IF NOT EXISTS turns (n INTEGER PRIMARY KEY, question TEXT, answer TEXT)";
@@ -9,8 +9,19 @@ export function createTable(sql: SqlStorage): void {
   sql.exec(CREATE);
 }
 
-/** Runs one turn: streams the model's reply, runs the requested tools, and stores question and answer in one row. */
+/** Runs one turn, and stores question and answer in one row. */
 export async function runTurn(sql: SqlStorage, question: string): Promise<string> {
+  const answer = await answerTo(question);
+  insertTurn(sql, question, answer);
+  return answer;
+}
+
+export function insertTurn(sql: SqlStorage, question: string, answer: string): void {
+  sql.exec(INSERT, question, answer);
+}
+
+/** Streams the model's reply, and runs the requested tools. Returns the answer. */
+export async function answerTo(question: string): Promise<string> {
   const prompt: Prompt = { text: question, messages: 1, toolResults: 0 };
   for (;;) {
     let answer = "";
@@ -23,10 +34,7 @@ export async function runTurn(sql: SqlStorage, question: string): Promise<string
         called = true;
       }
     }
-    if (!called) {
-      sql.exec(INSERT, question, answer);
-      return answer;
-    }
+    if (!called) return answer;
     prompt.messages += 2;
     prompt.toolResults += 1;
   }

@@ -1,4 +1,4 @@
-/** Drives a system whose actor is an `Agent` of the SDK, found by name and called by RPC as in the SDK's guide. */
+/** Drives a system with an `Agent` of the SDK as its actor. As in the SDK's guide, it finds the actor by name and calls it by RPC. */
 import type { Counts, System } from "../protocol.ts";
 
 /** Methods that each measured class adds. */

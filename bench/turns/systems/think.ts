@@ -1,6 +1,6 @@
 /**
- * `Think` of `@cloudflare/think`, written as in its guide: a model and tools with defaults, driven from the server by
- * `runTurn`, which resolves when the answer is stored.
+ * `Think` of `@cloudflare/think`, written as in its guide: a model and tools with defaults. The server drives it by `runTurn`,
+ * which resolves when the answer is stored.
  */
 import { Think } from "@cloudflare/think";
 import { getAgentByName } from "agents";

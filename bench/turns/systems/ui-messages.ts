@@ -18,7 +18,7 @@ export function seededMessages(count: number): UIMessage[] {
   });
 }
 
-/** Returns the text of the newest answer. Throws if there is none. */
+/** Returns the text of the newest answer. Throws without an answer. */
 export function answerOf(messages: readonly UIMessage[]): string {
   const last = messages.findLast(({ role }) => role === "assistant");
   if (last === undefined) throw new Error("The turn left no answer.");

@@ -28,7 +28,7 @@ export function retryAfterMs(headers: Headers, now: number): number | undefined 
 
 type Kind = "requests" | "tokens";
 
-/** Returns the rate-limit information of a response. `undefined` if it has none and no limit was hit. */
+/** Returns the rate-limit information of a response. `undefined` for a response without this information, unless it hit a limit. */
 function rateLimitFeedback(status: number, headers: Headers, now: number): RateLimitFeedback | undefined {
   const rawHeaders: Record<string, string> = {};
   const read = (name: string): string | undefined => {

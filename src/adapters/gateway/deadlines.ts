@@ -93,7 +93,7 @@ export class AttemptDeadlines {
         this.#stopIdle = this.#watch(Math.min(this.#idleMs, this.#idleMs - silent));
         return;
       }
-      this.#total.abort(timeout(`The model fell silent for ${this.#idleMs} ms in its reply.`));
+      this.#total.abort(timeout(`The model sent no data for ${this.#idleMs} ms during its reply.`));
     });
   }
 }

@@ -69,7 +69,7 @@ const SOURCES: Readonly<Partial<Record<ProviderId, Source>>> = {
       const inOrder = data
         .map(({ embedding, index }, place) => ({ embedding, index: index ?? place }))
         .sort((one, other) => one.index - other.index);
-      if (inOrder.some(({ index }, place) => index !== place)) throw unusable("has no vector of some texts");
+      if (inOrder.some(({ index }, place) => index !== place)) throw unusable("has no vector for some texts");
       return {
         vectors: inOrder.map(({ embedding }) => embedding),
         model: model ?? profile.modelId,
@@ -105,7 +105,7 @@ async function embed(
   if (source === undefined)
     throw new ModelFailure(
       "validation",
-      `The provider "${profile.provider}" has no embeddings here. Use openai (with any compatible server), workers-ai or offline.`,
+      `The provider "${profile.provider}" has no supported embeddings. Use openai (with any compatible server), workers-ai or offline.`,
     );
   const call = { profile, body: wellFormed(source.body(request)), context };
   const answer = await answerOf(source.transport(call, ports, attempt));
@@ -114,7 +114,7 @@ async function embed(
     return source.read(JSON.parse(answer), request);
   } catch (error) {
     if (error instanceof ModelFailure) throw error;
-    throw unusable("is not one of embeddings. Check the base URL and the model");
+    throw unusable("has no embeddings. Check the base URL and the model");
   }
 }
 
@@ -134,7 +134,7 @@ function checked(embeddings: Embeddings, { texts }: EmbeddingRequest): Embedding
   if (made.length !== texts.length) throw unusable(`has ${made.length} vectors for ${texts.length} texts`);
   const dimensions = made[0]?.length ?? 0;
   if (dimensions === 0 || made.some((vector) => vector.length !== dimensions))
-    throw unusable("has vectors that are empty, or of several lengths");
+    throw unusable("has vectors that are empty or differ in length");
   if (!made.every((vector) => vector.every(Number.isFinite)))
     throw unusable("has a number beyond the range of numbers");
   return embeddings;

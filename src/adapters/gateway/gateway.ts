@@ -126,7 +126,7 @@ function transportOf(provider: ProviderId): Transport {
 /** Throws `ModelFailure` for media that the transport would not read: an interceptor chose another provider. */
 function checkMedia({ profile: { provider }, media }: ModelRequest): void {
   if (media === undefined || media.size === 0 || httpProvider(provider) !== undefined) return;
-  throw new ModelFailure("validation", `The provider "${provider}" takes media only within the body.`);
+  throw new ModelFailure("validation", `The provider "${provider}" accepts media only inline in the body.`);
 }
 
 /** Removes the key of a request from everything that the provider reported (GATE-3). */

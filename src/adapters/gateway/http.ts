@@ -119,7 +119,10 @@ function authorization({ profile, provider, ports }: Call): Record<string, strin
   const key = keyOf(profile, ports);
   if (key === undefined) {
     if (profile.baseUrl !== undefined) return {};
-    throw new ModelFailure("auth", `There is no key: set ${name}, or the base URL of a server without keys.`);
+    throw new ModelFailure(
+      "auth",
+      `The API key is missing. Set ${name}, or the base URL of a server that needs no key.`,
+    );
   }
   if (!mayReceiveKey(profile, ports.trustedHosts)) {
     const { origin } = baseUrlOf(profile, provider);
@@ -149,7 +152,9 @@ async function refusal(
   const category = isRedirect ? "validation" : categoryOfResponse(status, reported);
   const wait = retryAfterMs(headers, call.ports.clock.now()) ?? reported.retryAfterMs;
   const detail = reported.message === undefined ? "" : `: ${reported.message.replace(/\.$/, "")}`;
-  const advice = isRedirect ? `It redirects elsewhere. ${checkBaseUrl(call)}` : adviceOn(category, call);
+  const advice = isRedirect
+    ? `It redirects to another address. ${checkBaseUrl(call)}`
+    : adviceOn(category, call);
   return new ModelFailure(category, `The model server answered ${status}${detail}. ${advice}`.trimEnd(), {
     ...detailsOf(info),
     ...defined({ retryAfterMs: wait }),

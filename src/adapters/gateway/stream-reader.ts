@@ -33,7 +33,7 @@ export class StreamReader<Piece> implements AsyncIterableIterator<Piece, undefin
       const reading = this.#reader.read();
       attempt.waiting();
       const result = await reading;
-      // Cancelling resolves a pending read as if the stream had ended.
+      // Cancelling resolves a pending read like the end of the stream.
       attempt.signal.throwIfAborted();
       attempt.received();
       if (result.done) return await this.return();

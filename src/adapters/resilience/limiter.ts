@@ -31,7 +31,7 @@ export interface Claim {
   /** Default: 1. */
   units?: number;
   tenant: string;
-  /** Milliseconds. Exceeds the time for which the call holds the units. */
+  /** Milliseconds. It must exceed the time that the call holds the units. */
   leaseMs: number;
 }
 
@@ -47,7 +47,7 @@ export interface Slot {
 
 /** Milliseconds. */
 export const LOST_AFTER_MS = 5_000;
-/** The interval at which the first waiting call polls, in milliseconds. Calls further behind poll less often. */
+/** Poll interval of the first waiting call, in milliseconds. Later calls poll less often. */
 const POLL_MS = 20;
 const MAX_POLL_MS = 500;
 
@@ -147,21 +147,21 @@ export class Limiter {
     for (const { tenant, units } of this.#held) shares.set(tenant, (shares.get(tenant) ?? 0) + units);
     let room = total - sumOf(this.#held);
     // Both values only grow below, so most polls end here without reading the queue.
-    const ownShare = shares.get(place.tenant) ?? 0;
+    const tenantShare = shares.get(place.tenant) ?? 0;
     if (place.units > room && room !== total) return false;
-    if (ownShare > 0 && ownShare + place.units > perTenant) return false;
+    if (tenantShare > 0 && tenantShare + place.units > perTenant) return false;
     const passed: Place[] = [];
     /** The units that may still pass waiting calls, in total and per tenant. */
     let mayPass = Number.POSITIVE_INFINITY;
-    const mayPassOwn = new Map<string, number>();
+    const mayPassByTenant = new Map<string, number>();
     for (const call of this.#queue) {
       if (room <= 0) return false;
       const { tenant, units } = call;
       const share = shares.get(tenant) ?? 0;
       const isInShare = share === 0 || share + units <= perTenant;
       const hasRoom = units <= room || room === total;
-      const ownLimit = mayPassOwn.get(tenant) ?? Number.POSITIVE_INFINITY;
-      if (isInShare && hasRoom && units <= Math.min(mayPass, ownLimit)) {
+      const tenantLimit = mayPassByTenant.get(tenant) ?? Number.POSITIVE_INFINITY;
+      if (isInShare && hasRoom && units <= Math.min(mayPass, tenantLimit)) {
         if (call === place) {
           for (const waiting of passed) waiting.passed += units;
           return true;
@@ -173,7 +173,7 @@ export class Limiter {
       if (call === place) return false;
       const left = total - call.passed;
       if (isInShare) mayPass = Math.min(mayPass, left);
-      else mayPassOwn.set(tenant, Math.min(ownLimit, left));
+      else mayPassByTenant.set(tenant, Math.min(tenantLimit, left));
       if (isInShare || tenant === place.tenant) passed.push(call);
     }
     return false;

@@ -1,5 +1,5 @@
 /**
- * Spans as OTLP, in its JSON encoding: what a collector takes at `/v1/traces`. Pure.
+ * Spans as OTLP, in its JSON encoding. A collector receives them at `/v1/traces`. Pure.
  *
  * OTLP-1  Ids are hexadecimal, times are whole nanoseconds as text, whole numbers are `intValue` as text.
  */

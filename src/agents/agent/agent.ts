@@ -13,21 +13,22 @@ import type { Upkeep } from "../../library/registry/upkeep.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { systemClock } from "../../ports/system.ts";
 import type { VectorIndex } from "../../ports/vector-index.ts";
-import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import {
   type AgentApi,
   type AgentChange,
   type AgentIdentity,
   type AgentView,
+  agentChange,
   CONVERSATION_OPENED,
   type CreateAgent,
+  createAgent,
 } from "../../protocol/agent-api.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
+import type { ImportPart } from "../../protocol/data-api.ts";
 import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
-import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
@@ -36,26 +37,18 @@ import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
-import type { PageOptions } from "../../shared/page.ts";
+import { MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
-import { validate } from "../../shared/validation.ts";
+import { validateRequest } from "../../shared/validation.ts";
+import type { DurableActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { Projection } from "../base/projections/projection.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
-import type { SessionAgent } from "../base/session-agent.ts";
-import { Wakeups } from "../base/timers/wakeups.ts";
 import { AgentBackup } from "./backup.ts";
-import {
-  changed,
-  changeSchema,
-  checkAuthor,
-  checkedPersona,
-  createSchema,
-  type PersonaPorts,
-} from "./checks.ts";
+import { changed, checkAgentSize, checkAuthor, checkedPersona, type PersonaPorts } from "./checks.ts";
 import type { ConsolidationCall } from "./consolidation-call.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
@@ -99,30 +92,24 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & AgentApi {
+) => DurableActor<Env> & AgentApi {
   return class Agent extends MemoryAgent<Env> implements AgentApi {
-    readonly #store = new AgentStore(
-      durableStorage(this.ctx.storage),
-      () => this.mailboxAddress?.id ?? this.name,
-    );
-    readonly #leases = new LeaseStore(durableStorage(this.ctx.storage));
-    readonly #wakeups = new Wakeups({
-      directory: () => (this.#removal.isDeleted ? null : this.#listing.wake()),
-      removal: () => this.#removal.wake(),
-      import: () => this.#backup.wake(),
-    });
-    readonly #listing = new Projection({
+    readonly #store = new AgentStore(this.platform, () => this.mailboxAddress?.id ?? this.name);
+    readonly #leases = new LeaseStore(this.platform);
+    readonly #listing: Projection = new Projection({
       clock: systemClock,
-      wakeup: this.#wakeups.named("directory"),
-      put: async () => ports.directory(this.env)?.putAgent(this.#store.identity()),
+      wakeup: this.ownWakeup("listing", () =>
+        this.#store.find() === undefined ? null : this.#listing.wake(),
+      ),
+      directory: () => ports.directory(this.env),
+      put: (directory: Directory) => directory.putAgent(this.#store.identity()),
       changedAt: () => Date.parse(this.#store.identity().updatedAt),
     });
 
     readonly #removal = new AgentRemoval({
-      ...durableStorage(this.ctx.storage),
-      clock: systemClock,
+      ...this.platform,
       store: this.#store,
-      wakeup: this.#wakeups.named("removal"),
+      wakeup: this.wakeups.add("removal", () => this.#removal.wake()),
       stores: () => ports.stores(this.env),
       retainVectors: () => this.retainVectors(),
       forgetMail: () => this.mailbox.forget(),
@@ -130,11 +117,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     });
 
     readonly #backup = new AgentBackup({
-      ...durableStorage(this.ctx.storage),
-      clock: systemClock,
+      ...this.platform,
       store: this.#store,
       corpus: this.corpus,
-      wakeup: this.#wakeups.named("import"),
+      wakeup: this.wakeups.add("import", () => this.#backup.wake()),
       check: async (given) => {
         const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: "" };
         checkNew(id, ports.location(tenant), "/id");
@@ -150,7 +136,6 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.lifecycle.use(this.#wakeups);
       this.mailbox.receives(CONVERSATION_OPENED, z.strictObject({}), (_, { envelope: { from } }) => {
         if (from.kind !== "conversation") {
           throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
@@ -167,7 +152,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const answer = this.#leases.apply(from.id, budget, request);
         const isNew = ageOf(envelope.operationId, systemClock.now()) < LEASE_WAIT_MS;
         if (answer.excess !== undefined && request.ahead !== true && mayFitLater(answer.excess) && isNew)
-          throw new NotNow("Other conversations hold the remaining budget.");
+          throw new NotNow(
+            "Other conversations have reserved the remaining budget. Try again when their turns have ended.",
+          );
         // SAFETY: an answer is plain data.
         return answer as unknown as Json;
       });
@@ -179,6 +166,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override memoryOwner() {
       return this.#store.identity();
+    }
+
+    protected override async checkExists() {
+      if (this.#store.find() !== undefined) return;
+      const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: this.name };
+      const agents = ports.directory(this.env)?.agents(tenant, { limit: MAX_PAGE_SIZE });
+      const { items } = (await agents?.catch(() => undefined)) ?? { items: [] };
+      this.#store.identity(items.map((agent) => agent.id).filter((known) => known !== id));
     }
 
     protected override get isDeleted() {
@@ -242,8 +237,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     /** Returns the identity of a new agent. Throws `INVALID_INPUT`. */
     async #checked(tenant: string, input: unknown): Promise<AgentIdentity> {
-      const checkedInput = validate(createSchema, input);
-      const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
+      const request = validateRequest(createAgent, input);
+      checkAgentSize(request);
+      const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = request;
       this.checkPlace();
       const checked = await checkedPersona(this.#personas, persona, tenant, budget);
       const now = toIso(systemClock.now());
@@ -276,16 +272,15 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     async remove(principal: Principal) {
-      return asDone(() => {
-        this.#store.identity();
+      return asDone(async () => {
+        await this.checkExists();
         checkAuthor(principal);
         return this.#removal.remove();
       });
     }
 
     async exportLines(principal: Principal) {
-      return asResult(() => {
-        this.#store.identity();
+      return this.ofAgent(() => {
         checkAuthor(principal);
         return this.#backup.export();
       });
@@ -305,7 +300,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     async identity() {
-      return asResult(() => this.#view());
+      return this.ofAgent(() => this.#view());
     }
 
     #view(): AgentView {
@@ -315,7 +310,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async update(principal: Principal, change: AgentChange) {
       return asResult(async () => {
         checkAuthor(principal);
-        const { persona: given, projectIds, budget, metadata } = validate(changeSchema, change);
+        const request = validateRequest(agentChange, change);
+        checkAgentSize(request);
+        const { persona: given, projectIds, budget, metadata } = request;
+        await this.checkExists();
         const before = this.#store.identity();
         const limits = (budget === undefined ? before.budget : budget) ?? undefined;
         const source = given ?? (budget?.usd === undefined ? undefined : before.persona);
@@ -339,7 +337,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     async persona(version?: number) {
-      return asResult(async () => {
+      return this.ofAgent(async () => {
         const { persona, projectIds, tenant, budget } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
         const chain = await ports.resolve(this.env, tenant, source);
@@ -348,7 +346,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     async conversations(options?: PageOptions) {
-      return asResult(() => this.#store.conversations(options));
+      return this.ofAgent(() => this.#store.conversations(options));
     }
 
     /** Commits a change of the identity, and publishes it to the directory. */

@@ -5,7 +5,7 @@ import { isoTimeSchema } from "../../memory/corpus/backup-schemas.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
-import type { ImportPart } from "../../protocol/keeping-api.ts";
+import type { ImportPart } from "../../protocol/data-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
@@ -19,7 +19,7 @@ import {
   linesStream,
   parseLine,
 } from "../base/backup/lines.ts";
-import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
+import { deleteValues, dropTables } from "../base/removal/actor-tables.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { AGENT_KEYS, type AgentStore } from "./store.ts";
@@ -59,7 +59,7 @@ export class AgentBackup {
     const { database, keyValue, store, corpus, wakeup, clock, commit } = this.ports;
     const { from, lines, isLast } = checkPart(given);
     if (store.find() !== undefined || store.tombstone() !== undefined)
-      throw new DramatisError("CONFLICT", "An agent has or had this id. Choose another id.");
+      throw new DramatisError("CONFLICT", "An agent with this id exists or was deleted. Choose another id.");
     if (from === 1) this.#clear();
     const pending = keyValue.get<PendingImport>(IMPORT) ?? { next: 1, at: clock.now(), identity: null };
     if (pending.next !== from)
@@ -81,7 +81,10 @@ export class AgentBackup {
     const total = from + lines.length - 1;
     const { identity } = pending;
     if (isLast && (!isEnd(parsed.at(-1), total) || identity === null))
-      throw new DramatisError("INVALID_INPUT", `Line ${total + 1}: The file is incomplete. Export it again.`);
+      throw new DramatisError(
+        "INVALID_INPUT",
+        `Line ${total + 1}: The file is incomplete. Export the agent again.`,
+      );
     database.transaction(() => {
       if (from === 1) void wakeup.arm(ABANDONED_MS);
       if (stores.length > 0) corpus.createTables();
@@ -123,7 +126,7 @@ export class AgentBackup {
 
   #clear(): void {
     const { database, keyValue, corpus } = this.ports;
-    dropOwnTables({ database, keyValue });
+    dropTables({ database, keyValue });
     deleteValues({ database, keyValue }, [...AGENT_KEYS, IMPORT]);
     corpus.forget();
   }
@@ -132,7 +135,7 @@ export class AgentBackup {
 async function memoryStore(corpus: Corpus, line: Record<string, unknown>): Promise<() => void> {
   const store = await prepareLine(corpus, line);
   if (store !== undefined) return store;
-  throw new DramatisError("INVALID_INPUT", "Unknown line. Export the agent again.");
+  throw new DramatisError("INVALID_INPUT", "Unknown kind of line. Export the agent again.");
 }
 
 function isEnd(line: Record<string, unknown> | undefined, total: number): boolean {

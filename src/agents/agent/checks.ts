@@ -1,34 +1,22 @@
 /** Checks the identity that a caller gives an agent. */
-import { z } from "zod";
 import { parseReference } from "../../library/definitions/reference.ts";
 import { checkPrices } from "../../library/registry/prices.ts";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";
-import type { AgentIdentity } from "../../protocol/agent-api.ts";
-import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
+import { type AgentIdentity, MAX_AGENT_BYTES } from "../../protocol/agent-api.ts";
+import type { AgentBudget } from "../../protocol/budget.ts";
 import type { Persona, VersionChain } from "../../protocol/definitions.ts";
-import { locationHintSchema } from "../../protocol/location-policy.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { toIso } from "../../shared/time.ts";
+import { fitsUtf8 } from "../../shared/utf8.ts";
 import { invalidAt } from "../../shared/validation.ts";
 
-const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
-export const createSchema = z.strictObject({
-  id: agentIdSchema,
-  persona: z.unknown(),
-  projectIds,
-  budget: agentBudgetSchema.exactOptional(),
-  metadata: agentMetadataSchema.exactOptional(),
-  locationHint: locationHintSchema.exactOptional(),
-});
-export const changeSchema = z.strictObject({
-  persona: z.unknown().optional(),
-  projectIds,
-  budget: agentBudgetSchema.nullable().exactOptional(),
-  metadata: agentMetadataSchema.nullable().exactOptional(),
-});
+/** Throws `TOO_LARGE` for a new agent, or a change, that a row may not hold. */
+export function checkAgentSize(given: object): void {
+  if (fitsUtf8(JSON.stringify(given), MAX_AGENT_BYTES)) return;
+  throw new DramatisError("TOO_LARGE", `An agent may have at most ${MAX_AGENT_BYTES} bytes of JSON.`);
+}
 
 export interface PersonaPorts {
   resolve(tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;

@@ -40,7 +40,7 @@ export function applyLease(
   request: LeaseRequest,
 ): { lease: Lease; totals: LeaseTotals; answer: LeaseAnswer } {
   if (request.seq <= before.seq) return { lease: before, totals, answer: { granted: before.granted } };
-  const others = subtractAmounts(totals.held, heldBy(before));
+  const others = subtractAmounts(totals.held, leasedBy(before));
   const idle = subtractAmounts(others, subtractAmounts(totals.spent, before.spent));
   const excess = excessOf(budget, { others, idle }, request);
   const granted = excess === null ? grantOf(budget, others, request) : request.keeps;
@@ -49,7 +49,7 @@ export function applyLease(
     lease,
     totals: {
       spent: addAmounts(subtractAmounts(totals.spent, before.spent), lease.spent),
-      held: addAmounts(others, heldBy(lease)),
+      held: addAmounts(others, leasedBy(lease)),
     },
     answer: { granted, ...(excess === null ? {} : { excess }) },
   };
@@ -63,7 +63,7 @@ export function mayFitLater({ allowed, used, needed, leased = 0 }: BudgetExcess)
   return used - leased + needed <= allowed;
 }
 
-function heldBy({ spent, granted }: Lease): Amounts {
+function leasedBy({ spent, granted }: Lease): Amounts {
   return largestAmounts(spent, granted);
 }
 

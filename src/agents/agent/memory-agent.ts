@@ -3,9 +3,7 @@ import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
 import { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
-import { systemClock, systemIds } from "../../ports/system.ts";
 import type { VectorIndex } from "../../ports/vector-index.ts";
-import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
 import {
   MEMORY_EXTRACTED,
@@ -21,10 +19,9 @@ import {
 import { asResult, DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
+import { DurableActor } from "../base/durable-actor.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
-import { SessionAgent } from "../base/session-agent.ts";
-import { Wakeups } from "../base/timers/wakeups.ts";
 import type { ConsolidationCall } from "./consolidation-call.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
@@ -37,25 +34,13 @@ export interface MemoryOwner {
   tenant: string;
 }
 
-export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> implements MemoryApi {
+export abstract class MemoryAgent<Env extends Cloudflare.Env> extends DurableActor<Env> implements MemoryApi {
   readonly #memory: AgentMemory;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const wakeups = new Wakeups(
-      {
-        memory: () => (this.isDeleted ? null : this.#memory.wake()),
-        upkeep: () => (this.isDeleted ? null : this.#memory.upkeep.wake()),
-      },
-      { id: "dramatis-memory" },
-    );
-    this.lifecycle.use(wakeups);
-    const { database, keyValue } = durableStorage(ctx.storage);
     this.#memory = new AgentMemory({
-      database,
-      keyValue,
-      clock: systemClock,
-      ids: systemIds,
+      ...this.platform,
       search: {
         pool: this.memoryPool(),
         vectors: () => this.memoryVectors(),
@@ -66,12 +51,12 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
         objects: () => this.memoryStores().objects(),
         records: () => this.memoryStores().records(),
       },
-      wakeup: wakeups.named("memory"),
+      wakeup: this.wakeups.add("memory", () => (this.isDeleted ? null : this.#memory.wake())),
       upkeep: {
         upkeep: () => this.memoryUpkeep(),
         run: (hook, call) => this.consolidate(hook, call),
         newOperationId,
-        wakeup: wakeups.named("upkeep"),
+        wakeup: this.ownWakeup("upkeep", () => (this.isDeleted ? null : this.#memory.upkeep.wake())),
       },
       agent: () => this.memoryOwner(),
     });
@@ -96,16 +81,20 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     });
   }
 
-  protected override createSessionStorage() {
-    return null;
-  }
-
   protected get corpus() {
     return this.#memory.corpus;
   }
 
   /** Returns the agent that owns the memory. Throws `NOT_FOUND` if it was never created. */
   protected abstract memoryOwner(): MemoryOwner;
+
+  /** Throws `NOT_FOUND` with ids of other agents if the agent does not exist. */
+  protected abstract checkExists(): Promise<void>;
+
+  /** Runs an RPC body of an agent that must exist. */
+  protected ofAgent<Value>(body: () => Value | Promise<Value>) {
+    return asResult(() => this.checkExists().then(body));
+  }
 
   protected abstract get isDeleted(): boolean;
 
@@ -137,46 +126,43 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   }
 
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {
-    return asResult(() => this.#memory.corpus.write(writer, inputs));
+    return this.ofAgent(() => this.#memory.corpus.write(writer, inputs));
   }
 
   async readMemory(reader: MemoryReader, id: string) {
-    return asResult(() => this.#memory.corpus.read(reader, id));
+    return this.ofAgent(() => this.#memory.corpus.read(reader, id));
   }
 
   async searchMemories(reader: MemoryReader, query: MemoryQuery) {
-    return asResult(() => this.#memory.corpus.search(reader, query));
+    return this.ofAgent(() => this.#memory.corpus.search(reader, query));
   }
 
   async listMemories(reader: MemoryReader, options?: PageOptions & MemoryFilter) {
-    return asResult(() => this.#memory.corpus.list(reader, options));
+    return this.ofAgent(() => this.#memory.corpus.list(reader, options));
   }
 
   async updateMemory(writer: MemoryWriter, id: string, change: MemoryChange) {
-    return asResult(() => this.#memory.corpus.update(writer, id, change));
+    return this.ofAgent(() => this.#memory.corpus.update(writer, id, change));
   }
 
   async deleteMemory(writer: MemoryWriter, id: string) {
-    return asResult(() => this.#memory.corpus.delete(writer, id));
+    return this.ofAgent(() => this.#memory.corpus.delete(writer, id));
   }
 
   async archiveMemory(writer: MemoryWriter, id: string) {
-    return asResult(() => this.#memory.corpus.archive(writer, id));
+    return this.ofAgent(() => this.#memory.corpus.archive(writer, id));
   }
 
   async whyMemory(reader: MemoryReader, id: string) {
-    return asResult(() => this.#memory.corpus.why(reader, id));
+    return this.ofAgent(() => this.#memory.corpus.why(reader, id));
   }
 
   async offerMemories(reader: MemoryReader, offer: { operationId: string; query: string; limit?: number }) {
-    return asResult(() => this.#memory.extractions.offer(reader, offer));
+    return this.ofAgent(() => this.#memory.extractions.offer(reader, offer));
   }
 
   async memoryStatus() {
-    return asResult(() => {
-      this.memoryOwner();
-      return this.#memory.status();
-    });
+    return this.ofAgent(() => this.#memory.status());
   }
 
   /** Starts to bring the copies up to date. Resolves when their wake-up is armed. */

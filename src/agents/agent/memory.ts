@@ -93,6 +93,7 @@ export class AgentMemory {
     this.#projection = new Projection({
       clock,
       wakeup: ports.wakeup,
+      directory: () => true,
       put: () => this.#put(),
       mayBeBehind: () =>
         this.#copies.isBehind() ||

@@ -1,9 +1,9 @@
 /**
- * Deletes an agent. One commit replaces its identity with a tombstone. From then on the agent does not exist. A job removes the rest: first
+ * Deletes an agent. One commit replaces its identity with a tombstone, so the agent no longer exists. A job removes the rest: first
  * its conversations, then its rows, its objects and its database.
  *
  * DELETE-5  Authors and administrators delete agents.
- * DELETE-6  A deletion is durable when it is acknowledged. From then on reads, changes, calls and new conversations get `NOT_FOUND`. Its id
+ * DELETE-6  A deletion is durable when it is acknowledged. Later reads, changes, calls and new conversations get `NOT_FOUND`. Its id
  *           never refers to another agent. A declaration in code does not restore it.
  */
 
@@ -12,11 +12,9 @@ import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
-import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import { AGENT_KEYS, type AgentStore } from "./store.ts";
 
-export interface AgentRemovalPorts
-  extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
+export interface AgentRemovalPorts extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury"> {
   store: AgentStore;
   /** Keeps the numbers of the vectors of the agent's memories in the vector store, in the transaction of the deletion. */
   retainVectors(): ActorTombstone["vectors"];
@@ -25,37 +23,18 @@ export interface AgentRemovalPorts
 
 const PAGE = 50;
 
-export class AgentRemoval {
-  readonly #removal: ActorRemoval;
+export class AgentRemoval extends ActorRemoval<AgentRemovalPorts & ActorRemovalPorts> {
+  protected override readonly first = "conversations";
 
-  constructor(private readonly ports: AgentRemovalPorts) {
+  constructor(ports: AgentRemovalPorts) {
     const { store } = ports;
-    this.#removal = new ActorRemoval({
+    super({
       ...ports,
       kind: "agent",
       keys: AGENT_KEYS,
       tombstone: () => store.tombstone(),
       bury: (tombstone) => store.bury(tombstone),
-      first: { name: "conversations", run: (tombstone) => this.#leaveConversations(tombstone) },
     });
-  }
-
-  get isDeleted(): boolean {
-    return this.#removal.isDeleted;
-  }
-
-  /** Reports whether the agent is known to be deleted. `false` if a newer release stored the agent. */
-  get isKnownDeleted(): boolean {
-    try {
-      return this.isDeleted;
-    } catch (error) {
-      if (error instanceof StorageRefusal) return false;
-      throw error;
-    }
-  }
-
-  wake(): number | null {
-    return this.#removal.wake();
   }
 
   /** Deletes the agent. Throws `NOT_FOUND`. Resolves when the deletion is durable. */
@@ -69,14 +48,14 @@ export class AgentRemoval {
         createdAt: Date.parse(createdAt),
         ...defined({ vectors: this.ports.retainVectors() }),
       };
-      return { armed: this.#removal.bury(owner) };
+      return { armed: this.bury(owner) };
     });
     await armed;
-    void this.#removal.run();
+    void this.run();
   }
 
   /** Removes the agent from its conversations, and each conversation from the index. */
-  async #leaveConversations({ tenant, id: agentId }: ActorTombstone): Promise<void> {
+  protected override async removeFirst({ tenant, id: agentId }: ActorTombstone): Promise<void> {
     const { store, conversation } = this.ports;
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
     for (let ids = store.firstConversations(PAGE); ids.length > 0; ids = store.firstConversations(PAGE)) {

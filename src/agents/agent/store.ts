@@ -3,6 +3,7 @@
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
+import { listIds } from "../../shared/known-ids.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../shared/page.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
@@ -25,6 +26,8 @@ const LIST = bothOrders(
     `SELECT id, added_at FROM conversations WHERE id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
 );
 const AFTER_ALL = "conv~";
+/** Ids of other agents in an error. */
+const MAX_KNOWN_AGENTS = 10;
 
 const optionsSchema = pageOptionsSchema(isConversationId);
 
@@ -88,16 +91,21 @@ export class AgentStore {
     return found !== undefined && isTombstone(found) ? found : undefined;
   }
 
-  /** Replaces the identity with a tombstone. From then on the agent does not exist. */
+  /** Replaces the identity with a tombstone. The agent then no longer exists. */
   bury(tombstone: ActorTombstone): void {
     this.#identity.put(tombstone);
   }
 
-  /** Throws `NOT_FOUND` if the agent was never created or was deleted, and `UNAVAILABLE` if a newer release stored it. */
-  identity(): AgentIdentity {
+  /**
+   * Throws `NOT_FOUND` if the agent was never created or was deleted, and `UNAVAILABLE` if a newer release stored it. `known`: ids
+   * of other agents, for the error.
+   */
+  identity(known: readonly string[] = []): AgentIdentity {
     const identity = this.find();
-    if (identity === undefined) throw new DramatisError("NOT_FOUND", `There is no agent "${this.idOf()}".`);
-    return identity;
+    if (identity !== undefined) return identity;
+    const id = this.idOf();
+    const others = known.length === 0 ? "" : ` Known agents: ${listIds(id, known, MAX_KNOWN_AGENTS)}.`;
+    throw new DramatisError("NOT_FOUND", `There is no agent "${id}".${others}`);
   }
 
   /** Adds a conversation once. Throws `INVALID_INPUT` for an invalid id, and as `identity`. */

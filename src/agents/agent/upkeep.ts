@@ -30,6 +30,7 @@ import type { PinnedHook } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
 import type { Json } from "../../shared/json.ts";
+import { DAY_MS } from "../../shared/time.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { type ConsolidationCall, consolidationInput, operationsOf } from "./consolidation-call.ts";
 import type { Run, UpkeepState } from "./upkeep-state.ts";
@@ -51,7 +52,6 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** Longest time between two checks of the persona, because a deployment may change it. */
-const DAY_MS = 24 * HOUR_MS;
 /** A memory is consolidated only if it has not changed for this many milliseconds. */
 const SETTLED_MS = HOUR_MS;
 /** Most memories of one consolidation, and most characters in total. */

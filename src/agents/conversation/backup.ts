@@ -7,10 +7,10 @@
  */
 import { z } from "zod";
 import { schemas } from "../../memory/session/schemas.ts";
-import type { SessionEvent } from "../../memory/session/types.ts";
+import type { SessionEvent } from "../../memory/session/session-event.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
+import type { ImportPart } from "../../protocol/data-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
-import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { participantSchema } from "../../protocol/participants.ts";
 import { fromBase64, toBase64 } from "../../shared/base64.ts";
 import { defined } from "../../shared/defined.ts";
@@ -29,38 +29,49 @@ import {
   linesStream,
   parseLine,
 } from "../base/backup/lines.ts";
-import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
+import { deleteValues, dropTables } from "../base/removal/actor-tables.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
+import { eventLines, journalLines, PAGE, turnLines } from "./backup-lines.ts";
 import type { ActorContext } from "./context.ts";
 import { runningExtractions } from "./core/hooks.ts";
 import { type ConversationIdentity, type ConversationState, runningCompactions } from "./core/state.ts";
 import type { TurnRow } from "./core/turn-events.ts";
 import { checkKeeper } from "./inbound/access.ts";
+import type { JournalCopies } from "./projections/journal-copies.ts";
 import { readAll } from "./read-all.ts";
 import type { ConversationQueries } from "./reads/queries.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 
 interface BackupContext
-  extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "importedChain" | "owner"> {
+  extends Pick<
+    ActorContext,
+    "clock" | "database" | "keyValue" | "attachments" | "importedChain" | "owner" | "retained"
+  > {
   runtime: ConversationRuntime;
   queries: ConversationQueries;
   listing: Pick<ActorContext["listing"], "announce" | "publish">;
+  copies: Pick<JournalCopies, "note" | "publish">;
 }
 
-/** Rows of one read. */
-const PAGE = 50;
-/** Milliseconds after which a stalled import is removed. */
+/** Milliseconds until a stalled import is removed. */
 const ABANDONED_MS = 3_600_000;
 const IMPORT = "importing";
 /** The prefixes of the keys that a file has. */
 const EXPORTED_KEYS = ["ask:", "late:", "seen:", "tool:", "uninvited:"] as const;
+
+/** Returns the versions of an agent as the new conversation pins them. `path` is their place in the record. */
+type CheckedChain = (chain: unknown, path: string) => Promise<unknown>;
+
+/** Time between two attempts to remove a stalled import, in milliseconds. */
+const ABANDON_RETRY_MS = 60_000;
 
 /** An import that has begun. */
 interface Begun {
   /** The number of the next line. */
   next: number;
   at: number;
+  attempt?: string;
   record: Omit<ConversationIdentity, "id" | "tenant"> | null;
 }
 
@@ -85,6 +96,9 @@ const recordSchema = z.strictObject({
     .looseObject({ operationId: z.string(), from: z.string(), readers: z.array(z.string()) })
     .exactOptional(),
   locationHint: z.string().exactOptional(),
+  forkedFrom: z
+    .strictObject({ conversationId: z.string(), turnId: z.string(), omitted: z.int().min(1).exactOptional() })
+    .exactOptional(),
   createdAt: time,
 });
 const journalSchema = z.strictObject({
@@ -132,20 +146,41 @@ export class ConversationBackup {
 
   /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
   async import(principal: Principal, given: ImportPart): Promise<void> {
-    const { database, keyValue, runtime, owner } = this.context;
-    checkMayImport(principal.tenant === owner().tenant ? principal : { roles: [] });
-    const { from, lines, isLast } = checkPart(given);
-    if (runtime.exists || runtime.store.tombstone() !== undefined)
-      throw new DramatisError("CONFLICT", "A conversation has this id, or had it. Choose another id.");
-    if (from === 1) this.#clear();
+    checkMayImport(principal.tenant === this.context.owner().tenant ? principal : { roles: [] });
+    await this.#import(given, (chain, path) =>
+      this.context.importedChain(this.context.owner().tenant, chain, path),
+    );
+  }
+
+  /** Takes a part of a fork from a conversation of this tenant. The pinned versions stay as they are. */
+  async takeFork(part: ImportPart): Promise<void> {
+    await this.#import(part, async (chain) => chain);
+  }
+
+  async #import(given: ImportPart, chainOf: CheckedChain): Promise<void> {
+    const { database, keyValue, runtime } = this.context;
+    const { from, lines, isLast, attempt } = checkPart(given);
+    this.#checkNew();
+    if (from === 1) {
+      if (keyValue.get(IMPORT) !== undefined) await this.context.attachments?.deleteAll(this.context.owner());
+      // Another transfer may have ended meanwhile.
+      this.#checkNew();
+      this.#clear();
+    }
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
-    for (const [index, line] of parsed.entries()) await this.#prepare(from + index, line);
+    for (const [index, line] of parsed.entries()) await this.#prepare(from + index, line, chainOf);
     const sent = database.transaction(() => {
-      const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: this.context.clock.now(), record: null };
-      if (begun.next !== from)
+      this.#checkNew();
+      const begun = keyValue.get<Begun>(IMPORT) ?? {
+        ...{ next: 1, at: this.context.clock.now(), record: null },
+        ...defined({ attempt }),
+      };
+      if (begun.next !== from || begun.attempt !== attempt)
         throw new DramatisError(
           "CONFLICT",
-          `The import goes on with line ${begun.next}, not ${from}. Begin it anew.`,
+          begun.attempt === attempt
+            ? `The import continues with line ${begun.next}, not ${from}. Start the import again.`
+            : "Another import of this id has begun. Start the import again.",
         );
       if (from === 1) {
         runtime.store.createTables();
@@ -155,9 +190,10 @@ export class ConversationBackup {
         atLine(from + index, () => this.#take(from + index, line, begun));
       begun.next = from + lines.length;
       keyValue.put(IMPORT, begun);
-      return isLast ? this.#finish(begun, parsed.at(-1)) : [];
+      return isLast ? [...this.#finish(begun, parsed.at(-1)), this.context.copies.note()] : [];
     });
     await Promise.all(sent);
+    if (isLast) void this.context.copies.publish();
     if (isLast && runtime.state.record.listed !== false) await this.context.listing.publish();
   }
 
@@ -167,11 +203,26 @@ export class ConversationBackup {
     if (begun === undefined || this.context.runtime.exists) return null;
     const left = begun.at + ABANDONED_MS - this.context.clock.now();
     if (left > 0) return left;
-    this.#clear();
-    void this.context.attachments
-      ?.deleteAll(this.context.owner())
-      .catch((error: unknown) => console.error(error));
-    return null;
+    void this.#abandon(begun).catch((error: unknown) => console.error(error));
+    return ABANDON_RETRY_MS;
+  }
+
+  /** Removes a stalled import with its attachments, unless it goes on. */
+  async #abandon({ next, at }: Begun): Promise<void> {
+    const { attachments, keyValue, owner, runtime } = this.context;
+    await attachments?.deleteAll(owner());
+    const now = keyValue.get<Begun>(IMPORT);
+    if (!runtime.exists && now?.next === next && now.at === at) this.#clear();
+  }
+
+  /** Throws `CONFLICT` if the conversation exists or was deleted. */
+  #checkNew(): void {
+    const { runtime } = this.context;
+    if (runtime.exists || runtime.store.tombstone() !== undefined)
+      throw new DramatisError(
+        "CONFLICT",
+        "A conversation with this id exists or was deleted. Choose another id.",
+      );
   }
 
   async *#lines(state: ConversationState): AsyncGenerator<unknown> {
@@ -181,28 +232,11 @@ export class ConversationBackup {
     const { id, tenant, fingerprint: _fingerprint, agents, ...record } = state.record;
     yield headerOf("conversation", id, toIso(clock.now()));
     yield { record: { ...record, agents } };
-    for (let seq = 1; seq <= newest; ) {
-      this.#checkUnchanged(newest);
-      const rows = store.journal.raw(seq, PAGE);
-      for (const row of rows) yield { journal: row };
-      const last = rows.at(-1);
-      if (last === undefined) break;
-      seq = last.seq + last.body.length - 1;
-    }
-    for (let n = 1; n <= state.turns; n++) {
-      const found = store.turns.get(n);
-      if (found !== null) yield { turn: found.turn };
-    }
-    for (const { id: sessionId } of agents) {
-      for (let from = 0; ; ) {
-        this.#checkUnchanged(newest);
-        const events = store.events.load(sessionId, { from, limit: PAGE, tail: false });
-        for (const event of events) yield { event };
-        const last = events.at(-1);
-        if (last === undefined) break;
-        from = last.seq + 1;
-      }
-    }
+    const cut = { seq: newest, turns: state.turns, sessions: state.sessions, active: [] };
+    const check = () => this.#checkUnchanged(newest);
+    yield* journalLines(store, cut, check);
+    yield* turnLines(store, cut);
+    for (const { id: sessionId } of agents) yield* eventLines(store, sessionId, cut, check);
     for (const prefix of EXPORTED_KEYS) for (const key of keysOf(keyValue, prefix)) yield { key };
     for (const attachment of (await attachments?.list({ tenant, conversationId: id })) ?? []) {
       const found = await attachments?.get({ tenant, conversationId: id }, attachment);
@@ -223,11 +257,11 @@ export class ConversationBackup {
   }
 
   /** Runs the external steps of a line: stores attachments, and checks versions in libraries (BACKUP-7). */
-  async #prepare(number: number, line: Record<string, unknown>): Promise<void> {
+  async #prepare(number: number, line: Record<string, unknown>, chainOf: CheckedChain): Promise<void> {
     try {
       const [[kind = ""] = []] = Object.entries(line);
       if (kind === "attachment") await this.#attach(line.attachment);
-      if (kind === "record") line.record = await this.#checked(line.record);
+      if (kind === "record") line.record = await this.#checked(line.record, chainOf);
     } catch (error) {
       throw inLine(number, error);
     }
@@ -238,15 +272,14 @@ export class ConversationBackup {
     await this.context.attachments?.put(this.context.owner(), { ...info, bytes: fromBase64(base64) });
   }
 
-  /** Returns the record with versions that its tenant may use. */
-  async #checked(value: unknown): Promise<unknown> {
+  /** Returns the record with checked versions. */
+  async #checked(value: unknown, chainOf: CheckedChain): Promise<unknown> {
     const { agents } = validate(recordSchema, value, "", "The record");
-    const { tenant } = this.context.owner();
     const checked: unknown[] = [];
     for (const [index, { chain, ...agent }] of agents.entries())
       checked.push({
         ...agent,
-        chain: await this.context.importedChain(tenant, chain, `/agents/${index}/chain`),
+        chain: await chainOf(chain, `/agents/${index}/chain`),
       });
     // The other members stay as they are, in their order.
     return Object.assign({}, value, { agents: checked });
@@ -287,7 +320,10 @@ export class ConversationBackup {
       case "end":
         return;
       default:
-        throw new DramatisError("INVALID_INPUT", `An export has no line "${cut(kind, 40)}".`);
+        throw new DramatisError(
+          "INVALID_INPUT",
+          `Unknown kind of line "${cut(kind, 40)}". Export the conversation again.`,
+        );
     }
   }
 
@@ -300,10 +336,14 @@ export class ConversationBackup {
     const { store } = runtime;
     const end = z.strictObject({ end: z.strictObject({ lines: z.literal(next - 1) }) });
     if (!end.safeParse(last).success || read === null)
-      throw new DramatisError("INVALID_INPUT", `Line ${next}: The file is not whole. Export it again.`);
+      throw new DramatisError(
+        "INVALID_INPUT",
+        `Line ${next}: The file is incomplete. Export the conversation again.`,
+      );
     const { tenant, conversationId: id } = owner();
     const record: ConversationIdentity = { ...read, id, tenant };
     store.adopt(record);
+    store.inherit(this.context.clock.now());
     keyValue.delete(IMPORT);
     try {
       const state = store.load();
@@ -312,15 +352,16 @@ export class ConversationBackup {
       readAll(store, queries, state);
     } catch (cause) {
       const message =
-        "The file has not the lines of one conversation: its journal, turns and events do not fit together.";
+        "The file is not a consistent export: its journal, turns and events do not match. Export the conversation again.";
       throw new DramatisError("INVALID_INPUT", message, { cause });
     }
-    return record.listed === false ? [] : this.context.listing.announce(record);
+    const listed = record.listed === false ? [] : this.context.listing.announce(record);
+    return [...listed, ...(this.context.retained?.arm(record) ?? [])];
   }
 
   #clear(): void {
     const { database, keyValue } = this.context;
-    dropOwnTables({ database, keyValue });
+    dropTables({ database, keyValue });
     deleteValues({ database, keyValue }, [...CONVERSATION_KEYS, IMPORT]);
   }
 }
@@ -342,7 +383,11 @@ function checkIdle(state: ConversationState): void {
     runningCompactions(state).length > 0 ||
     runningExtractions(state).length > 0;
   if (!isBusy) return;
-  throw new DramatisError("CONFLICT", "The conversation has work in progress. Export it when that is over.", {
-    retriable: true,
-  });
+  throw new DramatisError(
+    "CONFLICT",
+    "The conversation has work in progress. Export it after the work has ended.",
+    {
+      retriable: true,
+    },
+  );
 }

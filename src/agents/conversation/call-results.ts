@@ -76,7 +76,7 @@ export function takeCallResults(
     AGENT_RESULT,
     agentResultSchema,
     async (result, envelope) => {
-      checkAgent(result, envelope, "Only the conversation that a call opened may tell of it.");
+      checkAgent(result, envelope, "Only the conversation that a call opened may report on the call.");
       const { outcome, large: excerpt } = result;
       if (outcome === undefined || "error" in outcome) return undefined;
       return excerpt === undefined
@@ -91,7 +91,7 @@ export function takeCallResults(
     },
   );
   mailbox.receives(AGENT_ASK, agentAskSchema, ({ ask, outcome, ...address }, { envelope, afterCommit }) => {
-    checkAgent(address, envelope, "Only the conversation that a call opened may tell of it.");
+    checkAgent(address, envelope, "Only the conversation that a call opened may report on the call.");
     const { turn: found, operation } = operationAt(address.operationId, runtime.turn);
     const { attempt } = address;
     const asked = { turn: found.n, item: operation.item, attempt, ask, ...defined({ outcome }) };
@@ -129,7 +129,7 @@ export function takeCallResults(
   mailbox.receives(RUN_WAITS, runWaitsSchema, (held, { envelope, afterCommit }) => {
     const { operationId, attempt, seq, isHeld } = held;
     if (envelope.from.kind === "conversation")
-      checkAgent(held, envelope, "Only the conversation of a call may report that it waits.");
+      checkAgent(held, envelope, "Only the conversation that a call opened may report that the call waits.");
     else checkRun(held, envelope);
     const found = resolveId(operationId, "op", runtime.turn);
     if (found === null || !runtime.state.active.has(found.turn.n)) return null;
@@ -146,7 +146,7 @@ export function takeCallResults(
 }
 
 /**
- * Returns the signals of the end of a call: also the note to the model where a stopped call has an answer all the same (OP-6). Throws
+ * Returns the signals of the end of a call. If a stopped call has an answer, they include a note to the model (OP-6). Throws
  * `NOT_FOUND` for an operation that the conversation does not have.
  */
 function agentEnd(
@@ -183,7 +183,7 @@ export function calledRun(
   const called =
     found === null || operation?.attempt !== attempt ? undefined : calledRunOf(record, found.turn, operation);
   if (called !== undefined) return called;
-  throw new DramatisError("NOT_FOUND", "The conversation waits for no run of this attempt.");
+  throw new DramatisError("NOT_FOUND", "The conversation does not wait for a run of this attempt.");
 }
 
 interface EndOfRun {
@@ -216,7 +216,7 @@ function runEnd(
   const hook = state.active.get(n)?.assembly ?? extractionOf(state, n);
   const isHook = hook?.item === item && hook.attempt === attempt && hook.deadline === undefined;
   const given = isHook ? hookRuns.givenTo(operationId, attempt) : {};
-  if (given === undefined) throw new NotNow("The hook has not begun again after a crash.");
+  if (given === undefined) throw new NotNow("The hook has not restarted after a crash yet.");
   const isTransient = result.error?.retriable === true;
   return [
     {

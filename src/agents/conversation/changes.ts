@@ -1,11 +1,20 @@
-/** The changes that callers make to a conversation itself: its stops, its settings, its participants and its end. */
+/**
+ * The changes that callers make to a conversation itself: its stops, its settings, its participants and its end.
+ *
+ * RUN-9  Limit these changes together, from all callers and entry points. No-ops do not count. A stop, the end of the conversation and the
+ *        removal of a participant do not count either, and are never refused. A caller therefore cannot block them with other changes. Each
+ *        of them requires an earlier change that counts.
+ */
+
+import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
+import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
 import type { RuntimeContext } from "./context.ts";
 import type { ConversationShell } from "./conversation-core.ts";
+import type { AgentDeleted, Join, Leave, Update } from "./core/change-signals.ts";
 import type { EraseEntry } from "./core/erase-entry.ts";
-import type { AgentDeleted, Join, Leave, Update } from "./core/signals.ts";
-import type { Stop } from "./core/stop-signals.ts";
+import type { Cancel, Complete, Resume, Stop } from "./core/stop-signals.ts";
+import type { Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -32,10 +41,12 @@ export class ConversationChanges {
   }
 
   /**
-   * Changes the order of overlapping turns, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that is durable.
+   * Changes the title, the order of overlapping turns, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that
+   * is durable, and a new title will reach the lists.
    */
   async update(changes: Omit<Update, "type">): Promise<void> {
-    await this.#change({ type: "conversation.update", ...changes });
+    const before = changes.title === undefined ? undefined : this.#noteListing();
+    await this.#change({ type: "conversation.update", ...changes }, before);
   }
 
   /**
@@ -61,14 +72,18 @@ export class ConversationChanges {
    * and will reach the lists.
    */
   async changeParticipants(signal: Join | Leave | AgentDeleted): Promise<void> {
-    const { shell, listing } = this.context;
-    const isListed = shell.state?.record.listed !== false;
-    await this.#change(signal, isListed ? () => listing.note() : undefined);
+    await this.#change(signal, this.#noteListing());
   }
 
   /** Erases an entry of a finished turn. Resolves when that is durable. */
   erase(signal: EraseEntry): Promise<void> {
     return this.context.shell.commit([signal]);
+  }
+
+  /** Returns the function that notes a change of the lists; `undefined` for an unlisted conversation. */
+  #noteListing(): (() => Promise<void>) | undefined {
+    const { shell, listing } = this.context;
+    return shell.state?.record.listed === false ? undefined : () => listing.note();
   }
 
   /** Commits a caller's change of the conversation itself. All such changes use this method (RUN-9). */
@@ -83,7 +98,7 @@ export class ConversationChanges {
     });
   }
 
-  /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` where its id has started a turn. */
+  /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` if its id has started a turn. */
   #isSeen(signal: ChangeSignal): boolean {
     const { id, supplied } = ("origin" in signal ? signal.origin : undefined) ?? {};
     const seen = id === undefined ? undefined : this.context.store.turnOfKey(signal.caller, id, supplied);
@@ -93,4 +108,45 @@ export class ConversationChanges {
       "This id was used for a message. Use a new id for a new signal.",
     );
   }
+}
+
+/** A caller's wish to change a conversation itself. */
+export type ChangeSignal = Cancel | Resume | Update | Complete | Join | Leave | AgentDeleted;
+
+const FREE: ReadonlySet<ChangeSignal["type"]> = new Set([
+  "conversation.cancel",
+  "conversation.complete",
+  "conversation.participant.remove",
+  "conversation.agent.deleted",
+]);
+
+export class ChangeRate {
+  #bucket: TokenBucket | null;
+
+  /** Without a limit all changes are accepted. The count is in memory and restarts when the actor wakes. */
+  constructor(
+    limit: RateLimit | undefined,
+    private readonly clock: Pick<Clock, "now">,
+  ) {
+    this.#bucket = limit === undefined ? null : tokenBucket(limit);
+  }
+
+  /** Commits a planned change. Throws `RATE_LIMITED`, and the errors of `commit`. A failed change does not count. */
+  commit(
+    { type }: ChangeSignal,
+    { entries }: Pick<Transition, "entries">,
+    commit: () => Promise<void>,
+  ): Promise<void> {
+    if (this.#bucket === null || entries.length === 0 || FREE.has(type)) return commit();
+    const taken = takeToken(this.#bucket, 1, this.clock.now());
+    if (!taken.allowed) throw tooManyChanges(taken.retryAfter);
+    const committed = commit();
+    this.#bucket = taken.bucket;
+    return committed;
+  }
+}
+
+function tooManyChanges(retryAfter: number): DramatisError {
+  const message = `The conversation has been changed too often in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
+  return new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
 }

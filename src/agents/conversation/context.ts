@@ -8,6 +8,8 @@ import type { Directory } from "../../d1/directory.ts";
 import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { Span, SpanExporter } from "../../model/span.ts";
+import type { RetentionPolicy } from "../../policy/retention.ts";
+import type { TitlePolicy } from "../../policy/titles.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ByteRange } from "../../ports/object-store.ts";
@@ -24,6 +26,7 @@ import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
+import type { EventLogWriter } from "../base/lookup/event-logs.ts";
 import type { Projection } from "../base/projections/projection.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
@@ -76,6 +79,8 @@ export interface RuntimeContext
   /** The memory for media; unlimited when absent. */
   mediaBudget?: MediaBudget;
   resultStores: LargeResultStores;
+  /** Reports whether the call with an id was erased. Removes its stored results if it was (ERASE-9). */
+  isErased(operationId: string): Promise<boolean>;
   /** Rate of accepted turns; absent = no limit. The count is in memory and restarts when the actor wakes. */
   turnLimit?: RateLimit;
   /** As `turnLimit`, of the changes that `ChangeRate` counts. */
@@ -99,11 +104,13 @@ export interface RuntimeContext
   /** As `Mailbox.discard`. */
   discard(operationId: string): void;
   /** As `Mailbox.room`. */
-  room: NonNullable<PlanInput["room"]>;
+  outboxRoom: NonNullable<PlanInput["outboxRoom"]>;
   /** Publishes frames to all readers, in order. */
   publish(frames: Frame[]): void;
   /** Takes a commit that changed the usage without a turn's end. */
   onUsage(): void;
+  /** Takes a commit, before its frames are published. */
+  onCommit(): void;
   /** The calls that wait for people, in the directory. */
   approvals: Pick<Projection, "note" | "publish">;
   /** The conversation's entry in the directory and in the indexes of its agents. */
@@ -111,14 +118,22 @@ export interface RuntimeContext
     /** Announces a new conversation, in the transaction that creates it. Returns the wake-ups. */
     announce(record: ConversationIdentity): readonly Promise<void>[];
   };
+  /** Without it, only people give titles. */
+  titles?: TitlePolicy;
+  /** The actors that subscribe. Absent if actors cannot subscribe. */
+  subscribers?: { envelopes(seq: number): readonly NewEnvelope[] };
+  /** The retention. Without it, the conversation stays. */
+  retained?: { arm(record: ConversationIdentity): readonly Promise<void>[] };
 }
 
 /** The context of the actor. */
 export interface ActorContext extends RuntimeContext {
   agent: Find<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
-  conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval">>;
+  conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval" | "view" | "takeFork">>;
   /** Returns `null` if there is no directory. */
   directory(): Directory | null;
+  /** Returns `null` if there is no log of events. */
+  events(): EventLogWriter | null;
   /** Returns the stores outside of actors that hold data of conversations. */
   stores(): readonly OwnedStore[];
   /** `null` if attachments are not stored. */
@@ -130,12 +145,13 @@ export interface ActorContext extends RuntimeContext {
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   location(tenant: string): LocationPolicy;
+  retention: RetentionPolicy;
   /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
   importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
   /** As `Mailbox.forget`. */
   forgetMail(): boolean;
   listing: RuntimeContext["listing"] & Pick<Projection, "publish">;
-  /** Ends the connections of principals who may not read the conversation any more. */
+  /** Ends the connections of principals who may no longer read the conversation. */
   expel(): void;
 }
 
@@ -154,12 +170,16 @@ export interface ConversationClassPorts<Env>
     | "clientToolTimeoutMs"
     | "approvalTimeoutMs"
     | "location"
+    | "retention"
+    | "titles"
   > {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
   actors(env: Env): Pick<ActorLookup, "agent" | "conversation" | "coordinator">;
   /** Returns `null` if there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
+  /** Returns `null` if there is no log of events. */
+  events(env: Env): EventLogWriter | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
   /** Returns the stores outside of actors that hold data of conversations and agents. */
   stores(env: Env): readonly OwnedStore[];

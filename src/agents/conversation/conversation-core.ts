@@ -22,12 +22,12 @@ import {
   endedEffects,
 } from "./core/effects.ts";
 import { erasedOperations } from "./core/erase-entry.ts";
-import { heldTurns } from "./core/isolation.ts";
+import { delayedTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { leaseRequest } from "./core/lease.ts";
 import { noteStatus } from "./core/life.ts";
 import type { Signal } from "./core/signals.ts";
-import type { ConversationState } from "./core/state.ts";
+import type { ConversationIdentity, ConversationState } from "./core/state.ts";
 import { beginCycles, settle, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
@@ -50,8 +50,9 @@ export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition,
 
 interface CoreContext
   extends Pick<RuntimeContext, "ids" | "gate" | "calls" | "agentTurns" | "clientToolTimeoutMs">,
-    Pick<RuntimeContext, "approvalTimeoutMs" | "room" | "approvals">,
+    Pick<RuntimeContext, "approvalTimeoutMs" | "outboxRoom" | "approvals" | "titles" | "subscribers">,
     Required<Pick<PlanInput, "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens">> {
+  listing: Pick<RuntimeContext["listing"], "note">;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` if no message may begin. */
   drainFrom(state: ConversationState): number | null;
 }
@@ -81,13 +82,14 @@ export class ConversationCore
 
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
-    const { ids, gate, calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, room } = this.context;
+    const { ids, gate, calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, outboxRoom } = this.context;
     const { inProgress, summaryInProgress, sizesAfter, requestTokens } = this.context;
     const input = {
       ...{ now, gate, inProgress, summaryInProgress, sizesAfter, requestTokens },
       newStem: () => stemOf(ids.ulid()),
       turns: storedTurns(this.store),
-      room: () => reading(room),
+      outboxRoom: () => reading(outboxRoom),
+      isTitled: (record: ConversationIdentity) => this.#isTitled(record),
       ...defined({ calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs }),
     };
     try {
@@ -109,8 +111,19 @@ export class ConversationCore
     if (transition.entries.length === 0) return null;
     const written = this.store.commit(transition, now);
     const isWaitChanged = changesWaiting(before, written.state, transition);
+    if (before.record.title === null && written.state.record.title !== null)
+      this.context.listing.note().catch((error: unknown) => console.error(error));
     if (isWaitChanged) this.context.approvals.note().catch((error: unknown) => console.error(error));
     return { before, transition, ...written, changesWaiting: isWaitChanged };
+  }
+
+  #isTitled({ tenant, projectId }: ConversationIdentity): boolean {
+    try {
+      return (this.context.titles?.({ tenant, projectId }) ?? "none") === "message";
+    } catch (error) {
+      console.error("The title policy failed, so the conversation gets no title:", error);
+      return false;
+    }
   }
 
   withdrawals({ before, state, transition }: ConversationCommit): readonly Withdrawal[] {
@@ -127,6 +140,7 @@ export class ConversationCore
       ...transition.envelopes,
       ...calls.map((call) => this.#numbered(call)),
       ...this.#leaseRequests(before, state),
+      ...(this.context.subscribers?.envelopes(state.seq) ?? []),
     ];
   }
 
@@ -146,13 +160,13 @@ export class ConversationCore
     );
   }
 
-  /** A commit also touches a held turn if it lets this turn resume. */
+  /** A commit also touches a delayed turn if it lets this turn resume. */
   effectsAfter(commits: readonly ConversationCommit[], state: ConversationState): Effect[] {
     const { active } = state;
-    const [held, released] = [heldTurns(active), new Set(touchedBy(commits).keys())];
-    for (const { before } of commits) for (const n of heldTurns(before.active)) released.add(n);
+    const [delayed, released] = [delayedTurns(active), new Set(touchedBy(commits).keys())];
+    for (const { before } of commits) for (const n of delayedTurns(before.active)) released.add(n);
     const ofTurns = [...released].flatMap((n) => {
-      const turn = held.has(n) ? undefined : active.get(n);
+      const turn = delayed.has(n) ? undefined : active.get(n);
       return turn === undefined ? [] : effectsOfTurn(turn);
     });
     const known = new Set(commits.slice(0, 1).flatMap(({ before }) => backgroundKeys(before)));

@@ -1,30 +1,32 @@
 /**
- * The actor `Conversation`: transport and RPC of one conversation. Every entrance checks its caller and its input, and
+ * The actor `Conversation`: transport and RPC of one conversation. Every entry point checks its caller and its input, and
  * answers errors as data. The shell in `runtime.ts` does the work.
  *
- * The way of a message: `inbound/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
- * models and tools, whose outcomes return to the shell as signals. Beside it, `reads/` answers queries, and `projections/`
- * publishes to the agent, the directory and the metrics sink.
+ * The path of a message: `inbound/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
+ * models and tools. Their outcomes return to the shell as signals. `reads/` answers queries, and `projections/` publishes to the
+ * agent, the directory and the metrics sink.
  */
 
 import type { Connection, ConnectionContext, WSMessage } from "agents";
-import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
-import { systemClock, systemIds } from "../../ports/system.ts";
-import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import type { LoadEventsOptions, SessionEvent } from "../../memory/session/session-event.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
-import type { ApprovalAnswer } from "../../protocol/approval.ts";
-import { spendingView } from "../../protocol/budget.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
+  ApprovalAnswer,
   CompletedOperation,
   ConversationApi,
   CreateConversation,
+  EditTurn,
+  ForkConversation,
+  RegenerateTurn,
   StartTurn,
   StopOptions,
   SubscribeOptions,
   UpdateConversation,
 } from "../../protocol/conversation-api.ts";
+import { subscribeOptions, updateConversation } from "../../protocol/conversation-requests.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -34,14 +36,14 @@ import type {
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
-import type { JournalPageOptions } from "../../protocol/journal.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
+import { CONVERSATION_FRAMES } from "../../protocol/subscribers.ts";
 import type { PastTurns, PastTurnsApi, PastTurnsRequest } from "../../protocol/tool-memory.ts";
-import { readEntrance } from "../../protocol/upgrade-request.ts";
+import { readUpgrade } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import type {
   CalledRun,
@@ -53,27 +55,25 @@ import type {
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
-import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
+import { validate, validateRequest } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
-import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
+import type { Client } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
 import { calledRun } from "./call-results.ts";
 import type { ConversationClassPorts } from "./context.ts";
 import { checkOpen } from "./core/life.ts";
-import { CALL_TURN, type ConversationState } from "./core/state.ts";
+import { CALL_TURN } from "./core/state.ts";
 import { isReadable } from "./inbound/client-frames.ts";
 import { admit, openConnection, receiveFrame } from "./inbound/connections.ts";
-import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./inbound/requests.ts";
-import { KeptConversation } from "./kept-conversation.ts";
+import { deferSchema, parseOutcome } from "./inbound/requests.ts";
 import { takeEnvelopes } from "./mailbox-handlers.ts";
 import { CallEnds } from "./operation-results.ts";
-import { connected, givenContext } from "./parts.ts";
-import { usageView } from "./reads/call-views.ts";
+import { ReadableConversation, readAs } from "./readable-conversation.ts";
 import { conversationView } from "./reads/views.ts";
 import { wholeAnswer } from "./reads/whole-answer.ts";
+import { connected, givenContext } from "./wiring.ts";
 
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -94,7 +94,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   DeferApi {
   const outflows = createOutflows();
   return class Conversation
-    extends KeptConversation<Env>
+    extends ReadableConversation<Env>
     implements
       ConversationApi,
       ToolStateApi,
@@ -111,21 +111,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     readonly #context = connected(
       givenContext(ports, this.env, this.mailbox, {
-        ...durableStorage(this.ctx.storage),
-        clock: systemClock,
-        ids: systemIds,
-        name: () => this.name,
-        owner: () => this.ownName(),
-        clients: () => this.getConnections<ConnectionMemory>(),
-        waitUntil: (work) => this.ctx.waitUntil(work),
+        ...this.platform,
+        owner: () => this.actorAddress(),
       }),
       outflows,
     );
     readonly #runtime = this.#context.runtime;
     readonly #ends = new CallEnds(this.#runtime.results);
     readonly #guard = new ConnectionGuard({
-      // The SDK tags each socket with its connection's id.
-      connectionOf: (socket) => this.getConnection<ConnectionMemory>(this.ctx.getTags(socket)[0] ?? ""),
+      connectionOf: (socket) => this.connectionOf(socket),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
       isReadable,
       admit: (client, message) => admit(this.#context.connections, client, message),
@@ -134,9 +128,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.lifecycle.use(this.#context.wakeups);
       this.lifecycle.use(this.#guard);
       takeEnvelopes(this.mailbox, this.#context);
+      this.mailbox.outcomes(CONVERSATION_FRAMES, (outcome) => this.#context.subscribers.settle(outcome));
     }
 
     protected override get context() {
@@ -147,22 +141,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return "conversation";
     }
 
-    protected override whenArmed() {
-      return this.#runtime.whenArmed();
+    protected override get work() {
+      return this.#context.work;
+    }
+
+    protected override deliverable(envelope: Envelope) {
+      return envelope.type === CONVERSATION_FRAMES ? this.#context.subscribers.filled(envelope) : envelope;
     }
 
     protected override deadLetterDirectory() {
       return ports.deadLetters(this.env);
-    }
-
-    override async onStart(): Promise<void> {
-      await this.startUnlessRefused(async () => {
-        if (this.#runtime.exists) {
-          this.#context.readers.sockets.restore(this.#runtime.state.seq);
-          this.#context.expel();
-        } else this.#context.removal.resume();
-        await this.#runtime.wake();
-      });
     }
 
     async create(principal: Principal, input: CreateConversation) {
@@ -172,20 +160,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       });
     }
 
-    async view(principal: Principal) {
-      return this.#read(principal, (state) => ({
-        ...conversationView(state),
-        usage: usageView(state.usage),
-        spent: spendingView(state.spent),
-      }));
+    async fork(principal: Principal, input: ForkConversation) {
+      return asResult(() => this.#context.fork.fork(principal, input));
     }
 
     async update(principal: Principal, input: UpdateConversation) {
       return asResult(async () => {
         this.#context.access.checkSpeaker(principal);
-        const { turns: order, budget, orchestration } = validate(updateSchema, input);
+        const { turns: order, ...changes } = validateRequest(updateConversation, input);
         const caller = { type: "user", userId: principal.subject } as const;
-        await this.#runtime.changes.update({ caller, ...defined({ order, budget, orchestration }) });
+        await this.#runtime.changes.update({ caller, ...changes, ...defined({ order }) });
+        if (changes.title !== undefined && this.#runtime.state.record.listed !== false)
+          await this.#context.listing.publish();
         return conversationView(this.#runtime.state);
       });
     }
@@ -208,6 +194,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const ended = turn.status === "active" ? await this.#runtime.ends.next(turnId) : turn;
         return this.#context.queries.view(this.#runtime.state, ended);
       });
+    }
+
+    async regenerate(principal: Principal, turnId: string, input?: RegenerateTurn) {
+      return asResult(() => this.#context.replacing.regenerate(principal, turnId, input));
+    }
+
+    async edit(principal: Principal, turnId: string, input: EditTurn) {
+      return asResult(() => this.#context.replacing.edit(principal, turnId, input));
     }
 
     async streamTurn(
@@ -261,35 +255,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       });
     }
 
-    async messages(principal: Principal, options?: PageOptions) {
-      return this.#read(principal, (state) => this.#context.queries.messages(state, options));
-    }
-
-    async turns(principal: Principal, options?: PageOptions) {
-      return this.#read(principal, () => this.#context.queries.turns(options));
-    }
-
-    async turn(principal: Principal, turnId: string) {
-      return this.#read(principal, (state) => this.#context.queries.turn(state, turnId));
-    }
-
-    async traceTurn(principal: Principal, turnId?: string, invitedBy?: string) {
-      return this.#read(principal, (state) =>
-        this.#context.queries.trace(state, turnId, { principal, invitedBy }),
-      );
-    }
-
-    async journal(principal: Principal, options?: JournalPageOptions) {
-      return this.#read(principal, (state) => this.#context.queries.journal(state, options));
-    }
-
     async subscribe(principal: Principal, options: SubscribeOptions) {
-      return this.#read(principal, (state) => {
-        const { turnId, encoding, from, untilWaiting } = validate(subscribeSchema, options);
+      return readAs(this.#context, principal, (state) => {
+        const { turnId, encoding, from, untilWaiting, ...filter } = validateRequest(
+          subscribeOptions,
+          options,
+        );
         const turn = turnId === undefined ? undefined : this.#context.queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
         return this.#context.readers.stream(
-          { from: position, turnId, untilWaiting },
+          { from: position, turnId, untilWaiting, filter },
           { principal, encoding },
         );
       });
@@ -362,18 +337,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
-      const { entrance, principal } = readEntrance(request) ?? {};
-      // The SDK sends its messages before `onConnect`, so only readers of the conversation may get them (DOOR-3).
-      return entrance === "sdk" && principal !== undefined && this.#context.access.mayRead(principal);
+      const { protocol, principal } = readUpgrade(request) ?? {};
+      // The SDK sends its messages before `onConnect`, so only readers of the conversation may get them (SOCKET-3).
+      return protocol === "sdk" && principal !== undefined && this.#context.access.mayRead(principal);
     }
 
     override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
-      const entrance = readEntrance(request);
-      if (entrance === null) {
+      const upgrade = readUpgrade(request);
+      if (upgrade === null) {
         connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
         return;
       }
-      const { principal, options } = entrance;
+      const { principal, options } = upgrade;
       openConnection(this.#context.connections, connection, principal, options);
       const { expiresAt } = principal;
       if (expiresAt !== undefined && connection.state !== null) await this.#context.expireAt(expiresAt);
@@ -385,14 +360,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onClose(connection: Client): void {
       this.#context.readers.sockets.closed(connection);
-    }
-
-    override onRequest(): Response {
-      return new Response("Not found", { status: 404 });
-    }
-
-    #read<Value>(principal: Principal, body: (state: ConversationState) => Value): Promise<Result<Value>> {
-      return asResult(() => body(this.#context.access.stateFor(principal)));
     }
   };
 }

@@ -15,6 +15,7 @@ import {
   messageId,
   operationId,
   parseItemId,
+  resolveId,
   resultAttachmentId,
   turnId,
 } from "../../protocol/ids.ts";
@@ -32,14 +33,17 @@ import { isErased, withoutItem, withoutQuotes } from "./core/erasure.ts";
 import { extractionOf } from "./core/hooks.ts";
 import type { Operation } from "./core/operation.ts";
 import { type ConversationState, runningCompactions } from "./core/state.ts";
+import { isFrom } from "./core/titles.ts";
 import type { Turn } from "./core/turn.ts";
 import { checkKeeper } from "./inbound/access.ts";
+import type { JournalCopies } from "./projections/journal-copies.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { quotingTurns, TO_REMOVE } from "./store/entry-eraser.ts";
 
 interface ErasingContext
   extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "listing" | "conversation"> {
   runtime: ConversationRuntime;
+  copies: Pick<JournalCopies, "note" | "publish">;
 }
 
 /** Removals in one step of the job. */
@@ -73,9 +77,21 @@ export class Erasing {
     checkKeeper(state.record, principal);
     const { turn, item } = this.#entry(id);
     if (isErased(turn, item)) return;
-    checkFree(state, turn);
+    const copies = this.#copies(turn, item);
+    for (const one of [turn, ...copies]) checkFree(state, one);
+    // The named entry comes last, so a repeated erasure erases the copies that an interruption left.
+    for (const { n } of [...copies, turn]) {
+      const version = runtime.store.turn(n);
+      if (version !== null && !isErased(version, item)) await this.#eraseItem(principal, version, item);
+    }
+    void this.#removal.run();
+  }
+
+  async #eraseItem(principal: Principal, turn: Turn, item: number): Promise<void> {
+    const { runtime } = this.context;
+    const { state } = runtime;
     const erasure = this.#erasure(state, turn, item);
-    const armed = [this.#removal.note()];
+    const armed = [this.#removal.note(), this.context.copies.note()];
     const isRenamed = erasure.title === true && state.record.listed !== false;
     if (isRenamed) armed.push(this.context.listing.note());
     await runtime.changes.erase({
@@ -86,7 +102,37 @@ export class Erasing {
     });
     await Promise.all(armed);
     if (isRenamed) void this.context.listing.publish();
+    void this.context.copies.publish();
+  }
+
+  /** Returns the other versions of a turn that have a copy of an item (REPLACE-5). Copies have equal items. */
+  #copies(turn: Turn, item: number): Turn[] {
+    const found: Turn[] = [];
+    const follow = (next: (of: Turn) => string | undefined) => {
+      for (let id = next(turn); id !== undefined; ) {
+        const other = this.context.runtime.turn(parseItemId(id)?.n ?? 0);
+        if (other === null) return;
+        // An interrupted erasure may have erased a version between two copies.
+        if (hasCopy(turn, other, item)) found.push(other);
+        else if (!isErased(other, item)) return;
+        id = next(other);
+      }
+    };
+    follow(({ regenerates }) => regenerates);
+    follow(({ replacedBy }) => replacedBy);
+    return found;
+  }
+
+  /** As `RuntimeContext.isErased`. Each result that arrives or is stored after the erasure starts the removal again. */
+  async isErased(id: string): Promise<boolean> {
+    const { runtime, keyValue } = this.context;
+    const found = resolveId(id, "op", runtime.turn);
+    const operation = found?.turn.operations.find(({ item }) => item === found.item);
+    if (found === null || operation === undefined || !isErased(found.turn, found.item)) return false;
+    for (const result of resultsOf(found.turn, operation)) keyValue.put(TO_REMOVE.attachment + result, 1);
+    await this.#removal.note();
     void this.#removal.run();
+    return true;
   }
 
   /** Returns the item that an id names. Throws `NOT_FOUND`. */
@@ -102,7 +148,7 @@ export class Erasing {
     if (turn !== null && isThere) return { turn, item };
     throw new DramatisError(
       "NOT_FOUND",
-      "This conversation has no such entry. Give the id of a message or of an operation.",
+      "Entry not found. Give the id of a message or of an operation of this conversation.",
     );
   }
 
@@ -128,10 +174,17 @@ export class Erasing {
       item,
       turns: [...changed.values()],
       ...(record.title !== null && isFrom(record.title, text) ? { title: true } : {}),
+      formerTitles: [...runtime.store.journal.titles()].filter((title) => isFrom(title, text)),
       attachments: item === 0 ? attachmentsOf(turn.input) : [],
       results: operation === undefined ? [] : resultsOf(turn, operation),
-      conversations: operation?.agent === undefined ? [] : openedBy(turn, operation),
+      conversations:
+        operation?.agent === undefined || this.#isInherited(turn) ? [] : openedBy(turn, operation),
     };
+  }
+
+  /** Reports whether a fork or an import brought a turn (FORK-6). */
+  #isInherited({ firstSeq }: Turn): boolean {
+    return firstSeq <= this.context.runtime.store.inherited.seq;
   }
 
   /** Returns the envelope to each agent. */
@@ -171,6 +224,15 @@ export class Erasing {
   }
 }
 
+/** Reports whether another version of a turn has a copy of an item. */
+function hasCopy(turn: Turn, other: Turn, item: number): boolean {
+  if (item === 0) return JSON.stringify(turn.input) === JSON.stringify(other.input);
+  const contentOf = ({ operations, replies }: Turn) =>
+    operations.find((one) => one.item === item)?.input ?? replies.find((one) => one.item === item)?.text;
+  const content = contentOf(turn);
+  return content !== undefined && JSON.stringify(content) === JSON.stringify(contentOf(other));
+}
+
 /** Throws `CONFLICT` if running work has the content of the turn. */
 function checkFree(state: ConversationState, turn: Turn): void {
   const busy =
@@ -185,12 +247,6 @@ function checkFree(state: ConversationState, turn: Turn): void {
   throw new DramatisError("CONFLICT", `The entry cannot be erased yet. ${busy} Try again in a moment.`, {
     retriable: true,
   });
-}
-
-/** Reports whether a title is the beginning of a text, or a part of it. */
-function isFrom(title: string, text: string): boolean {
-  const plain = (value: string) => value.replaceAll(/\s+/g, " ").replace(/…$/, "").trim().toLowerCase();
-  return plain(text).includes(plain(title));
 }
 
 function attachmentsOf(content: Content): string[] {

@@ -14,21 +14,21 @@ import type { ResultExcerpt } from "../../protocol/large-result.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
-import type { LargeResultStores, StoredConversation } from "./context.ts";
+import type { LargeResultStores, RuntimeContext, StoredConversation } from "./context.ts";
 import { inlineBytes } from "./core/planning/results.ts";
 
 export class LargeResults {
   constructor(
-    private readonly stores: LargeResultStores,
+    private readonly context: Pick<RuntimeContext, "resultStores" | "isErased">,
     private readonly runtime: StoredConversation,
   ) {}
 
   /** Returns the view of a result that the turn of its call has no room for; `undefined` if it has, or if no call waits for the result. */
   async viewOf(address: CallAddress, result: Json): Promise<JsonObject | undefined> {
-    const waiting = this.#waiting(address);
+    const waiting = await this.#waiting(address);
     if (waiting === undefined) return undefined;
     const text = JSON.stringify(result);
-    if (!isLarge(text, waiting.room)) return undefined;
+    if (!isLarge(text, waiting.maxBytes)) return undefined;
     return this.#store(address, waiting.name, excerptOf(text), () => new TextEncoder().encode(text));
   }
 
@@ -38,7 +38,7 @@ export class LargeResults {
     excerpt: ResultExcerpt,
     from: ActorAddress,
   ): Promise<JsonObject | undefined> {
-    const waiting = this.#waiting(address);
+    const waiting = await this.#waiting(address);
     if (waiting === undefined) return undefined;
     try {
       return await this.#store(address, waiting.name, excerpt, async (sender) =>
@@ -52,13 +52,16 @@ export class LargeResults {
   }
 
   /** Returns the call that takes the result of an attempt, also late (OP-6). A hook is no call. */
-  #waiting({ operationId, attempt }: CallAddress) {
+  async #waiting({ operationId, attempt }: CallAddress) {
+    if (await this.context.isErased(operationId)) return undefined;
     const found = resolveId(operationId, "op", this.runtime.turn);
     const operation = found?.turn.operations.find(({ item }) => item === found.item);
     if (found === null || operation?.attempt !== attempt) return undefined;
     const { status, effect, name } = operation;
-    if (status === "cancelled") return effect === "once" ? { name, room: MAX_OUTPUT_BYTES } : undefined;
-    return status === "dispatched" ? { name, room: inlineBytes(this.runtime.state, found.turn) } : undefined;
+    if (status === "cancelled") return effect === "once" ? { name, maxBytes: MAX_OUTPUT_BYTES } : undefined;
+    return status === "dispatched"
+      ? { name, maxBytes: inlineBytes(this.runtime.state, found.turn) }
+      : undefined;
   }
 
   async #store(
@@ -67,17 +70,18 @@ export class LargeResults {
     excerpt: ResultExcerpt,
     read: (sender: LargeResultStores["sender"]) => Uint8Array | Promise<Uint8Array>,
   ): Promise<JsonObject> {
-    const { stores, runtime } = this;
+    const { context, runtime } = this;
+    const { keeper, sender } = context.resultStores;
     const { tenant, id: conversationId } = runtime.state.record;
-    const kept = await stores.keeper.keep(
+    const kept = await keeper.keep(
       { tenant, conversationId },
       {
         // Each delivery of an envelope stores the same attachment.
         id: resultAttachmentId(operationId, attempt),
         name: `${name}.json`,
         size: excerpt.bytes,
-        read: () => read(stores.sender),
-        isDeleted: () => !runtime.exists,
+        read: () => read(sender),
+        isDeleted: async () => !runtime.exists || (await context.isErased(operationId)),
       },
     );
     return viewOfResult(excerpt, kept);

@@ -62,12 +62,12 @@ const CANCELLATIONS = [AGENT_CANCEL, RUN_CANCEL];
  */
 export function outgoing(
   mailbox: Pick<Mailbox, "send" | "withdraw" | "discard" | "room">,
-): Pick<RuntimeContext, "send" | "withdraw" | "discard" | "room"> {
+): Pick<RuntimeContext, "send" | "withdraw" | "discard" | "outboxRoom"> {
   return {
     send: (envelope) => mailbox.send(envelope, { owed: true }),
     withdraw: ({ to, type }) => mailbox.withdraw(to, type),
     discard: (operationId) => mailbox.discard(operationId, CANCELLATIONS),
-    room: () => mailbox.room(),
+    outboxRoom: () => mailbox.room(),
   };
 }
 
@@ -164,8 +164,8 @@ function takeInvitations(mailbox: Handlers, context: HandlerContext): void {
       return asResult(() => invitation(context, record, body.agentId));
     },
     (body, { envelope: { from, to }, afterCommit }, found) => {
-      const mark = markOf(body);
-      if (keyValue.get<boolean>(mark) === true) return null;
+      const key = withdrawnKeyOf(body);
+      if (keyValue.get<boolean>(key) === true) return null;
       try {
         const unit = database.transaction(() => {
           const staged = runtime.begin();
@@ -199,7 +199,7 @@ function takeInvitations(mailbox: Handlers, context: HandlerContext): void {
         by.attempt === body.attempt,
     );
     if (turn === undefined) {
-      keyValue.put(markOf(body), true);
+      keyValue.put(withdrawnKeyOf(body), true);
       return null;
     }
     const { n, caller } = turn;
@@ -209,8 +209,8 @@ function takeInvitations(mailbox: Handlers, context: HandlerContext): void {
   });
 }
 
-/** The key of the mark of a withdrawn invitation. */
-function markOf({ operationId, attempt }: CallAddress): string {
+/** The key of a withdrawn invitation. */
+function withdrawnKeyOf({ operationId, attempt }: CallAddress): string {
   return `uninvited:${operationId}:${attempt}`;
 }
 

@@ -46,14 +46,14 @@ const ASK_AGAIN_WITHIN_MS = 12_000;
 /** The first pause before a retry, in milliseconds. The pauses double. */
 const FIRST_PAUSE_MS = 500;
 
-/** The key of the mark of a call that must not be opened. */
+/** The key of a call that must not be opened. */
 const OVER = "opening:over";
 
 export class Opening {
   constructor(private readonly context: OpeningContext) {}
 
   /**
-   * Returns the record of the conversation that a call opens, with its agent's present versions, or the reason of a refusal. Throws
+   * Returns the record of the conversation that a call opens, with its agent's current versions, or the reason of a refusal. Throws
    * `INVALID_INPUT`.
    */
   async read(call: AgentCallBody, from: ActorAddress, to: ActorAddress): Promise<Found> {
@@ -80,7 +80,7 @@ export class Opening {
     const { runtime, database } = this.context;
     if (runtime.exists) {
       if (runtime.state.record.call?.operationId === call.operationId) return;
-      throw new DramatisError("CONFLICT", "Another conversation has the id that this call would open.");
+      throw new DramatisError("CONFLICT", "The id for the conversation of this call is already used.");
     }
     if (this.#isOver) return;
     try {
@@ -109,7 +109,7 @@ export class Opening {
     keyValue.put(OVER, true);
   }
 
-  /** Changes who may read the conversation, in the transaction of a receipt. Throws `FORBIDDEN` for another caller's, `NotNow` before the call. */
+  /** Changes the readers of the conversation, in the transaction of a receipt. Throws `FORBIDDEN` for another caller's, `NotNow` before the call. */
   setReaders(
     { readers, readersSeq, ...call }: AgentReadersBody,
     from: ActorAddress,
@@ -160,7 +160,7 @@ export class Opening {
     return record;
   }
 
-  /** Returns the record of the conversation with its agent's present versions. Throws `FORBIDDEN` without a shared project. */
+  /** Returns the record of the conversation with its agent's current versions. Throws `FORBIDDEN` without a shared project. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.context;
     const { agentId, operationId, attempt, path, readers, readersSeq, requester } = call;
@@ -226,7 +226,7 @@ function checkAddress(call: CallAddress, from: ActorAddress, to: ActorAddress): 
   if (isCaller && isCalled(call, from, to)) return;
   throw new DramatisError(
     "INVALID_INPUT",
-    "Only a conversation or a run can call an agent, in the conversation of its operation.",
+    "Only a conversation or a run can call an agent. Send the call to the conversation with the id of its operation.",
   );
 }
 

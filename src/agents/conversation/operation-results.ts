@@ -41,7 +41,7 @@ interface RunEnd {
   spent?: Amounts;
 }
 
-interface ResultsContext extends Pick<RuntimeContext, "clock"> {
+interface ResultsContext extends Pick<RuntimeContext, "clock" | "isErased"> {
   handles: Handles;
   large: Pick<LargeResults, "viewOf">;
   shell: Pick<ConversationShell, "tick" | "retryUnsaved" | "commit">;
@@ -109,7 +109,7 @@ export class OperationResults {
   checkClientCall(id: string): void {
     const { operation } = operationAt(id, this.context.runtime.turn);
     if (operation.target === "client" && isOpen(operation)) return;
-    throw new DramatisError("CONFLICT", "The call waits for no result of a client, or not any more.");
+    throw new DramatisError("CONFLICT", "The call does not wait for a result of a client.");
   }
 
   /**
@@ -129,6 +129,7 @@ export class OperationResults {
       ]);
       return;
     }
+    if (await this.context.isErased(operationId)) return;
     const { turn, operation } = operationAt(operationId, this.context.runtime.turn);
     const { item, status } = operation;
     const address = { turn: turn.n, item, attempt };
@@ -199,7 +200,7 @@ export class OperationResults {
     const { operation } = operationAt(operationId, this.context.runtime.turn);
     if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
     if (!isOpen(operation) || awaitsApproval(operation) || operation.attempt !== attempt)
-      throw new DramatisError("CONFLICT", "The operation does not wait for this attempt any more.");
+      throw new DramatisError("CONFLICT", "The operation no longer waits for this attempt.");
     const { tenant, id: conversationId } = this.context.runtime.state.record;
     const expiresAt = this.context.clock.now() + expiresInMs;
     const handle = await this.context.handles.give({ tenant, conversationId, operationId, expiresAt });

@@ -4,21 +4,21 @@ import { checkAnswerer } from "../../policy/answerers.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import type {
+  ApprovalAnswer,
   ConversationApi,
   CreateConversation,
   ResolvedApproval,
   SubmittedResult,
 } from "../../protocol/conversation-api.ts";
 import { checkNew, checkTogether } from "../../protocol/location-policy.ts";
-import type { ToolSubmission } from "../../protocol/requests.ts";
+import { approvalAnswer, type ToolSubmission } from "../../protocol/requests.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import type { ConversationView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
+import { validateRequest } from "../../shared/validation.ts";
 import type { ActorContext, Find } from "./context.ts";
 import { type ConversationAccess, mayRead, noConversation } from "./inbound/access.ts";
 import {
@@ -28,7 +28,7 @@ import {
   conversationRecord,
   parseCreate,
 } from "./inbound/create-conversation.ts";
-import { approvalSchema, messageOf, parseSubmissions, startTurnSchema } from "./inbound/requests.ts";
+import { messageOf, parseSubmissions, startTurnSchema } from "./inbound/requests.ts";
 import { seedEvents } from "./inbound/seed-history.ts";
 import { conversationView, resolvedApproval } from "./reads/views.ts";
 import type { ConversationRuntime } from "./runtime.ts";
@@ -77,7 +77,7 @@ export class PrincipalRequests {
   /** Accepts a message, as `startTurn` of the actor. */
   async accept(principal: Principal, input: unknown): Promise<StartedTurn> {
     this.context.access.checkSpeaker(principal);
-    return this.context.runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
+    return this.context.runtime.accept(messageOf(principal, validateRequest(startTurnSchema, input)));
   }
 
   /** Takes results of tools that clients run. */
@@ -101,9 +101,11 @@ export class PrincipalRequests {
       isReader: mayRead(record, principal),
       unknown: () => noConversation(record.id),
     });
-    const { approved, reason } = validate(approvalSchema, answer);
     const caller = { type: "user", userId: principal.subject } as const;
-    const found = await results.approve(operationId, { approved, caller, ...defined({ reason }) });
+    const found = await results.approve(operationId, {
+      ...validateRequest(approvalAnswer, answer),
+      caller,
+    });
     return resolvedApproval(record, found.turn, found.operation);
   }
 

@@ -39,7 +39,8 @@ export function readAll(
     spanViews(state.record, turn);
     turns += 1;
   }
-  if (turns !== state.turns) throw new Error("Turns are missing.");
+  const { forkedFrom } = state.record;
+  if (turns + (forkedFrom?.omitted ?? 0) !== state.turns) throw new Error("Turns are missing.");
   for (const _ of pages((options) => queries.messages(state, options)));
   for (const _ of pages((options) => queries.journal(state, options)));
   queries.snapshot(state, []);

@@ -1,6 +1,6 @@
 /**
  * The deletion of a conversation. One commit stops its work and replaces its record with a tombstone. It also requests its agents to delete
- * the memories that only this conversation supports. Afterwards all entrances answer that the conversation does not exist. A job removes
+ * the memories that only this conversation supports. Afterwards all entry points answer that the conversation does not exist. A job removes
  * the other data.
  *
  * DELETE-1  Principals that may end a conversation, and operators, may delete it. Other principals get `FORBIDDEN`, or `NOT_FOUND` without
@@ -20,64 +20,56 @@ import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { ActorContext } from "./context.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkKeeper } from "./inbound/access.ts";
+import type { Subscribers } from "./inbound/subscribers.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 
 interface RemovalContext
-  extends Omit<ActorRemovalPorts, "wakeup" | "kind" | "keys" | "tombstone" | "bury" | "first">,
+  extends Omit<ActorRemovalPorts, "wakeup" | "kind" | "keys" | "tombstone" | "bury">,
     Pick<ActorContext, "send" | "conversation" | "expel"> {
   runtime: ConversationRuntime;
+  subscribers: Pick<Subscribers, "end">;
 }
 
 /** Rows of one read of the journal. */
 const SLICE = 64;
 
-export class ConversationRemoval {
-  readonly #removal: ActorRemoval;
+export class ConversationRemoval extends ActorRemoval<RemovalContext & ActorRemovalPorts> {
+  protected override readonly first = "calls";
 
-  constructor(
-    private readonly context: RemovalContext,
-    wakeup: Wakeup,
-  ) {
+  constructor(context: RemovalContext, wakeup: Wakeup) {
     const { runtime } = context;
-    this.#removal = new ActorRemoval({
+    super({
       ...context,
       wakeup,
       kind: "conversation",
       keys: CONVERSATION_KEYS,
       tombstone: () => runtime.store.tombstone(),
       bury: (tombstone) => runtime.store.bury(tombstone),
-      first: { name: "calls", run: (tombstone) => this.#removeCalls(tombstone) },
     });
-  }
-
-  /** As `ActorRemoval.isDeleted`. */
-  get isDeleted(): boolean {
-    return this.#removal.isDeleted;
-  }
-
-  /** As `ActorRemoval.resume`. Call it when an actor without a conversation wakes. */
-  resume(): void {
-    this.#removal.resume();
-  }
-
-  /** As `Removal.wake`. */
-  wake(): number | null {
-    return this.#removal.wake();
   }
 
   /** Deletes the conversation. Throws `NOT_FOUND`, `FORBIDDEN` (DELETE-1). Resolves when the deletion is durable. */
   async remove(principal: Principal): Promise<void> {
-    const { database, runtime, expel } = this.context;
+    checkKeeper(this.ports.runtime.state.record, principal);
+    await this.#remove(principal);
+  }
+
+  /** Deletes the conversation at the end of its retention (LASTING-1). Resolves when the deletion is durable. */
+  expire(): Promise<void> {
+    return this.#remove({ subject: "system" });
+  }
+
+  async #remove({ subject }: Pick<Principal, "subject">): Promise<void> {
+    const { database, runtime, subscribers, expel } = this.ports;
     const { state } = runtime;
-    checkKeeper(state.record, principal);
-    const caller = { type: "user", userId: principal.subject } as const;
+    const caller = { type: "user", userId: subject } as const;
     const { unit, sent } = database.transaction(() => {
       const begun = runtime.begin();
       if (state.status === "active") begun.stage([{ type: "conversation.complete", caller }]);
-      const envelopes = this.#words(state);
+      const envelopes = [...this.#words(state), ...subscribers.end()];
       const { id, tenant, createdAt } = state.record;
-      return { unit: begun, sent: [...envelopes, this.#removal.bury({ id, tenant, createdAt })] };
+      return { unit: begun, sent: [...envelopes, this.bury({ id, tenant, createdAt })] };
     });
     try {
       await unit.release();
@@ -86,12 +78,12 @@ export class ConversationRemoval {
       expel();
     }
     await Promise.all(sent);
-    void this.#removal.run();
+    void this.run();
   }
 
   /** Removes a deleted agent from the conversation (DELETE-4). Repeating it has no effect. */
   async removeAgent(agentId: string, principal: Principal): Promise<void> {
-    const { runtime } = this.context;
+    const { runtime } = this.ports;
     if (!runtime.exists) return;
     const caller = { type: "user", userId: principal.subject } as const;
     await runtime.changes.changeParticipants({ type: "conversation.agent.deleted", caller, agentId });
@@ -101,7 +93,7 @@ export class ConversationRemoval {
   #words({ record }: ConversationState): Promise<void>[] {
     const { id, tenant, agents } = record;
     return agents.map((agent) =>
-      this.context.send({
+      this.ports.send({
         operationId: newOperationId(),
         to: { kind: "agent", tenant, id: agent.id },
         type: MEMORY_SOURCES_ERASED,
@@ -111,10 +103,10 @@ export class ConversationRemoval {
   }
 
   /** Deletes the conversations that calls of agents opened (DELETE-3). */
-  async #removeCalls({ tenant }: ActorTombstone): Promise<void> {
+  protected override async removeFirst({ tenant }: ActorTombstone): Promise<void> {
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
     for (const id of this.#opened()) {
-      const conversation = await this.context.conversation(tenant, id);
+      const conversation = await this.ports.conversation(tenant, id);
       const removed = await conversation.remove(admin);
       if (!removed.ok && removed.error.code !== "NOT_FOUND") unwrap(removed);
     }
@@ -122,8 +114,8 @@ export class ConversationRemoval {
 
   /** Yields the ids of the conversations that calls have opened, by the entries of the journal. */
   *#opened(): Generator<string> {
-    const { store } = this.context.runtime;
-    for (let next = 1; ; ) {
+    const { store } = this.ports.runtime;
+    for (let next = store.inherited.seq + 1; ; ) {
       const rows = store.journal.forward(next, SLICE);
       const last = rows.at(-1);
       if (last === undefined || last.seq + last.entries.length <= next) return;

@@ -2,9 +2,10 @@
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
  */
-import type { SessionEvent } from "../../memory/session/types.ts";
+import type { SessionEvent } from "../../memory/session/session-event.ts";
 import type { Budget } from "../../protocol/budget.ts";
 import { messageId, turnId } from "../../protocol/ids.ts";
+import type { TurnPrompt } from "../../protocol/prompt.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
@@ -26,6 +27,7 @@ import { compactionKey, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, runningExtractions } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
+import { promptOf } from "./core/planning/prompt.ts";
 import { inlineBytes } from "./core/planning/results.ts";
 import type { EffectSignal, UserMessage } from "./core/signals.ts";
 import {
@@ -40,6 +42,7 @@ import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectContext, EffectRunner } from "./effects/effect-runner.ts";
 import type { HookRuns } from "./effects/hook-runs.ts";
 import { bringsAgent } from "./effects/join.ts";
+import { withoutMedia } from "./effects/media.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
 import { Reports } from "./effects/reports.ts";
@@ -48,7 +51,7 @@ import { Handles } from "./inbound/handles.ts";
 import { TurnEnds } from "./inbound/turn-ends.ts";
 import { LargeResults } from "./large-results.ts";
 import { OperationResults } from "./operation-results.ts";
-import { SignalQueueDoor } from "./signal-queue.ts";
+import { InboundSignalQueue } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 
 /** The initial settings of a conversation, without its record. */
@@ -78,7 +81,7 @@ export class ConversationRuntime implements StoredConversation {
   /** The changes of the conversation itself. */
   readonly changes: ConversationChanges;
   /** The queued messages. */
-  readonly queue: SignalQueueDoor;
+  readonly queue: InboundSignalQueue;
 
   constructor(given: RuntimeContext) {
     const { database, keyValue } = given;
@@ -100,8 +103,8 @@ export class ConversationRuntime implements StoredConversation {
       effects: this.#effects,
     });
     const connected = { ...context, shell: this.#shell, acceptance: this.#acceptance };
-    this.queue = new SignalQueueDoor(connected);
-    this.large = new LargeResults(context.resultStores, this);
+    this.queue = new InboundSignalQueue(connected);
+    this.large = new LargeResults(context, this);
     this.results = new OperationResults({ ...connected, handles: new Handles(keyValue), large: this.large });
     this.changes = new ConversationChanges(connected);
   }
@@ -177,7 +180,10 @@ export class ConversationRuntime implements StoredConversation {
   ): void {
     unit.create(() => ({
       state: this.store.create(record, history, settings),
-      sent: record.listed === false ? [] : this.context.listing.announce(record),
+      sent: [
+        ...(record.listed === false ? [] : this.context.listing.announce(record)),
+        ...(this.context.retained?.arm(record) ?? []),
+      ],
     }));
   }
 
@@ -253,10 +259,26 @@ export class ConversationRuntime implements StoredConversation {
     return turn;
   }
 
+  /** Returns the newest request of a turn to its model. Throws `CONFLICT` before the turn has called a model. */
+  prompt(turn: Turn): TurnPrompt {
+    const history = this.#windows.messagesAsOf(this.state, turn);
+    const prompt = promptOf(this.state.record, turn, { history, shownTurns: this.#shownTurns(turn) });
+    if (prompt === null) throw new DramatisError("CONFLICT", "This turn has not called a model yet.");
+    const { profile, base, moves, parts, missing } = prompt;
+    const adapter = this.context.adapters(profile.provider);
+    const first =
+      turn.request ?? adapter.buildRequest(profile, { ...base, messages: withoutMedia(base.messages) });
+    return {
+      ...{ turnId: turnId(turn), agentId: turn.agentId, provider: profile.provider, model: profile.modelId },
+      ...{ tokens: parts.reduce((sum, part) => sum + part.tokens, 0), parts, missing: [...missing] },
+      request: moves.length === 0 ? first : adapter.extend(profile, first, moves),
+    };
+  }
+
   readonly turn = (n: number): Turn | null => this.state.active.get(n) ?? this.store.turn(n);
 
-  #saidTo({ said = [] }: Turn): Turn[] {
-    return said.flatMap((n) => this.store.turn(n) ?? []);
+  #shownTurns({ shownTurns = [] }: Turn): Turn[] {
+    return shownTurns.flatMap((n) => this.store.turn(n) ?? []);
   }
 
   #compactedTurn(n: number): CompactedTurn {
@@ -268,6 +290,7 @@ export class ConversationRuntime implements StoredConversation {
   #publish({ before, state, transition, row, changesWaiting }: ConversationCommit): void {
     const { record } = state;
     this.#acceptance.count(state.turns - before.turns);
+    this.context.onCommit();
     for (const { sessionId } of transition.notes) this.#windows.forget(sessionId);
     if (transition.erased !== undefined) for (const { id } of record.agents) this.#windows.forget(id);
     for (const turn of transition.touched.values()) {
@@ -297,7 +320,7 @@ export class ConversationRuntime implements StoredConversation {
     const requestTokens = (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) =>
       nextRequestTokens(state, turn, {
         history: () => this.#windows.messagesAsOf(state, turn, ended),
-        said: () => this.#saidTo(turn),
+        shownTurns: () => this.#shownTurns(turn),
       });
     const summaryInProgress = (running: SessionInCompaction) =>
       this.#effects.factsOf(compactionKey(running)) ?? unsavedSummary(this.#shell.unsaved, running);
@@ -313,7 +336,7 @@ export class ConversationRuntime implements StoredConversation {
       ...this.context,
       record: () => this.state.record,
       history: (turn) => this.#windows.messagesFor(turn),
-      said: (turn) => this.#saidTo(turn),
+      shownTurns: (turn) => this.#shownTurns(turn),
       compaction: {
         turnOf: ({ compaction: { turn } }) => this.#compactedTurn(turn),
         history: ({ compaction }, turn) => this.#windows.messagesBefore(compaction, turn),

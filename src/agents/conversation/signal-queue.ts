@@ -5,7 +5,7 @@
  *             messages, and messages that the rate refuses, do not count. After the first refusal because of the rate, the rest of the
  *             batch is refused too.
  * SIGQUEUE-5  Enqueueing is idempotent. A repeated key with another body is refused.
- * SIGQUEUE-6  A message that fails for an unknown reason is retried alone, `MAX_TRIES` times with growing pauses, and then refused. Later
+ * SIGQUEUE-6  A message that fails for an unknown reason is tried alone, up to `MAX_TRIES` times with growing pauses, and then refused. Later
  *             messages then continue. If the refusal cannot be stored either, the message stays.
  * SIGQUEUE-7  If the sender has left the conversation, a queued message is refused when it could begin.
  */
@@ -17,7 +17,8 @@ import type { RuntimeContext } from "./context.ts";
 import type { ConversationShell } from "./conversation-core.ts";
 import { callerKey } from "./core/caller.ts";
 import { DRAIN_STEP } from "./core/conversation-limits.ts";
-import { fitting, mayDrain, queueOf } from "./core/planning/signal-queue.ts";
+import { queueOf } from "./core/facts/queue.ts";
+import { fitting, mayDrain } from "./core/planning/signal-queue.ts";
 import type { QueuedMessage, RefusedMessage, UserMessage } from "./core/signals.ts";
 import {
   type ConversationIdentity,
@@ -48,7 +49,7 @@ interface Suspects {
   tries: number;
 }
 
-export class SignalQueueDoor {
+export class InboundSignalQueue {
   /** Number of the journal entry at which no message could begin, if any. */
   #blockedAt: number | null = null;
   /** Earliest time of the next try, in milliseconds since the epoch. */
@@ -173,7 +174,7 @@ export class SignalQueueDoor {
     } catch (error) {
       console.error(error);
     }
-    const message = "The message could not begin its turn, for an unexpected reason. Send it again.";
+    const message = "The message could not start its turn because of an internal error. Send it again.";
     drained.refused.push({ ...defined({ id: signal?.id }), code: "INTERNAL_ERROR", message });
     drained.count += 1;
     drained.bytes += signal === undefined ? 0 : utf8Length(JSON.stringify(signal));

@@ -1,13 +1,14 @@
 /**
- * The envelopes between a run and its caller, at both ends. The caller is the run above, or the conversation of a tool call.
+ * The envelopes between a run and its caller, at both ends. The caller is the parent run, or the conversation of a tool call.
  *
- * SUBRUN-4  A repeated start is a no-op. So is a start that arrives after its cancellation. An end counts only if it comes from the run
- *           that the attempt has started, a cancellation only from the run above.
- * PARTRUN-2  The result of a part is read from its run before the end of the part is taken. A part that was to close before it has begun does
- *            not begin, and ends without a branch.
+ * SUBRUN-4  A repeated start is a no-op, and also a start that arrives after its cancellation. An end counts only if it comes from the
+ *           run that the attempt has started. A cancellation counts only if it comes from the parent run.
+ * PARTRUN-2  The result of a part is read from its run before the end of the part is committed. If a part closes before it begins, it
+ *            never begins, and ends without a branch.
  * FLOWCALL-1  An attempt of a tool call has one run. Its id derives from the operation and the attempt. The run has the jurisdiction of the
  *             conversation. A start reads the call from its conversation: a call that waits no longer starts no run.
- * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, over all depths. If a run is not admitted, its node fails.
+ * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, over all depths. A run counts once, however often its start
+ *           arrives. If a run is not admitted, its node fails.
  */
 
 import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
@@ -52,16 +53,16 @@ interface ChildRunContext
   runtime: RunRuntime;
 }
 
-/** The data of a new run. A run that a conversation starts has no run above. */
+/** The data of a new run. A run that a conversation starts has no parent run. */
 type Found = Omit<ChildRun, "rootRunId"> & Partial<Pick<ChildRun, "rootRunId">>;
 
-/** The key of the mark that a run is not to be started any more. */
+/** The key that forbids the start of a run. */
 const OVER = "run:over";
 const NOT_WANTED: Result<never> = {
   ok: false,
   error: {
     code: "NOT_FOUND",
-    message: "The run has begun already, or is not to begin any more.",
+    message: "The run has already begun, or its caller no longer waits for it.",
     retriable: false,
   },
 };
@@ -73,7 +74,7 @@ export function takeChildRuns(
 ): void {
   const { clock, ids, keyValue, runtime, run, conversation, bounds } = context;
   takeParts(mailbox, { keyValue, runtime, run });
-  /** Reports whether the run has begun, or is not to begin any more. */
+  /** Reports whether the run has begun, or must no longer begin. */
   const isBeyond = () => runtime.exists || keyValue.get<boolean>(OVER) === true;
   mailbox.receivesAfter(
     RUN_START,
@@ -99,14 +100,14 @@ export function takeChildRuns(
       if (!found.ok) return found;
       const { rootRunId } = found.value;
       const root = rootRunId === from.id ? above : await run(from.tenant, rootRunId);
-      const admitted = await root.admitRun();
+      const admitted = await root.admitRun(to.id);
       return admitted.ok ? found : admitted;
     },
     (address, { envelope: { from, to }, afterCommit }, found) => {
       if (isBeyond()) return null;
       if (!found.ok && found.error.code === "NOT_FOUND") return null;
       const child = unwrap(found);
-      const { projectId, startedBy, rootRunId, workflow, path, origin, width, room, part } = child;
+      const { projectId, startedBy, rootRunId, workflow, path, origin, width, share, part } = child;
       const { operationId, attempt } = address;
       const record: RunRecord = {
         id: to.id,
@@ -114,13 +115,13 @@ export function takeChildRuns(
         projectId,
         stem: stemOf(ids.ulid()),
         workflow,
-        // The run above was begun with that of a part, which has only what it reads.
+        // The input of a part was checked when the parent run began. A part has only the members that it reads.
         input: part === undefined ? context.checkedInput(workflow, child.input) : child.input,
         startedBy,
         request: "",
         ...(rootRunId !== undefined && { parent: { runId: from.id, rootRunId, operationId, attempt } }),
         ...trailOf(child),
-        ...defined({ path, origin, width, room, part: part && placeOf(part) }),
+        ...defined({ path, origin, width, share, part: part && placeOf(part) }),
         createdAt: clock.now(),
       };
       const unit = runtime.stageStart(record, part);
@@ -148,7 +149,7 @@ export function takeChildRuns(
   );
   mailbox.receives(RUN_WAITS, runWaitsSchema, (body, { envelope: { from, to }, afterCommit }) => {
     checkWorker(body, to, from, runtime.state.record);
-    // A resting run gives its room back. A conversation has no room.
+    // A resting run gives its share back. A conversation has no share.
     if (body.isAtRest === true && from.kind !== "coordinator")
       throw new DramatisError("INVALID_INPUT", "Only a run can rest. Send `isHeld` alone.");
     const unit = runtime.begin();

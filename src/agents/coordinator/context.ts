@@ -18,7 +18,7 @@ import type { Projection } from "../base/projections/projection.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import type { Client } from "../base/sockets/client.ts";
-import type { Room } from "./core/start-room.ts";
+import type { OutboxRoom } from "./core/outbox-reservation.ts";
 import type { RunState } from "./core/state.ts";
 
 /** The state of a run. */
@@ -39,7 +39,7 @@ export interface RuntimeContext extends WakeupPorts {
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   /** As `Mailbox.room`. */
-  room(): Room;
+  outboxRoom(): OutboxRoom;
   /** As `Mailbox.withdraw`. */
   withdraw(withdrawal: Withdrawal): void;
   /** The run's entry in the directory. */
@@ -67,7 +67,7 @@ export interface ActorContext extends RuntimeContext {
   /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
   checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
   /** The bounds of a run that a principal or a tool call starts. */
-  bounds: Pick<ChildRun, "width" | "room">;
+  bounds: Pick<ChildRun, "width" | "share">;
   location(tenant: string): LocationPolicy;
   run(tenant: string, runId: string): Promise<ChildRunApi>;
   conversation(tenant: string, id: string): Promise<RunCallerApi>;

@@ -1,27 +1,29 @@
 /**
  * The `Coordinator` actor: one run of a workflow.
  *
- * RUNDOOR-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
- *            exist.
- * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
- * RUNDOOR-4  The rule of a gate names who may answer it (WHO-1). A rule may admit people who may not see the run. They get its status without
- *            its contents. A reader whom the rule excludes gets `PERMISSION_DENIED`, also after the answer and after the end of the gate.
- * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
- *            calls and runs that start each other have a bound.
+ * RUNACCESS-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
+ *              exist.
+ * RUNACCESS-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
+ * RUNACCESS-4  The rule of a gate names who may answer it (WHO-1). A rule may admit people who may not see the run. They get its status without
+ *              its contents. A reader whom the rule excludes gets `PERMISSION_DENIED`, also after the answer and after the end of the gate.
+ * RUNACCESS-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
+ *              calls and runs that start each other have a bound.
  */
 
 import type { ConnectionContext } from "agents";
 import { checkAnswerer } from "../../policy/answerers.ts";
-import { systemClock, systemIds } from "../../ports/system.ts";
-import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
-import type {
-  CoordinatorApi,
-  FollowRun,
-  RetryRun,
-  RunView,
-  StartRun,
+import type { StopOptions } from "../../protocol/conversation-api.ts";
+import {
+  type CoordinatorApi,
+  type FollowRun,
+  followRun,
+  gateAnswer,
+  type RetryRun,
+  type RunView,
+  retryRun,
+  type StartRun,
 } from "../../protocol/coordinator-api.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
 import type {
@@ -34,37 +36,31 @@ import type {
 } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
+import { stopRequest } from "../../protocol/requests.ts";
 import { type ChildRun, type ChildRunApi, type PartResult, RUN_START } from "../../protocol/run-call.ts";
-import { readEntrance } from "../../protocol/upgrade-request.ts";
+import { readUpgrade } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { validate } from "../../shared/validation.ts";
+import { validate, validateRequest } from "../../shared/validation.ts";
+import { DurableActor } from "../base/durable-actor.ts";
 import { TenantTurns } from "../base/runtime/tenant-turns.ts";
-import { SessionAgent } from "../base/session-agent.ts";
-import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
+import type { Client } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
 import type { CoordinatorClassPorts } from "./context.ts";
 import { wholeOutput } from "./core/child-run.ts";
-import { unknownRun } from "./core/record.ts";
+import { runCaller, unknownRun } from "./core/record.ts";
 import { isOver } from "./core/state.ts";
-import {
-  answerCheck,
-  cannotDefer,
-  checkReader,
-  mayRead,
-  parseFollow,
-  parseRetry,
-} from "./inbound/start-run.ts";
-import { connected, givenContext } from "./parts.ts";
+import { cannotDefer, checkReader, mayRead } from "./inbound/start-run.ts";
 import { readRunTrace } from "./reads/run-trace.ts";
-import { journalPage, outerView, runView, runWorkflow } from "./reads/run-views.ts";
+import { journalPage, outerView, runIssues, runView, runWorkflow } from "./reads/run-views.ts";
 import { startRun } from "./starts.ts";
+import { connected, givenContext } from "./wiring.ts";
 
 /** Returns the class `Coordinator` of an application. */
 export function createCoordinatorClass<Env extends Cloudflare.Env>(
@@ -72,7 +68,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> &
+) => DurableActor<Env> &
   CoordinatorApi &
   TaskResultApi &
   TaskErrorApi &
@@ -85,7 +81,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   /** The turns of all runs in this isolate. */
   const turns = new TenantTurns();
   return class Coordinator
-    extends SessionAgent<Env>
+    extends DurableActor<Env>
     implements
       CoordinatorApi,
       TaskResultApi,
@@ -97,15 +93,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       DeferApi
   {
     readonly #context = connected(
-      givenContext(ports, this.env, this.mailbox, {
-        ...durableStorage(this.ctx.storage),
-        clock: systemClock,
-        ids: systemIds,
-        name: () => this.name,
-        checkPlace: () => this.checkPlace(),
-        clients: () => this.getConnections<ConnectionMemory>(),
-        waitUntil: (work) => this.ctx.waitUntil(work),
-      }),
+      givenContext(ports, this.env, this.mailbox, this.platform),
       turns,
       outflows,
     );
@@ -114,11 +102,9 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.lifecycle.use(this.#context.wakeups);
       this.lifecycle.use(
         new ConnectionGuard({
-          // The SDK tags each socket with its connection's id.
-          connectionOf: (socket) => this.getConnection<ConnectionMemory>(this.ctx.getTags(socket)[0] ?? ""),
+          connectionOf: (socket) => this.connectionOf(socket),
           isPlain: () => true,
           admit: (client, message) => this.#sockets.admit(client, message),
           receive: (client, message) => this.#sockets.receive(client, message),
@@ -126,10 +112,6 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       );
       takeAgentAnswers(this.mailbox, this.#context);
       takeChildRuns(this.mailbox, this.#context);
-    }
-
-    protected override createSessionStorage() {
-      return null;
     }
 
     protected override get mailboxKind() {
@@ -141,24 +123,17 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       this.#runtime.store.checkVersion();
     }
 
-    protected override whenArmed() {
-      return this.#runtime.whenArmed();
+    protected override get work() {
+      return this.#context.work;
     }
 
     /** A start of a run creates an actor, and the first commit of a run takes longest. */
     protected override async whenDeliverable({ type }: Pick<Envelope, "type">) {
-      if (type === RUN_START) await turns.take(this.#runtime.state.record.tenant, systemClock);
+      if (type === RUN_START) await turns.take(this.#runtime.state.record.tenant, this.#context.clock);
     }
 
     protected override deadLetterDirectory() {
       return ports.deadLetters(this.env);
-    }
-
-    override async onStart(): Promise<void> {
-      await this.startUnlessRefused(async () => {
-        if (this.#runtime.exists) this.#sockets.restore();
-        await this.#runtime.wake();
-      });
     }
 
     async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {
@@ -166,12 +141,17 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async status(principal: Principal) {
-      return this.#read(principal, () => runView(this.#runtime));
+      return this.#read(principal, () => {
+        const hasCaller = runCaller(this.#runtime.state.record) !== undefined;
+        const issues = hasCaller ? runIssues(this.mailbox) : {};
+        return { ...runView(this.#runtime), ...issues };
+      });
     }
 
-    async cancel(principal: Principal, { reason }: { reason?: string } = {}) {
+    async cancel(principal: Principal, options: StopOptions = {}) {
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
+        const { reason } = validateRequest(stopRequest, options, "/options");
         await this.#runtime.cancel(principal.subject, reason);
         return runView(this.#runtime);
       });
@@ -180,7 +160,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     async retryRun(principal: Principal, options: RetryRun = {}) {
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
-        await this.#runtime.retry(principal.subject, parseRetry(options));
+        await this.#runtime.retry(principal.subject, validateRequest(retryRun, options, "/options"));
         return runView(this.#runtime);
       });
     }
@@ -198,7 +178,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async follow(principal: Principal, options: FollowRun = {}) {
-      return this.#read(principal, () => this.#context.readers.stream(principal, parseFollow(options)));
+      return this.#read(principal, () => {
+        const { from = 0 } = validateRequest(followRun, options, "/options");
+        return this.#context.readers.stream(principal, from);
+      });
     }
 
     async finished(principal: Principal, timeoutMs: number) {
@@ -224,7 +207,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         const isReader = mayRead(record, principal);
         const place = { tenant: record.tenant, isReader, unknown: unknownRun };
         checkAnswerer(this.#runtime.answeredBy(operationId), principal, place);
-        const given = validate(answerCheck, answer, "/answer");
+        const given = validate(gateAnswer.shape.answer, answer, "/answer");
         await this.#runtime.answer(operationId, given, principal.subject);
         return isReader ? runView(this.#runtime) : outerView(this.#runtime);
       });
@@ -260,8 +243,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#runtime.childRun(address));
     }
 
-    async admitRun(): Promise<Result<null>> {
-      return asDone(() => this.#runtime.admitRun(ports.tree.total));
+    async admitRun(id: string): Promise<Result<null>> {
+      return asDone(() => this.#runtime.admitRun(id, ports.tree.total));
     }
 
     async partResult(address: CallAddress): Promise<Result<PartResult>> {
@@ -294,15 +277,11 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
-      await this.#sockets.open(connection, readEntrance(request));
+      await this.#sockets.open(connection, readUpgrade(request));
     }
 
     override onClose(connection: Client): void {
       this.#sockets.closed(connection);
-    }
-
-    override onRequest(): Response {
-      return new Response("Not found", { status: 404 });
     }
 
     #read<Value>(principal: Principal, body: () => Value): Promise<Result<Value>> {

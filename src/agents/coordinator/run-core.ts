@@ -55,7 +55,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
    */
   constructor(
     private readonly store: RunDatabase,
-    private readonly context: Pick<RuntimeContext, "ids" | "room">,
+    private readonly context: Pick<RuntimeContext, "ids" | "outboxRoom">,
     private readonly wokeAt: number,
     private readonly note: (commit: RunCommit) => void,
   ) {}
@@ -67,7 +67,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat. */
   plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
     try {
-      return plan(state, signals, now, this.context.room);
+      return plan(state, signals, now, this.context.outboxRoom);
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       console.error(cause);
@@ -114,9 +114,9 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
     return outcome.type === "node.ended" && effect.kind === "task" && effect.token.id === outcome.token;
   }
 
-  /** Fails the tokens of outcomes that can never be committed. Those whose successors find no room are stored without them (RUNSIGNAL-5). */
+  /** Fails the tokens of outcomes that can never be committed. If only their successors do not fit, the outcomes are stored without them (RUNSIGNAL-5). */
   abandon(outcomes: readonly RunSignal[], { code, message }: ErrorData): readonly RunSignal[] {
-    if (code === "QUEUE_OVERFLOW") return [{ type: "run.hold" }, ...outcomes];
+    if (code === "QUEUE_OVERFLOW") return [{ type: "run.outbox_full" }, ...outcomes];
     return outcomes.flatMap((outcome) =>
       outcome.type === "node.ended"
         ? [

@@ -20,12 +20,12 @@ import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import type { RuntimeContext, StoredRun } from "./context.ts";
-import { newRun } from "./core/begin.ts";
 import { childRunOf, partResultOf } from "./core/child-run.ts";
 import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
 import { gateAnsweredBy } from "./core/gates.ts";
 import { operationsBefore, tokenOf } from "./core/operations.ts";
+import { newRun } from "./core/plan.ts";
 import type { RunRecord } from "./core/record.ts";
 import { unknownRun } from "./core/record.ts";
 import { wasAsked } from "./core/run-time.ts";
@@ -94,7 +94,7 @@ export class RunRuntime implements StoredRun {
     return isOver(this.state) ? this.store.newestAt : undefined;
   }
 
-  /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
+  /** Milliseconds until the next necessary call of `reconcile`; `null` if none is necessary. */
   get dueIn(): number | null {
     return this.#shell.dueIn;
   }
@@ -113,7 +113,7 @@ export class RunRuntime implements StoredRun {
     await this.#noted;
   }
 
-  /** Creates the run, with a part where one is given, and begins it in the caller's transaction. Release the unit after it. */
+  /** Creates the run, with the given part, and begins it in the caller's transaction. Release the unit after it. */
   stageStart(record: RunRecord, part?: PartStart): RunUnit {
     const unit = this.begin();
     this.#stageStart(unit, record, part);
@@ -136,7 +136,7 @@ export class RunRuntime implements StoredRun {
     if (this.dueIn !== null) await this.#shell.resume([{ type: "run.recover" }]);
   }
 
-  /** Commits outcomes that were kept, ends what is due, and starts every effect that the state calls for and that does not run. */
+  /** Commits pending outcomes, ends waits that are due, and starts every effect that the state calls for and that does not run. */
   reconcile(): void {
     if (!this.exists) return;
     this.#shell.retryUnsaved();
@@ -144,7 +144,7 @@ export class RunRuntime implements StoredRun {
     this.#shell.startAll();
   }
 
-  /** Cancels the run. Throws `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
+  /** Cancels the run. Throws `CONFLICT` if the run has ended in another way. Repeated calls are no-ops. */
   async cancel(by: string, reason?: string): Promise<void> {
     const { state } = this;
     if (isOver(state)) {
@@ -174,7 +174,7 @@ export class RunRuntime implements StoredRun {
     this.#noted = noted;
   }
 
-  /** Stores the nodes of new gates with a rule. The rule also holds after the end of its gate (RUNDOOR-4). */
+  /** Stores the nodes of new gates with a rule. The rule also holds after the end of its gate (RUNACCESS-4). */
   #note({ state: { record }, entries, changesStatus, changesGates }: RunCommit): void {
     if (changesStatus) this.#noteStatus();
     if (!changesGates) return;
@@ -197,8 +197,8 @@ export class RunRuntime implements StoredRun {
   }
 
   /**
-   * Commits the answer of a person to a gate. Idempotent. Throws `NOT_FOUND` for an operation of no token, `CONFLICT` for another answer
-   * and for a gate that waits no more, `INVALID_INPUT` for one that does not fit.
+   * Commits the answer of a person to a gate. Idempotent. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for a second, different
+   * answer and for a closed gate, and `INVALID_INPUT` for an answer that does not fit.
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.context;
@@ -208,10 +208,10 @@ export class RunRuntime implements StoredRun {
     this.#shell.tick([{ type: "run.expire" }]);
     const before = keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
-    if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
+    if (before !== undefined) throw new DramatisError("CONFLICT", "This gate already has another answer.");
     const isOld = operations !== (this.state.tokens.get(token)?.again?.operations ?? 0);
     if (isOver(this.state) || isOld)
-      throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
+      throw new DramatisError("CONFLICT", "This gate no longer waits for an answer.");
     await this.#shell.commitBy((unit) =>
       database.transaction(() => {
         unit.stage([{ type: "gate.answered", token, answer, by }]);
@@ -250,29 +250,35 @@ export class RunRuntime implements StoredRun {
   }
 
   /**
-   * Returns what the run of an attempt works with. Throws `NOT_FOUND` where the attempt waits for no run any more, and `TOO_LARGE` for a
-   * part whose state has grown too long.
+   * Returns the data for the run of an attempt. Throws `NOT_FOUND` if the attempt no longer waits for a run, and `TOO_LARGE` if the state
+   * of a part has grown too long.
    */
   childRun({ operationId, attempt }: CallAddress): ChildRun {
     return childRunOf(this.state, this.#tokenOf(operationId), attempt);
   }
 
-  /** Returns the result of the part that this run has for an operation of the run above. Throws `NOT_FOUND`. */
+  /** Returns the result of the part that this run has for an operation of the parent run. Throws `NOT_FOUND`. */
   partResult(address: CallAddress): PartResult {
     return partResultOf(this.state, address);
   }
 
-  /** Counts a run before its start below this run. Throws `BUDGET_EXCEEDED` beyond `most` runs. Throws as `state` does. */
-  admitRun(most: number): void {
+  /**
+   * Counts the run `id` once before its start below this run. Throws `BUDGET_EXCEEDED` beyond `most` runs, unless the run is counted. Throws
+   * as `state` does.
+   */
+  admitRun(id: string, most: number): void {
     void this.state;
     const { keyValue } = this.context;
+    const own = `${ADMITTED}:${id}`;
+    if (keyValue.get(own) !== undefined) return;
     const admitted = keyValue.get<number>(ADMITTED) ?? 0;
     if (admitted >= most)
       throw new DramatisError(
         "BUDGET_EXCEEDED",
-        `A run may start at most ${most} runs below it, over all depths. Fan out over fewer sub-workflows, or start several runs. The deployer may raise "limits.runs.total".`,
+        `A run may start at most ${most} sub-workflow runs, at all depths together. Fan out over fewer sub-workflows, or start several runs. The deployer may raise "limits.runs.total".`,
       );
     keyValue.put(ADMITTED, admitted + 1);
+    keyValue.put(own, 1);
   }
 
   #tokenOf(operationId: string): number {

@@ -1,5 +1,6 @@
 /** The starts of a run: by a principal, and by a tool call. */
 
+import { knownTraceparent } from "../../model/span.ts";
 import type { RunView, StartRun } from "../../protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
@@ -12,8 +13,8 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { ActorContext } from "./context.ts";
 import { checkRepeated, parseStart, refuseWaiting, requestHash } from "./inbound/start-run.ts";
-import type { CoordinatorContext } from "./parts.ts";
 import { runView } from "./reads/run-views.ts";
+import type { CoordinatorContext } from "./wiring.ts";
 
 /** Starts the run of a principal. The same request again returns the run. Throws as `parseStart`, `checkRepeated` and `refuseWaiting` do. */
 export async function startRun(
@@ -32,11 +33,15 @@ export async function startRun(
     path = [],
     origin,
     pinned,
-    ...rest
+    correlationId,
+    traceparent,
   } = parseStart(given);
   const { tenant, subject } = principal;
   if (context.name() !== `${tenant}:${id}`)
-    throw new DramatisError("INVALID_INPUT", `The actor of this run is "${tenant}:${id}".`);
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`,
+    );
   const request = await requestHash(given);
   const repeated = () => {
     checkRepeated(runtime.state.record, principal, { request, key });
@@ -54,7 +59,7 @@ export async function startRun(
     input: context.checkedInput(workflow, input),
     startedBy: subject,
     ...(path.length === 0 ? {} : { path }),
-    ...trailOf(rest),
+    ...trailOf({ correlationId, traceparent: knownTraceparent(traceparent) }),
     ...defined({ origin }),
     ...bounds,
     createdAt: clock.now(),
@@ -63,7 +68,7 @@ export async function startRun(
   return runView(runtime);
 }
 
-/** Returns the workflow of a tool call. Throws if it may not run here, or asks an agent that waits for it (RUNDOOR-3). */
+/** Returns the workflow of a tool call. Throws if it may not run here, or asks an agent that waits for it (RUNACCESS-3). */
 export async function pinnedWorkflow(
   context: Pick<ActorContext, "checkPlace" | "location" | "workflow">,
   { tenant, id }: ActorAddress,

@@ -10,7 +10,7 @@ import { trailFields } from "../../shared/call-trail.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
-import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
+import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
 
 /**
@@ -80,7 +80,7 @@ export function readCalls(batch: unknown): { calls: ToolInvocation[]; refused: E
   const calls: ToolInvocation[] = [];
   const refused: ExecutorReport[] = [];
   for (const call of validate(batchSchema, batch, "", "The batch of calls")) {
-    const parsed = invocationSchema.safeParse(call);
+    const parsed = invocationSchema.safeParse(call, { error: plainly });
     if (parsed.success) {
       calls.push(parsed.data);
       continue;

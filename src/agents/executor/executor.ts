@@ -7,7 +7,7 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
-import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
+import type { BatchCaller, ErasedCallApi, TaskExecutor } from "../../protocol/executor-api.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
 import type { PastTurnsApi } from "../../protocol/tool-memory.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -20,6 +20,9 @@ import { runCalls } from "./run-calls.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { storedResults } from "./stored-results.ts";
 import { callerToolState } from "./tool-state.ts";
+
+/** Pause before a conversation that did not answer is asked again, in milliseconds. */
+const ASK_AGAIN_MS = 1_000;
 
 export interface ExecutorPorts<Env> {
   tools: ToolCodes;
@@ -56,9 +59,17 @@ export function createExecutorClass<Env>({
           ...actions(this.env),
           results: storedResults(
             { store: attachments(this.env), maxBytes: maxAttachmentBytes, clock },
-            async ({ context }) => {
-              const answer = await (await connect(context)).toolStateGet("").catch(() => null);
-              return answer?.ok === false && answer.error.code === "NOT_FOUND";
+            async ({ context, operationId }) => {
+              const ask = async () =>
+                (await durableActor<ErasedCallApi>(this.env as object, callerOf(context))).isErased(
+                  operationId,
+                );
+              // The actor may be restarting. If it stays unreachable, the result is kept.
+              const retry = () => clock.sleep(ASK_AGAIN_MS).then(ask);
+              const answer = await ask()
+                .catch(retry)
+                .catch(() => null);
+              return answer?.ok === false ? answer.error.code === "NOT_FOUND" : answer?.value === true;
             },
           ),
           defer: async ({ operationId, attempt, context }, options) =>

@@ -113,7 +113,7 @@ export function memoryFor(
       const page = unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
       return noted(
         page,
-        page.turns.some(({ mark }) => mark !== undefined),
+        page.turns.some(({ taint }) => taint !== undefined),
       );
     },
   };

@@ -19,9 +19,7 @@ export interface StoredResults {
 
 const BYTES_PER_TOKEN = 4;
 
-/**
- * `isDeleted` reports whether the conversation of a call was deleted. Its attachments may have been removed before this result was stored.
- */
+/** `isDeleted` reports whether a call was erased or its conversation deleted. */
 export function storedResults(
   ports: ResultKeeperPorts,
   isDeleted: (call: ToolInvocation) => Promise<boolean>,

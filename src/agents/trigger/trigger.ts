@@ -2,43 +2,41 @@
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { TriggerWriter } from "../../d1/triggers.ts";
 import { systemClock } from "../../ports/system.ts";
-import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import type {
-  ChangeTrigger,
-  CreateTrigger,
-  Delivery,
-  TriggerApi,
-  TriggerStarted,
+import {
+  type ChangeTrigger,
+  type CreateTrigger,
+  changeTrigger,
+  type Delivery,
+  type TriggerApi,
+  type TriggerStarted,
 } from "../../protocol/trigger-api.ts";
-import { unknownHook } from "../../protocol/trigger-hook.ts";
+import { unknownWebhook } from "../../protocol/webhook.ts";
 import { trailOf } from "../../shared/call-trail.ts";
 import { asDone, asResult, DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
+import { validateRequest } from "../../shared/validation.ts";
+import { DurableActor } from "../base/durable-actor.ts";
 import { Projection } from "../base/projections/projection.ts";
-import { destroyUnused } from "../base/removal/removal.ts";
-import { SessionAgent } from "../base/session-agent.ts";
-import { Wakeups } from "../base/timers/wakeups.ts";
 import type { TriggerRecord } from "./core/record.ts";
 import { actorOf, start } from "./effects/start.ts";
-import { beforeBody, checkSigned, newSecret, startsWith } from "./inbound/hook.ts";
 import {
   changed,
   checkChanger,
   checkReader,
-  isHook,
   isStop,
-  parseChange,
+  isWebhook,
   parseCreate,
   triggerSummary,
   triggerView,
   updateTime,
 } from "./inbound/requests.ts";
+import { beforeBody, checkSigned, newSecret, startsWith } from "./inbound/webhook.ts";
 import { TriggerRuntime } from "./runtime.ts";
 
 export interface TriggerClassPorts<Env> {
@@ -61,23 +59,14 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & TriggerApi {
-  return class Trigger extends SessionAgent<Env> implements TriggerApi {
-    /** The names are stored with the jobs: never change them. */
-    readonly #wakeups = new Wakeups(
-      {
-        fire: () => {
-          this.#runtime.reconcile();
-          return this.#runtime.dueIn;
-        },
-        directory: () => this.#listing.wake(),
-      },
-      { early: ["fire"] },
-    );
+) => DurableActor<Env> & TriggerApi {
+  return class Trigger extends DurableActor<Env> implements TriggerApi {
     readonly #runtime = new TriggerRuntime({
-      ...durableStorage(this.ctx.storage),
-      clock: systemClock,
-      armWakeup: (milliseconds) => this.#wakeups.arm("fire", milliseconds),
+      ...this.platform,
+      armWakeup: this.wakeups.add("fire", () => {
+        this.#runtime.reconcile();
+        return this.#runtime.dueIn;
+      }).arm,
       note: () => this.#listing.note(),
       start: (firing) =>
         start(
@@ -86,24 +75,18 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         ),
     });
 
-    readonly #listing = new Projection({
+    readonly #listing: Projection = new Projection({
       clock: systemClock,
-      wakeup: this.#wakeups.named("directory"),
-      put: async () => {
+      wakeup: this.ownWakeup("listing", () =>
+        this.#runtime.store.find() === undefined ? null : this.#listing.wake(),
+      ),
+      directory: () => ports.directory(this.env),
+      put: (directory) => {
         const record = this.#runtime.store.get();
-        await ports.directory(this.env)?.put(record.tenant, triggerSummary(record));
+        return directory.put(record.tenant, triggerSummary(record));
       },
       changedAt: () => this.#runtime.store.get().updatedAt,
     });
-
-    constructor(ctx: DurableObjectState, env: Env) {
-      super(ctx, env);
-      this.lifecycle.use(this.#wakeups);
-    }
-
-    protected override createSessionStorage() {
-      return null;
-    }
 
     protected override get mailboxKind() {
       return "trigger";
@@ -114,16 +97,12 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       this.#runtime.store.checkVersion();
     }
 
-    protected override whenArmed() {
-      return this.#runtime.whenArmed();
+    protected override get work() {
+      return this.#runtime;
     }
 
     protected override deadLetterDirectory() {
       return ports.deadLetters(this.env);
-    }
-
-    override async onStart(): Promise<void> {
-      await this.startUnlessRefused(() => this.#runtime.wake());
     }
 
     async create(principal: Principal, input: CreateTrigger) {
@@ -132,10 +111,13 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         const record = parseCreate(principal, input, systemClock.now());
         const { tenant, id, when } = record;
         if (this.name !== `${tenant}:${id}`)
-          throw new DramatisError("INVALID_INPUT", `The actor of this trigger is "${tenant}:${id}".`);
+          throw new DramatisError(
+            "INVALID_INPUT",
+            `The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`,
+          );
         checkNew(id, ports.location(tenant), "/id");
         await this.#checkStarts(record);
-        const secret = isHook(when) ? { secret: newSecret() } : {};
+        const secret = isWebhook(when) ? { secret: newSecret() } : {};
         await this.#runtime.create({ ...record, ...secret });
         await this.#listing.publish();
         return { ...triggerView(record), ...secret };
@@ -154,7 +136,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         const before = this.#runtime.store.get();
         checkReader(before, principal);
-        const change = parseChange(input);
+        const change = validateRequest(changeTrigger, input);
         const apply = (record: TriggerRecord, now: number) => {
           checkChanger(record, principal, isStop(change));
           return changed(record, change, principal, now);
@@ -169,7 +151,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         const secret = newSecret();
         const record = await this.#checked(this.#runtime.store.get(), (before, now) => {
           checkChanger(before, principal);
-          if (!isHook(before.when))
+          if (!isWebhook(before.when))
             throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a schedule.");
           return { ...before, secret, actsAs: principal.subject, updatedAt: updateTime(before, now) };
         });
@@ -184,11 +166,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         // A running put would restore the row.
         await this.#listing.publish();
         await ports.directory(this.env)?.remove(tenant, id);
-        await destroyUnused(
-          this.ctx,
-          () => this.destroy(),
-          () => false,
-        );
+        await this.destroyUnused(() => false);
       });
     }
 
@@ -196,9 +174,8 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         const record = this.#runtime.store.find();
         if (record === undefined) {
-          const isUsed = () => this.#runtime.store.find() !== undefined;
-          await destroyUnused(this.ctx, () => this.destroy(), isUsed);
-          throw unknownHook();
+          await this.destroyUnused(() => this.#runtime.store.find() !== undefined);
+          throw unknownWebhook();
         }
         await checkSigned(record, delivery, systemClock.now());
         const { id, tenant, actsAs, enabled } = record;
@@ -208,10 +185,6 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         const firing = { id, tenant, starts, actsAs, key: delivery.id, ...trailOf(delivery) };
         return this.#runtime.deliver({ id: delivery.id, hash }, firing);
       });
-    }
-
-    override onRequest(): Response {
-      return new Response("Not found", { status: 404 });
     }
 
     /** Commits and publishes a change. Throws what `apply` throws. */
@@ -231,7 +204,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         if (record.updatedAt !== before.updatedAt)
           throw new DramatisError(
             "CONFLICT",
-            "The trigger has changed since. Read it and repeat your change.",
+            "The trigger has changed since you read it. Read it again and repeat your change.",
           );
         return apply(record, now);
       });
@@ -246,7 +219,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         return;
       }
       const workflow = await ports.workflow(this.env, tenant, starts.workflow);
-      const asked = isHook(when) ? beforeBody(workflow) : workflow;
+      const asked = isWebhook(when) ? beforeBody(workflow) : workflow;
       ports.checkedInput(asked, starts.input ?? {}, "/starts/input");
     }
   };

@@ -2,7 +2,7 @@
  * Converts a conversation's messages to the AI SDK's form. Pure.
  *
  * UISTREAM-4  A message has the same id as in a chat that received it live. A user message has the id from the page. An agent message has
- *             the id of its turn.
+ *             the id of its turn. The user's message of a regenerated turn keeps its first id. Replaced turns are left out.
  */
 
 import type { UIMessage } from "ai";
@@ -10,6 +10,7 @@ import { parseItemId } from "../../protocol/ids.ts";
 import type { MessageView } from "../../protocol/views.ts";
 import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
+import { newestVersions } from "../newest-versions.ts";
 
 type Part = UIMessage["parts"][number];
 
@@ -22,11 +23,14 @@ type Part = UIMessage["parts"][number];
  */
 export function toUIMessages(messages: readonly MessageView[]): UIMessage[] {
   const converted = new Map<string, UIMessage>();
-  for (const { id: messageId, turnId, clientId, role: author, content } of messages) {
+  const first = new Map<string, string>();
+  for (const { id, turnId, clientId, regenerates = "", role } of messages)
+    if (role === "user") first.set(turnId, first.get(regenerates) ?? clientId ?? id);
+  for (const { id: messageId, turnId, clientId, role: author, content } of newestVersions(messages)) {
     const isUser = author === "user";
     // If an agent starts the turn of another agent, it speaks in a separate message.
     const isAnswer = !isUser && parseItemId(messageId)?.item !== 0;
-    const id = isAnswer ? turnId : (clientId ?? messageId);
+    const id = isAnswer ? turnId : isUser ? (first.get(turnId) ?? messageId) : (clientId ?? messageId);
     const before = converted.get(id);
     const parts = partsOf(content);
     if (before !== undefined) before.parts.push(...parts);

@@ -136,9 +136,24 @@ export function useConversation(id: string, options: UseConversationOptions = {}
       overHttp().conversations.complete(id, options);
     const resolveApproval: ConversationActions["resolveApproval"] = (operationId, answer) =>
       overHttp().operations.resolveApproval(id, operationId, answer);
+    const regenerate: ConversationActions["regenerate"] = (turnId) => overHttp().turns.regenerate(id, turnId);
+    const edit: ConversationActions["edit"] = (turnId, content) =>
+      overHttp().turns.edit(id, turnId, { content });
     const stops = { stop, cancelTurn, cancel, resume, complete };
     const results = { submitToolResult, claimTool, resolveApproval };
-    return { send, retry, retryTurn, discard, ...results, addHistory, update, reconnect, ...stops };
+    return {
+      send,
+      retry,
+      retryTurn,
+      regenerate,
+      edit,
+      discard,
+      ...results,
+      addHistory,
+      update,
+      reconnect,
+      ...stops,
+    };
   }, [id, session, policy, agent]);
   const tools = useRef(options.clientTools);
   tools.current = options.clientTools;

@@ -72,7 +72,7 @@ function checkResults(items: readonly InputItem[]): void {
     if (item.type !== "result" || open.delete(item.callId)) return;
     if (index > end && parseCallId(item.callId) !== null) return;
     const id = JSON.stringify(shorten(item.callId, MAX_ID_QUOTE));
-    throw invalidInput(item.path, `No call before it has the id ${id} and waits for a result.`);
+    throw invalidInput(item.path, `No earlier call has the id ${id} and waits for a result.`);
   });
 }
 

@@ -5,8 +5,7 @@
  *              another tool, is ignored. The call runs with the server's input.
  */
 import { z } from "zod";
-import type { ApprovalAnswer } from "../../protocol/approval.ts";
-import type { StartTurn } from "../../protocol/conversation-api.ts";
+import type { ApprovalAnswer, StartTurn } from "../../protocol/conversation-api.ts";
 import { approvalFields } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
@@ -104,11 +103,29 @@ export function chatAnswers({ messages }: z.output<typeof chatSchema>): ChatAnsw
   return { turnId, shown, answers: [...new Map(answers).values()] };
 }
 
+/** The message to answer again: the turn of its answer, if the page has it, and the id of the user's message. */
+export interface ChatRegeneration {
+  turnId: string | undefined;
+  userMessageId: string;
+}
+
+/** Returns the message to answer again; `undefined` for other requests. Throws `INVALID_INPUT`. */
+export function chatRegeneration({
+  messages,
+  trigger,
+  messageId,
+}: z.output<typeof chatSchema>): ChatRegeneration | undefined {
+  if (trigger !== "regenerate-message") return undefined;
+  const last = messages.length - 1;
+  const { id } = validate(userMessage, messages[last], `/messages/${last}`);
+  return {
+    turnId: messageId !== undefined && isTurnId(messageId) ? messageId : undefined,
+    userMessageId: id,
+  };
+}
+
 /** Returns the turn that the last message starts. Earlier messages are ignored. Throws `INVALID_INPUT` or `UNSUPPORTED`. */
-export function chatTurn({ messages, trigger }: z.output<typeof chatSchema>): StartTurn {
-  if (trigger === "regenerate-message") {
-    throw new DramatisError("UNSUPPORTED", "A message cannot be regenerated. Send a new message.");
-  }
+export function chatTurn({ messages }: z.output<typeof chatSchema>): StartTurn {
   const last = messages.length - 1;
   const { id, parts } = validate(userMessage, messages[last], `/messages/${last}`);
   const content = parseContent(userContent(parts, toPart), `/messages/${last}/parts`);

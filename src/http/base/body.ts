@@ -1,7 +1,7 @@
 /**
  * Request bodies: from bytes to validated JSON.
  *
- * BODY-1  At most the limit is held in memory, whatever `Content-Length` claims.
+ * BODY-1  Memory holds at most the limit of a body, also if `Content-Length` is wrong.
  * BODY-2  A parsed body nests at most 64 deep and contains well-formed Unicode only.
  */
 import type { Context } from "hono";

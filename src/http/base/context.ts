@@ -4,6 +4,7 @@ import type { Hono } from "hono";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { ListsMove } from "../../d1/move-lists.ts";
 import type { TriggerDirectory } from "../../d1/triggers.ts";
 import type { LibraryPorts } from "../../library/authoring/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -19,6 +20,7 @@ export interface RequestPorts {
   directory(): Directory;
   deadLetters(): DeadLetterDirectory;
   triggers(): TriggerDirectory;
+  lists(): ListsMove;
   attachments(): AttachmentStore;
   libraries(tenant: string): LibraryPorts;
   missing(): MissingPart[];

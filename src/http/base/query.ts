@@ -1,16 +1,33 @@
 /**
  * Query and path parameters.
  *
- * QUERY-3  A list or a search refuses unknown query parameters, and names the known parameters. Other routes ignore them.
+ * QUERY-3  A list or a search refuses unknown query parameters, and names the known parameters. Other routes ignore them. A parameter with
+ *          one value is refused if it is repeated.
  */
 import { z } from "zod";
-import { ids } from "../../protocol/scalars.ts";
+import { FRAME_TYPES, type SelectableType } from "../../protocol/frame-filter.ts";
+import { ids, runId } from "../../protocol/scalars.ts";
 import type { InputIssue } from "../../shared/errors.ts";
 import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from "../../shared/page.ts";
-import { issueAt, jsonPointer, validate } from "../../shared/validation.ts";
+import { issueAt, jsonPointer } from "../../shared/validation.ts";
 import { noConversation, nothingNamed } from "./respond.ts";
 
 const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
+
+/** Returns the schema of a filter by a name or an id. */
+export function filter(description: string) {
+  return z.exactOptional(z.string().min(1).max(200).meta({ description }));
+}
+
+/** Returns the schema of a filter by a time. Its value is in milliseconds since the epoch. */
+export function timeFilter(description: string) {
+  return z.exactOptional(
+    z.iso
+      .datetime({ offset: true, error: "Must be a time in ISO 8601, such as `2026-01-31T12:00:00Z`." })
+      .meta({ description, example: "2026-01-31T12:00:00Z" })
+      .transform((text) => Date.parse(text)),
+  );
+}
 
 /** The query of a list. */
 export const pageSchema = z.object({
@@ -52,14 +69,40 @@ export const positionSchema = z
   .transform(Number)
   .meta({ description: "The last `seq` that the client has received.", example: "7" });
 
-/**
- * Returns the position from which a stream of events continues. Absent: from the beginning. The `Last-Event-ID` of a
- * reconnecting `EventSource` is later than `from`, so it has precedence. Throws `INVALID_INPUT`.
- */
-export function streamPosition(from: string | undefined, lastEventId?: string): number | undefined {
-  if (lastEventId !== undefined && lastEventId !== "")
-    return validate(positionSchema, lastEventId, "/last-event-id");
-  return from === undefined ? undefined : validate(positionSchema, from, "/from");
+/** The filter of frames in a query. */
+export const filterQuery = {
+  types: z
+    .string()
+    .refine(
+      (text) => text.split(",").every((type) => FRAME_TYPES.has(type)),
+      `Must be types of frames with commas between them. Known: ${[...FRAME_TYPES].join(", ")}.`,
+    )
+    // SAFETY: the line above.
+    .transform((text) => text.split(",") as SelectableType[])
+    .meta({
+      description: "Only frames of these types, with commas between them.",
+      example: "turn.completed,turn.failed",
+    })
+    .optional(),
+  deltas: z
+    .enum(["true", "false"], "Must be `true` or `false`.")
+    .transform((text) => text === "true")
+    .meta({ description: "No text in progress if `false`." })
+    .optional(),
+};
+
+/** The header of a reconnecting `EventSource`. It is later than `from`, so it has precedence. */
+export const positionHeader = z.object({
+  "Last-Event-ID": z
+    .preprocess((value) => (value === "" ? undefined : value), positionSchema.optional())
+    .optional()
+    .meta({ description: "As `from`. Has precedence over `from`." }),
+});
+
+/** Returns the kind of resource with ids of a schema. */
+function kindOf(schema: unknown): string {
+  const kinds = Object.entries({ ...ids, run: runId });
+  return kinds.find(([, own]) => own === schema)?.[0] ?? "resource";
 }
 
 /** Reads the parameters of the request's path. Throws `NOT_FOUND` if a parameter cannot exist. */
@@ -72,6 +115,6 @@ export function pathParams<Schema extends z.ZodObject>(
   const name = String(parsed.error.issues[0]?.path[0] ?? "id");
   const value = request.param()[name] ?? "";
   if (name === "id" && schema.shape.id === ids.conversation) throw noConversation(value);
-  const kind = name === "id" ? "resource" : name.replace(/Id$/, "");
+  const kind = name === "id" ? kindOf(schema.shape.id) : name.replace(/Id$/, "");
   throw nothingNamed(kind, value);
 }

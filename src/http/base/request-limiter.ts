@@ -28,7 +28,7 @@ export class RequestLimiter {
   }
 
   /**
-   * Counts a request of a principal: with the platform's limiter where it is bound and answers, else in this isolate.
+   * Counts a request of a principal with the platform's limiter. Without a binding or an answer, it counts in this isolate.
    * Throws `RATE_LIMITED`.
    */
   async count(

@@ -53,10 +53,12 @@ export const chatCompletionRoutes: readonly Route[] = [
       errors: [...TURN_ERRORS, "CANCELLED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
       errorFormat: "openai",
     },
-    async ({ body }, _, context) => {
+    async ({ headers, body }, _, context) => {
       nameIgnored(context, completionSchema, body);
       const { stream, stream_options, response_format: format } = body;
-      const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+      const pending = await requestAnswer(context, headers, format, POINTERS, (request) =>
+        start(request, body),
+      );
       const { address, model } = pending;
       if (stream === true) {
         const encoder = new ChatChunkEncoder(address, model, stream_options?.include_usage === true);

@@ -8,7 +8,7 @@ import { unwrap } from "../../shared/errors.ts";
 import { isAgentId } from "../../shared/identifiers.ts";
 import { json } from "../base/respond.ts";
 import { ok } from "../openapi/operation.ts";
-import { type Route, rawRoute, route } from "../openapi/route.ts";
+import { type Route, route } from "../openapi/route.ts";
 import { noSuchModel } from "./errors.ts";
 
 const PATH = "/v1/models";
@@ -50,20 +50,19 @@ export const modelRoutes: readonly Route[] = [
       return json({ object: "list", data });
     },
   ),
-  rawRoute(
+  route(
     {
       id: "openAiGetModel",
       method: "get",
       path: ONE,
       tag: "openai",
       summary: "Read an agent as a model",
-      params: z.object({ id: ids.agent }),
+      params: z.object({ id: z.string().meta({ description: "Id of an agent.", example: "assistant" }) }),
       answers: ok("The agent.", model),
       errors: ["NOT_FOUND"],
       errorFormat: "openai",
     },
-    async ({ req, var: { principal, actors } }) => {
-      const id = req.param("id") ?? "";
+    async ({ params: { id } }, { principal, actors }) => {
       if (!isAgentId(id)) throw noSuchModel(id);
       const identity = await (await actors.agent(principal.tenant, id)).identity();
       if (!identity.ok && identity.error.code === "NOT_FOUND") throw noSuchModel(id);

@@ -66,10 +66,12 @@ export const responseRoutes: readonly Route[] = [
       errors: TURN_ERRORS,
       errorFormat: "openai",
     },
-    async ({ body }, _, context) => {
+    async ({ headers, body }, _, context) => {
       nameIgnored(context, responseSchema, body);
       const format = body.text?.format;
-      const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
+      const pending = await requestAnswer(context, headers, format, POINTERS, (request) =>
+        start(request, body),
+      );
       if (body.stream === true) return streamed(context, pending);
       return json(responseObject(pending.address, pending.model, await wholeAnswer(pending)));
     },

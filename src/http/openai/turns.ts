@@ -38,7 +38,7 @@ import { CONVERSATION_HEADER, noSuchModel, withPointers } from "./errors.ts";
 export const keyHeader = z.object({
   "Idempotency-Key": z
     .string()
-    .max(MAX_KEY_LENGTH)
+    .max(MAX_KEY_LENGTH, `An Idempotency-Key has at most ${MAX_KEY_LENGTH} characters.`)
     .optional()
     .meta({ description: "The same key and body always have the same answer." }),
 });
@@ -85,12 +85,13 @@ export interface PendingAnswer {
 /** Starts the turn of a request with `start`. Sets the header that names the conversation. */
 export async function requestAnswer(
   context: Context<HttpEnv>,
+  { "Idempotency-Key": given }: z.output<typeof keyHeader>,
   format: { type: string } | null | undefined,
   pointers: FieldPointers,
   start: (request: AnswerRequest) => Promise<PendingAnswer>,
 ): Promise<PendingAnswer> {
   const { actors, location, principal } = context.var;
-  const key = idempotencyKey(context.req.header("idempotency-key"));
+  const key = given === "" ? undefined : given;
   const traceparent = context.req.header("traceparent");
   const finalOnly = format?.type === "json_schema";
   const pending = await start({ actors, location, principal, key, pointers, finalOnly, traceparent }).catch(
@@ -116,12 +117,6 @@ export function nameIgnored(
 ): void {
   const names = ignoredFields(schema, body);
   if (names.length > 0) context.res.headers.set("x-dramatis-ignored", names.join(", "));
-}
-
-function idempotencyKey(header: string | undefined): string | undefined {
-  if (header === undefined || header === "") return undefined;
-  if (header.length <= MAX_KEY_LENGTH) return header;
-  throw new DramatisError("INVALID_INPUT", `An Idempotency-Key has at most ${MAX_KEY_LENGTH} characters.`);
 }
 
 /** Creates a conversation with the history and starts its first turn. `question` identifies a repeated request. */

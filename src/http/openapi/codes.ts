@@ -24,10 +24,10 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
     "Too many requests, turns or changes of a conversation in a short time. Retry after the time in `Retry-After`.",
   TOO_MANY_TURNS: "Too many turns of this conversation are active.",
   QUEUE_OVERFLOW: "The queue is full.",
-  INTERNAL_ERROR: "A defect. Quote `incident` when you report it.",
+  INTERNAL_ERROR: "An internal error. Quote `incident` when you report it.",
   RECOVERY_EXHAUSTED: "The turn was interrupted too often.",
   OUTCOME_UNKNOWN:
-    "The request may repeat an effect that may not happen twice, and does not say that it may.",
+    "The request may repeat an effect that must happen only once, and it does not allow the repetition.",
   CONTEXT_ASSEMBLY_FAILED: "The context hook of the agent failed; no model was called.",
   MODEL_FAILED: "The model's provider failed.",
   OUTPUT_INVALID: "The model's answer does not fit the requested schema.",

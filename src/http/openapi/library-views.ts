@@ -2,7 +2,6 @@
 
 import { z } from "zod";
 import { modelProfileSchema, personaSchema } from "../../library/personas/persona-schema.ts";
-import type { DefinitionVersion, LibraryView } from "../../library/registry/definition-source.ts";
 import { promptSchema } from "../../library/tasks/prompt.ts";
 import { taskFields } from "../../library/tasks/task-schema.ts";
 import { withToolForms } from "../../library/tools/tool-forms.ts";
@@ -10,6 +9,7 @@ import { retrySchema, toolDefinitionSchema } from "../../library/tools/tool-sche
 import { PROVIDERS } from "../../model/profile.ts";
 import { workflowDefinition } from "../../protocol/run-schemas.ts";
 import { ids, time } from "../../protocol/scalars.ts";
+import { isJsonObject } from "../../shared/json.ts";
 import { persona } from "./views.ts";
 
 /** A version number in a path. */
@@ -19,23 +19,9 @@ export const versionNumber = z
   .transform(Number)
   .meta({ description: "Number of a version, from 1.", example: "1" });
 
-export const library: z.ZodType<LibraryView> = z
-  .strictObject({
-    id: ids.library,
-    source: z
-      .enum(["code", "api"])
-      .meta({ description: "`code`: part of the deployed Worker. `api`: written by authors of the tenant." }),
-    owner: z
-      .string()
-      .nullable()
-      .meta({ description: "The author of the first definition; `null` for deployed libraries." }),
-    createdAt: time.nullable(),
-  })
-  .meta({ id: "Library" });
-
 /** Returns the schema of a version. */
-function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVersion> {
-  const view = z
+function versionOf(name: string, definition: z.ZodType) {
+  return z
     .strictObject({
       library: ids.library,
       id: ids.definition,
@@ -46,8 +32,6 @@ function versionOf(name: string, definition: z.ZodType): z.ZodType<DefinitionVer
       createdAt: time.nullable(),
     })
     .meta({ id: name });
-  // SAFETY: the parts of the view that are not the definition are checked by the type of a library's view above it.
-  return view as unknown as z.ZodType<DefinitionVersion>;
 }
 
 const modelProfile = modelProfileSchema
@@ -118,11 +102,20 @@ export const taskBody = z.strictObject({ ...taskFields, ...id }).meta({
     steps: [{ ref: "greet", action: { kind: "update_context", values: { text: "'Hello, ' + input.name" } } }],
   },
 });
-export const actionBody = z
-  .looseObject({ ...id, kind: z.string().meta({ description: "The kind of the action." }) })
-  .meta({ example: { id: "ask", kind: "http.request", hosts: ["api.example.com"], effect: "pure" } });
+
+/** Refuses a field `__proto__`, which zod leaves out of loose objects. */
+const withoutProto = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((body, context) => {
+    if (isJsonObject(body) && Object.hasOwn(body, "__proto__"))
+      context.addIssue({ code: "unrecognized_keys", keys: ["__proto__"], input: body });
+    return body;
+  }, schema);
+
+export const actionBody = withoutProto(
+  z.looseObject({ ...id, kind: z.string().meta({ description: "The kind of the action." }) }),
+).meta({ example: { id: "ask", kind: "http.request", hosts: ["api.example.com"], effect: "pure" } });
 /** `checkedWorkflow` checks the rest. */
-export const workflowBody = z.looseObject(id).meta({
+export const workflowBody = withoutProto(z.looseObject(id)).meta({
   example: {
     id: "greeting",
     inputSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },

@@ -37,14 +37,12 @@ export interface ApiOperation {
   headers?: z.ZodObject;
   /** Describes the body, and validates it unless there is `reads`. */
   body?: z.ZodType;
-  /** The schema that validates the body, if code behind the route checks parts of it that `body` describes. */
+  /** The schema that validates the body, if the handler checks parts of it that `body` describes. */
   reads?: z.ZodType;
   /** The body may be absent. */
   optionalBody?: true;
   /** Maximum size of the body, in bytes, below the configured limit. */
   maxBytes?: number;
-  /** A query parameter may repeat: its value is then a list. */
-  repeats?: true;
   /** Throws `FORBIDDEN` if the principal may not request the operation. */
   permit?(ports: HttpEnv["Variables"], params: Record<string, string>): void;
   answers: readonly ApiResponse[];

@@ -1,7 +1,8 @@
 /**
  * Routes: operations with their handlers. A handler receives values that the schemas of its operation have checked.
  *
- * INPUTCHECK-1  The checks run in this order: path parameters (`NOT_FOUND`), permission (`FORBIDDEN`), query and body (`INVALID_INPUT`).
+ * INPUTCHECK-1  The checks run in this order: path parameters (`NOT_FOUND`), permission (`FORBIDDEN`), query, headers and body
+ *               (`INVALID_INPUT`).
  */
 import type { Context } from "hono";
 import type { z } from "zod";
@@ -28,6 +29,7 @@ type Output<Operation, Part extends string> = Operation extends { [Name in Part]
 interface Input<Operation> {
   params: Output<Operation, "params">;
   query: Output<Operation, "query">;
+  headers: Output<Operation, "headers">;
   body: Output<Operation, Operation extends { reads: z.ZodType } ? "reads" : "body">;
 }
 
@@ -36,7 +38,7 @@ export function route<const Operation extends ApiOperation>(
   operation: Operation,
   handler: (input: Input<Operation>, ports: HttpEnv["Variables"], context: Context<HttpEnv>) => Answer,
 ): Route {
-  const { permit, params, query, optionalBody, maxBytes } = operation;
+  const { permit, params, query, headers, optionalBody, maxBytes } = operation;
   const body = operation.reads ?? operation.body;
   const read = async (context: Context<HttpEnv>): Promise<unknown> => {
     if (body === undefined) return undefined;
@@ -50,8 +52,8 @@ export function route<const Operation extends ApiOperation>(
       permit?.(ports, req.param());
       const input = {
         params: given,
-        query:
-          query && validate(query, operation.repeats === true ? repeatedQuery(req.queries()) : req.query()),
+        query: query && validate(query, valuesOf(req.queries())),
+        headers: headers && headersOf(headers, context),
         body: await read(context),
       };
       // SAFETY: the schemas of the operation have returned these values.
@@ -60,9 +62,11 @@ export function route<const Operation extends ApiOperation>(
   };
 }
 
-/** Returns the route of an operation. The handler checks the request, for example an upgrade to a WebSocket. */
-export function rawRoute(operation: ApiOperation, handle: Route["handle"]): Route {
-  return { ...operation, handle };
+/** Returns the declared headers. Issues name them in lower case. */
+function headersOf({ shape }: z.ZodObject, { req }: Context<HttpEnv>): Record<string, unknown> {
+  const read = ([name, schema]: [string, z.ZodType]) =>
+    [name, validate(schema, req.header(name), `/${name.toLowerCase()}`)] as const;
+  return Object.fromEntries(Object.entries(shape).map(read));
 }
 
 export function addRoutes(app: HttpRoutes, routes: readonly Route[]): void {
@@ -71,7 +75,7 @@ export function addRoutes(app: HttpRoutes, routes: readonly Route[]): void {
 }
 
 /** Returns the parameters of a query. The value of a repeated parameter is a list. */
-function repeatedQuery(queries: Record<string, string[]>): Record<string, string | string[]> {
+function valuesOf(queries: Record<string, string[]>): Record<string, string | string[]> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? (values[0] ?? "") : values]),
   );

@@ -8,14 +8,10 @@ import { z } from "zod";
 import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
 import { referenceSchema } from "../../library/definitions/reference.ts";
 import { personaSchema } from "../../library/personas/persona-schema.ts";
-import type { AgentIdentity, AgentView } from "../../protocol/agent-api.ts";
-import { agentBudgetSchema } from "../../protocol/budget.ts";
+import { agentIdentity, agentView as agentViewSchema } from "../../protocol/agent-api.ts";
 import { inputIssues } from "../../protocol/conversation-schemas.ts";
-import { locationFields } from "../../protocol/location-policy.ts";
 import { clientFrameSchema } from "../../protocol/requests.ts";
-import { anyJson, ids, time } from "../../protocol/scalars.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
-import type { Facts } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 
 export const persona = personaSchema.meta({
@@ -28,52 +24,18 @@ export const personaSource = z.union([referenceSchema, persona]).meta({
   description:
     'A persona, or a reference to one: `library/id`, `library/id@version`, or an object. `{libraryId: "library/id", version: "1"}` is accepted, too.',
 });
-/** Free facts about an agent, as documented. */
-export const agentMetadata: z.ZodType<Facts> = z.record(z.string(), anyJson);
+const shownPersona = z.union([
+  z.strictObject({
+    library: definitionIdSchema,
+    id: definitionIdSchema,
+    version: z.exactOptional(z.int()),
+  }),
+  persona,
+]);
 
-const agentMembers = {
-  id: ids.agent,
-  tenant: z.string(),
-  persona: z.union([
-    z.strictObject({
-      library: definitionIdSchema,
-      id: definitionIdSchema,
-      version: z.exactOptional(z.int()),
-    }),
-    persona,
-  ]),
-  projectIds: z.array(definitionIdSchema),
-  budget: agentBudgetSchema
-    .exactOptional()
-    .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
-  metadata: agentMetadata.exactOptional().meta({ description: "Free facts about the agent." }),
-  ...locationFields,
-  createdAt: time,
-  updatedAt: time,
-};
+export const agent = agentIdentity.extend({ persona: shownPersona }).meta({ id: "Agent" });
 
-export const agent: z.ZodType<AgentIdentity> = z.strictObject(agentMembers).meta({ id: "Agent" });
-
-const agentAmounts = z.strictObject({ tokens: z.int(), usd: z.number(), modelCalls: z.int() });
-
-export const agentView: z.ZodType<AgentView> = z
-  .strictObject({
-    ...agentMembers,
-    spent: agentAmounts.exactOptional().meta({
-      description:
-        "Used up by its conversations with a lease of its budget, as they last reported. For authors, operators and administrators.",
-    }),
-    leased: agentAmounts.exactOptional().meta({
-      description: "Leased to its conversations, and not used up. For authors, operators and administrators.",
-    }),
-    description: z.exactOptional(
-      z.string().meta({ description: "The description of its persona, if that is one of a library." }),
-    ),
-    examples: z.exactOptional(
-      z.array(z.string()).meta({ description: "Example messages of the agent's persona." }),
-    ),
-  })
-  .meta({ id: "AgentView" });
+export const agentView = agentViewSchema.extend({ persona: shownPersona }).meta({ id: "AgentView" });
 
 export const clientFrame = clientFrameSchema.meta({
   id: "ClientFrame",
@@ -102,9 +64,9 @@ export const problemDocument: z.ZodType<Problem> = z
       type: "about:blank",
       title: "Unprocessable Content",
       status: 422,
-      detail: "The input is not valid: /title: Too small: expected string to have >=1 characters",
+      detail: "The input is not valid: /title: Must have at least 1 character",
       code: "INVALID_INPUT",
-      errors: [{ path: "/title", message: "Too small: expected string to have >=1 characters" }],
+      errors: [{ path: "/title", message: "Must have at least 1 character." }],
     },
   });
 

@@ -3,55 +3,30 @@
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";
-import type { AgentApi, AgentIdentity } from "../../protocol/agent-api.ts";
-import { agentBudgetSchema } from "../../protocol/budget.ts";
-import { checkNew, locationFields, newAgentId } from "../../protocol/location-policy.ts";
+import {
+  type AgentApi,
+  type AgentIdentity,
+  agentChange,
+  MAX_AGENT_BYTES,
+  newAgent,
+} from "../../protocol/agent-api.ts";
+import { checkNew, newAgentId } from "../../protocol/location-policy.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { agentUsage } from "../../protocol/usage-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { agent, agentMetadata, agentView, personaSource } from "../openapi/views.ts";
+import { agent, agentView, personaSource } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
 const AGENTS = "/api/agents";
 const AGENT = `${AGENTS}/:id` as const;
-
-/** An agent is one row of its actor and one row of the directory; a row holds less than 2 MB. */
-const MAX_AGENT_BYTES = 512 * 1024;
-
-const projectIds = z.exactOptional(
-  z.array(definitionIdSchema).min(1, "Name at least one project, or omit the field.").max(100),
-);
-const createSchema = z.strictObject({
-  id: z.exactOptional(agentIdSchema),
-  persona: z.unknown(),
-  projectIds,
-  budget: agentBudgetSchema
-    .exactOptional()
-    .meta({ description: "Limits of all of its conversations together." }),
-  metadata: agentMetadataSchema.exactOptional(),
-  ...locationFields,
-});
-const changeMembers = z.strictObject({
-  persona: z.exactOptional(z.unknown()),
-  projectIds,
-  budget: agentBudgetSchema
-    .nullable()
-    .exactOptional()
-    .meta({ description: "Limits of all of its conversations together; null removes them." }),
-  metadata: agentMetadataSchema.nullable().exactOptional(),
-});
-const changeSchema = changeMembers.refine(
-  (change) => Object.keys(change).length > 0,
-  "Give `persona`, `projectIds`, `budget` or `metadata`.",
-);
 
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
 const params = z.object({ id: ids.agent });
@@ -66,17 +41,10 @@ export const agentRoutes: readonly Route[] = [
       summary: "Create an agent",
       description:
         "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
-      body: createSchema
-        .extend({
-          persona: personaSource,
-          metadata: agentMetadata
-            .exactOptional()
-            .meta({ description: "Free facts about the agent: at most 16 KiB of JSON." }),
-        })
-        .meta({ example: EXAMPLE }),
+      body: newAgent.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
       answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
       errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
-      reads: createSchema,
+      reads: newAgent,
       maxBytes: MAX_AGENT_BYTES,
       permit: ({ principal }) => requireAuthor(principal),
     },
@@ -135,18 +103,12 @@ export const agentRoutes: readonly Route[] = [
       description:
         "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
       params,
-      body: changeMembers
-        .extend({
-          persona: z.exactOptional(personaSource),
-          metadata: agentMetadata
-            .nullable()
-            .exactOptional()
-            .meta({ description: "Replaces the free facts. `null` removes them." }),
-        })
+      body: agentChange
+        .safeExtend({ persona: personaSource.exactOptional() })
         .meta({ example: { persona: "demo/assistant" } }),
       answers: ok("The agent, with the state of its budget.", agentView),
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
-      reads: changeSchema,
+      reads: agentChange,
       maxBytes: MAX_AGENT_BYTES,
       permit: ({ principal }) => requireAuthor(principal),
     },

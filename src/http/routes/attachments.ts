@@ -35,7 +35,7 @@ const uploadSchema = z.object({
 
 /** An attachment never changes, but the right to read it may: caches must revalidate. */
 const CACHED = { "cache-control": "private, no-cache" };
-/** The types that browsers show as an image, whatever the bytes are. */
+/** The types that browsers show only as an image. */
 const SHOWN_INLINE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export const attachmentRoutes: readonly Route[] = [

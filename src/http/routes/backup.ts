@@ -3,17 +3,16 @@
  *
  * BACKUP-6  An import holds one part of the body in memory: at most 512 KiB of lines, or one longer line of at most 16 MiB.
  */
+import { ulid } from "ulid";
 import { z } from "zod";
-import type { ImportPart } from "../../protocol/keeping-api.ts";
+import type { ImportPart } from "../../protocol/data-api.ts";
+import { sendParts } from "../../protocol/import-parts.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { HEADERS } from "../base/problem.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 
 /** Characters of a line of a file. */
 const MAX_LINE = 16 * 1024 * 1024;
-/** Characters and lines of a part that an actor takes at once. */
-const PART_LENGTH = 512 * 1024;
-const PART_LINES = 500;
 
 type Described = Pick<
   ApiOperation,
@@ -58,23 +57,8 @@ export async function importFile(
   { body }: Request,
   take: (part: ImportPart) => Promise<unknown>,
 ): Promise<void> {
-  let part: string[] = [];
-  let length = 0;
-  let from = 1;
-  const pass = async (isLast: boolean) => {
-    await take({ from, lines: part, isLast });
-    from += part.length;
-    [part, length] = [[], 0];
-  };
-  for await (const line of linesOf(body)) {
-    if (part.length > 0 && (length + line.length > PART_LENGTH || part.length === PART_LINES))
-      await pass(false);
-    part.push(line);
-    length += line.length;
-  }
-  if (from === 1 && part.length === 0)
-    throw new DramatisError("INVALID_INPUT", "The body is empty. Send the file of an export.");
-  await pass(true);
+  const sent = await sendParts(linesOf(body), ulid(), take);
+  if (sent === 0) throw new DramatisError("INVALID_INPUT", "The body is empty. Send the file of an export.");
 }
 
 /** Yields the non-empty lines of a body. */

@@ -3,14 +3,23 @@
  *
  * CHATAPPROVE-1  An answer to a request for approval is an answer of the principal, as on any other route. Its stream
  *                contains the turn's events since then, even if the same answer is repeated.
+ * CHATREGENERATE-1  `regenerate-message` starts a turn that answers the newest version of the message's turn again. A message that never
+ *                   arrived starts its turn.
  */
 
 import type { Context } from "hono";
 import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
-import { type ChatAnswers, chatAnswers, chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
+import {
+  type ChatAnswers,
+  chatAnswers,
+  chatRegeneration,
+  chatSchema,
+  chatTurn,
+} from "../../compat/ui-message/request.ts";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { type Frame, TURN_HEADER } from "../../protocol/frames.ts";
+import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
@@ -41,7 +50,7 @@ export const chatRoutes: readonly Route[] = [
       tag: "events",
       summary: "Start a turn with `useChat`",
       description:
-        "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read. Its id is the idempotency key. A last message of the assistant answers requests for approval, by the ids that its stream gave. Then the stream of the turn continues. The header `x-dramatis-turn` names the turn. `POST …/turns/:turnId/cancel` stops it. Closing the stream does not stop it.",
+        "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read. Its id is the idempotency key. The trigger `regenerate-message` answers it again. A last message of the assistant answers requests for approval, by the ids that its stream gave. Then the stream of the turn continues. The header `x-dramatis-turn` names the turn. `POST …/turns/:turnId/cancel` stops it. Closing the stream does not stop it.",
       params: conversationParams,
       body: chatSchema,
       answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
@@ -64,6 +73,9 @@ export const chatRoutes: readonly Route[] = [
         const from = await answered(conversation, principal, answers);
         return streamed(context, params.id, answers.turnId, { from }, answers.shown);
       }
+      const regenerated = await regenerate(conversation, principal, body);
+      if (regenerated !== undefined)
+        return streamed(context, params.id, regenerated.turnId, { from: regenerated.from });
       const traceparent = context.req.header("traceparent");
       const input = { ...chatTurn(body), ...defined({ traceparent }) };
       const turn = unwrap(await conversation.streamTurn(principal, input, "ndjson", true));
@@ -95,6 +107,43 @@ export const chatRoutes: readonly Route[] = [
     },
   ),
 ];
+
+/** Starts a turn that answers a message again; `undefined` for other requests (CHATREGENERATE-1). */
+async function regenerate(
+  conversation: ConversationActor,
+  principal: Principal,
+  body: z.output<typeof chatSchema>,
+): Promise<StartedTurn | undefined> {
+  const asked = chatRegeneration(body);
+  if (asked === undefined) return undefined;
+  const id = asked.turnId ?? (await turnOfMessage(conversation, principal, asked.userMessageId));
+  if (id === undefined) return undefined;
+  return unwrap(await conversation.regenerate(principal, await newestVersion(conversation, principal, id)));
+}
+
+/** Returns the newest version of a turn. A view names at most 32 later versions. */
+async function newestVersion(
+  conversation: ConversationActor,
+  principal: Principal,
+  id: string,
+): Promise<string> {
+  for (let newest = id; ; ) {
+    const { versions = [newest] } = unwrap(await conversation.turn(principal, newest));
+    const last = versions.at(-1) ?? newest;
+    if (last === newest) return newest;
+    newest = last;
+  }
+}
+
+/** Returns the turn of a user's message: one of the newest messages with this id, or with this key. */
+async function turnOfMessage(
+  conversation: ConversationActor,
+  principal: Principal,
+  id: string,
+): Promise<string | undefined> {
+  const page = unwrap(await conversation.messages(principal, { limit: MAX_PAGE_SIZE, order: "desc" }));
+  return page.items.find((message) => message.id === id || message.clientId === id)?.turnId;
+}
 
 /** Submits the answers. Returns the number of the entry after which the turn continues (CHATAPPROVE-1). */
 async function answered(

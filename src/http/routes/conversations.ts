@@ -3,27 +3,22 @@
 import { ulid } from "ulid";
 import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
-import { budgetSchema } from "../../protocol/budget.ts";
-import {
-  conversation,
-  conversationSummary,
-  journalEntry,
-  message,
-  turnOrderSchema,
-} from "../../protocol/conversation-schemas.ts";
-import { historySchema } from "../../protocol/history.ts";
+import { forkBody, newConversation, updateConversation } from "../../protocol/conversation-requests.ts";
+import { conversation, journalEntry, message } from "../../protocol/conversation-schemas.ts";
+import { charactersOf } from "../../protocol/ids.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { entryTypesOf } from "../../protocol/journal-names.ts";
-import { checkNew, locationFields, newConversationIdOf } from "../../protocol/location-policy.ts";
-import { type Participant, participantSchema } from "../../protocol/participants.ts";
-import { stopFields } from "../../protocol/requests.ts";
+import { checkNew, newConversationIdOf } from "../../protocol/location-policy.ts";
+import type { Participant } from "../../protocol/participants.ts";
+import { stopRequest } from "../../protocol/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { listIds } from "../../shared/known-ids.ts";
-import { checkMayImport } from "../../shared/principal.ts";
+import { inJurisdiction, jurisdictionOf } from "../../shared/location.ts";
+import { checkMayImport, type Principal } from "../../shared/principal.ts";
+import { sha256Hex } from "../../shared/sha256.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, json, noConversation, page } from "../base/respond.ts";
@@ -31,10 +26,9 @@ import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
-const CONVERSATIONS = "/api/conversations";
+export const CONVERSATIONS = "/api/conversations";
 /** The path of a conversation. */
 export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
-const MAX_PARTICIPANTS = 100;
 /** Types of entries in one query. */
 const MAX_TYPES = 50;
 
@@ -47,64 +41,23 @@ const entryName = z.string().transform((name, context) => {
   return z.NEVER;
 });
 
-const journalQuery = pageSchema.extend({
-  type: z.exactOptional(
-    z
-      .string()
-      .max(1_000)
-      .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
-      .transform((names) => names.split(","))
-      .pipe(z.array(entryName))
-      .transform((types) => [...new Set(types.flat())])
-      .meta({
-        description:
-          "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
-        example: "tool.completed,tool.failed",
-      }),
-  ),
-});
-
-const createSchema = z
-  .strictObject({
-    agentId: z.exactOptional(agentIdSchema),
-    participants: z.exactOptional(z.array(participantSchema).max(MAX_PARTICIPANTS)),
-    title: z.exactOptional(z.string().min(1).max(200)),
-    projectId: z.exactOptional(definitionIdSchema),
-    turns: z.exactOptional(turnOrderSchema),
-    orchestration: z.boolean().exactOptional().meta({
-      description: "`false`: messages are recorded, and no model answers them. Default: `true`.",
-    }),
-    budget: budgetSchema.exactOptional().meta({ description: "Limits of all turns together." }),
-    ...locationFields,
-    history: historySchema.exactOptional().meta({
+/** The filter of lists of entries. */
+export const entryTypes = z.exactOptional(
+  z
+    .string()
+    .max(1_000)
+    .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
+    .transform((names) => names.split(","))
+    .pipe(z.array(entryName))
+    .transform((types) => [...new Set(types.flat())])
+    .meta({
       description:
-        "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
+        "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
+      example: "tool.completed,tool.failed",
     }),
-  })
-  .refine(({ agentId, participants }) => (agentId === undefined) !== (participants === undefined), {
-    path: ["agentId"],
-    message: "Give `agentId` or `participants`, one of them.",
-  })
-  .refine(
-    ({ agentId, participants }) =>
-      agentId !== undefined || participants === undefined || idsOf("agent", participants).length === 1,
-    { path: ["participants"], message: "Must contain exactly one agent." },
-  );
+);
 
-const updateSchema = z
-  .strictObject({
-    turns: turnOrderSchema.exactOptional().meta({
-      description:
-        "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
-    }),
-    orchestration: z.boolean().exactOptional().meta({
-      description: "`false`: messages are recorded, and no model answers them. Active turns continue.",
-    }),
-    budget: budgetSchema.nullable().exactOptional().meta({
-      description: "Replaces the limits of the conversation; null removes them.",
-    }),
-  })
-  .refine((changes) => Object.keys(changes).length > 0, "Give `turns`, `orchestration` or `budget`.");
+const journalQuery = pageSchema.extend({ type: entryTypes });
 
 export const conversationParams = z.object({ id: ids.conversation });
 const entryParams = z.object({
@@ -112,12 +65,11 @@ const entryParams = z.object({
   eventId: z.string().meta({ description: "The id of a message, or of an operation." }),
 });
 
-/** The body of a request to stop or to resume. */
-export const stopSchema = z
-  .strictObject({
-    reason: stopFields.reason.meta({ description: "Kept in the journal. At most 500 characters." }),
-  })
-  .meta({ example: { reason: "Wrong question." } });
+/** Errors of requests that copy the past of a conversation. */
+export const COPY_ERRORS = [
+  ...BODY_ERRORS,
+  ...(["FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED"] as const),
+];
 
 export const conversationRoutes: readonly Route[] = [
   route(
@@ -129,11 +81,12 @@ export const conversationRoutes: readonly Route[] = [
       summary: "Create a conversation with an agent",
       description:
         "Give `agentId`, or `participants` with one agent and further users. The caller always takes part. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in its agent's jurisdiction, if the agent has one.",
-      body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
+      body: newConversation.meta({ example: { agentId: "assistant", title: "Numbers" } }),
       answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
       errors: [...BODY_ERRORS, "NOT_FOUND"],
     },
-    async ({ body: { participants = [], jurisdiction, ...body } }, { principal, actors, location }) => {
+    async ({ body: { participants = [], jurisdiction, ...body } }, ports) => {
+      const { principal, actors, location } = ports;
       // The schema requires one of the two.
       const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
       const users = new Set(idsOf("user", participants));
@@ -147,22 +100,6 @@ export const conversationRoutes: readonly Route[] = [
       const view = unwrap(await conversation.create(principal, input));
       return json(view, 201, `${CONVERSATIONS}/${id}`);
     },
-  ),
-  route(
-    {
-      id: "listConversations",
-      method: "get",
-      path: CONVERSATIONS,
-      tag: "conversations",
-      summary: "List conversations",
-      description:
-        "The conversations of the caller. For operators and administrators, all conversations of the tenant.",
-      query: pageSchema,
-      answers: onePage("conversations", conversationSummary),
-      errors: ["INVALID_INPUT"],
-    },
-    async ({ query }, { principal, directory }) =>
-      page("conversations", await directory().conversations(principal, query)),
   ),
   route(
     {
@@ -184,11 +121,11 @@ export const conversationRoutes: readonly Route[] = [
       method: "patch",
       path: CONVERSATION,
       tag: "conversations",
-      summary: "Change the order of overlapping turns, or the budget",
+      summary: "Change the title, the order of overlapping turns, or the budget",
       description:
         "A budget includes the conversation's earlier usage. A turn fails at once if its model call no longer fits the budget.",
       params: conversationParams,
-      body: updateSchema.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
+      body: updateConversation.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
       answers: ok("The conversation.", conversation),
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONVERSATION_CLOSED"],
     },
@@ -253,6 +190,33 @@ export const conversationRoutes: readonly Route[] = [
   ),
   route(
     {
+      id: "forkConversation",
+      method: "post",
+      path: `${CONVERSATION}/fork`,
+      tag: "conversations",
+      summary: "Fork a conversation at a turn",
+      description:
+        "Creates a conversation with the history up to the end of a turn: equal messages, turns and session events, with copies of the attachments. Turns that were active then are left out. The fork has the participants, settings and pinned versions of the conversation, and an unspent budget. Memories of agents are not copied. `CONFLICT` if the turn is not over.",
+      params: conversationParams,
+      body: forkBody.meta({ example: { idempotencyKey: "a key of yours" } }),
+      optionalBody: true,
+      answers: [{ status: 201, description: "The new conversation.", body: conversation, location: true }],
+      errors: COPY_ERRORS,
+    },
+    async ({ params, body: { idempotencyKey, ...body } }, ports) => {
+      const { principal, location } = ports;
+      const id = inJurisdiction(
+        await forkIdOf(principal, params.id, idempotencyKey),
+        jurisdictionOf(params.id),
+      );
+      checkNew(id, location(principal.tenant), "/id");
+      const source = await findConversation(ports, params.id);
+      const view = unwrap(await source.fork(principal, { id, ...body }));
+      return json(view, 201, `${CONVERSATIONS}/${id}`);
+    },
+  ),
+  route(
+    {
       id: "eraseEntry",
       method: "delete",
       path: `${CONVERSATION}/events/:eventId`,
@@ -279,7 +243,7 @@ export const conversationRoutes: readonly Route[] = [
       description:
         "Each active turn fails with `CANCELLED`. Until the conversation resumes, each new message is recorded in a turn that fails with `CANCELLED`. Repeating the request is a no-op. The body may be absent.",
       params: conversationParams,
-      body: stopSchema,
+      body: stopRequest,
       optionalBody: true,
       answers: ok("The conversation is stopped.", conversation),
       errors: [...BODY_ERRORS, "NOT_FOUND", "CONVERSATION_CLOSED"],
@@ -297,7 +261,7 @@ export const conversationRoutes: readonly Route[] = [
       description:
         "The next message starts a turn. Stopped turns do not resume. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
       params: conversationParams,
-      body: stopSchema,
+      body: stopRequest,
       optionalBody: true,
       answers: ok("The conversation goes on.", conversation),
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
@@ -315,7 +279,7 @@ export const conversationRoutes: readonly Route[] = [
       description:
         "Each active turn fails with `CANCELLED`. Later messages, stops, resumes and changes fail with `CONVERSATION_CLOSED`. Reading stays possible. Repeating the request is a no-op. The body may be absent.",
       params: conversationParams,
-      body: stopSchema,
+      body: stopRequest,
       optionalBody: true,
       answers: ok("The conversation has ended.", conversation),
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
@@ -372,6 +336,16 @@ export async function findConversation(
 ): Promise<ConversationActor> {
   if (!isConversationId(id)) throw noConversation(id);
   return actors.conversation(principal.tenant, id);
+}
+
+/** Returns the id of a fork. A key of a principal has one id for ever, so a repeated request finds the same fork. */
+async function forkIdOf(
+  { tenant, subject }: Principal,
+  source: string,
+  key: string | undefined,
+): Promise<string> {
+  if (key === undefined) return `conv_${ulid()}`;
+  return `conv_${charactersOf(await sha256Hex(JSON.stringify([tenant, subject, source, key])))}`;
 }
 
 function idsOf(kind: "agent" | "user", participants: readonly Participant[]): string[] {

@@ -9,7 +9,7 @@ import { isOperationId } from "../../shared/identifiers.ts";
 import { pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
-import { type Route, rawRoute, route } from "../openapi/route.ts";
+import { type Route, route } from "../openapi/route.ts";
 
 const PATH = "/api/dead-letters";
 const REDELIVER = `${PATH}/:id/redeliver` as const;
@@ -36,7 +36,7 @@ export const deadLetterRoutes: readonly Route[] = [
     async ({ query }, { principal, deadLetters }) =>
       page("deadLetters", await deadLetters().list(principal.tenant, query)),
   ),
-  rawRoute(
+  route(
     {
       id: "redeliver",
       method: "post",
@@ -54,11 +54,10 @@ export const deadLetterRoutes: readonly Route[] = [
         },
       ],
       errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
+      permit: ({ principal }) => requireOperator(principal),
     },
-    async ({ req, var: { principal, actors, deadLetters } }) => {
-      requireOperator(principal);
-      const id = req.param("id") ?? "";
-      const letter = isOperationId(id) ? await deadLetters().find(principal.tenant, id) : null;
+    async ({ params: { id } }, { principal, actors, deadLetters }) => {
+      const letter = await deadLetters().find(principal.tenant, id);
       if (letter === null) throw new DramatisError("NOT_FOUND", `There is no dead letter "${id}".`);
       const sender = await actors.mailbox(letter.from);
       unwrap(await sender.redeliver(principal, letter.id));

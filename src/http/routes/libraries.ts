@@ -16,6 +16,7 @@ import {
   MAX_DEFINITION_BYTES,
 } from "../../library/definitions/definition.ts";
 import type { DefinitionKey } from "../../library/definitions/reference.ts";
+import { libraryView } from "../../library/registry/definition-source.ts";
 import type { Registry } from "../../library/registry/registry.ts";
 import { workflowSchema } from "../../library/workflows/workflow-schema.ts";
 import { ids } from "../../protocol/scalars.ts";
@@ -26,7 +27,6 @@ import { json, page } from "../base/respond.ts";
 import {
   actionBody,
   actionVersion,
-  library,
   modelProfileBody,
   modelProfileVersion,
   personaBody,
@@ -241,7 +241,7 @@ export const libraryRoutes: readonly Route[] = [
       summary: "List the libraries",
       description: "Deployed libraries come first, then libraries by authors of the tenant.",
       query: pageSchema,
-      answers: onePage("libraries", library),
+      answers: onePage("libraries", libraryView),
       errors: ["INVALID_INPUT"],
     },
     async ({ query }, ports) => page("libraries", await registryOf(ports).libraries(query)),
@@ -254,7 +254,7 @@ export const libraryRoutes: readonly Route[] = [
       tag: "libraries",
       summary: "Read a library",
       params: libraryParams,
-      answers: ok("The library.", library),
+      answers: ok("The library.", libraryView),
       errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => json(await registryOf(ports).library(params.library)),

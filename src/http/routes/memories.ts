@@ -11,6 +11,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { AgentsSearchResult, MemorySearchResult, MemoryWriter } from "../../protocol/memory.ts";
+import { memoryChange, memoryQuery } from "../../protocol/memory-requests.ts";
 import {
   agentsSearchResult,
   memories,
@@ -30,13 +31,10 @@ import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import {
   agentsSearchParams,
-  changeSchema,
-  checkedSizes,
   filterOf,
   inputsOf,
   listParams,
   queryOf,
-  querySchema,
   searchParams,
   writeHeaders,
   writeSchema,
@@ -85,8 +83,8 @@ export const memoryRoutes: readonly Route[] = [
       reads: z.unknown(),
       permit: ({ principal }) => requireAll(principal, "write memories"),
     },
-    async ({ params, body }, ports, { req }) => {
-      const { inputs, isBatch } = inputsOf(body, req.header("idempotency-key"));
+    async ({ params, headers, body }, ports) => {
+      const { inputs, isBatch } = inputsOf(body, headers["Idempotency-Key"]);
       const agent = await agentOf(ports, params);
       const written = unwrap(await agent.writeMemories(writerOf(ports.principal), inputs));
       const [memory] = written;
@@ -106,7 +104,6 @@ export const memoryRoutes: readonly Route[] = [
       query: listParams,
       answers: onePage("memories", memory),
       errors: ["INVALID_INPUT", "NOT_FOUND"],
-      repeats: true,
     },
     async ({ params, query: { state, limit, cursor, order, ...filter } }, ports) => {
       const agent = await agentOf(ports, params);
@@ -126,7 +123,6 @@ export const memoryRoutes: readonly Route[] = [
       query: searchParams,
       answers: ok("The results.", searchResult),
       errors: ["INVALID_INPUT", "NOT_FOUND"],
-      repeats: true,
     },
     async ({ params, query }, ports) => {
       const agent = await agentOf(ports, params);
@@ -143,7 +139,9 @@ export const memoryRoutes: readonly Route[] = [
       description:
         "As the `GET`. The weights replace the weights of the agent's persona. The search is read-only.",
       params: agentParams,
-      body: querySchema,
+      body: memoryQuery.meta({
+        example: { query: "Where does Ann like to sit?", type: ["preference"], limit: 5 },
+      }),
       answers: ok("The results.", searchResult),
       errors: [...BODY_ERRORS, "NOT_FOUND"],
     },
@@ -164,7 +162,6 @@ export const memoryRoutes: readonly Route[] = [
       query: agentsSearchParams,
       answers: ok("The results of all of them, by relevance.", agentsSearchResult),
       errors: ["INVALID_INPUT", "FORBIDDEN"],
-      repeats: true,
       permit: ({ principal }) => requireAll(principal, "search the memories of several agents"),
     },
     async ({ query: { agents, ...given } }, { principal, actors, clock }) => {
@@ -203,14 +200,13 @@ export const memoryRoutes: readonly Route[] = [
       description:
         "Absent fields stay. `null` removes a field. The log keeps the previous state. Members can change memories about themselves, except `session` and `sequence`.",
       params: memoryParams,
-      body: changeSchema,
+      body: memoryChange.meta({ example: { content: "Ann prefers aisle seats.", ifVersion: 1 } }),
       answers: ok("The memory.", memory),
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
     },
     async ({ params, body }, ports) => {
-      const change = checkedSizes(body);
       const agent = await agentOf(ports, params);
-      return json(unwrap(await agent.updateMemory(writerOf(ports.principal), params.memoryId, change)));
+      return json(unwrap(await agent.updateMemory(writerOf(ports.principal), params.memoryId, body)));
     },
   ),
   route(

@@ -1,20 +1,21 @@
 /** The bodies and queries of requests about memories. */
 import { z } from "zod";
-import {
-  MAX_BATCH,
-  MAX_METADATA_FILTERS,
-  MAX_NAME_LENGTH,
-  MAX_RESULTS,
-} from "../../memory/corpus/corpus-limits.ts";
 import { isMemoryId } from "../../memory/corpus/memory-id.ts";
 import { checkSizes } from "../../memory/corpus/schemas.ts";
 import {
   MEMORY_STATES,
-  type MemoryChange,
   type MemoryFilter,
   type MemoryInput,
   type MemoryQuery,
 } from "../../protocol/memory.ts";
+import {
+  filterFields,
+  MAX_NAME_LENGTH,
+  memoryInput,
+  name,
+  newMemories,
+  searchFields,
+} from "../../protocol/memory-requests.ts";
 import { defined } from "../../shared/defined.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject } from "../../shared/json.ts";
@@ -22,160 +23,22 @@ import { CURSOR_RULE } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { pageSchema } from "../base/query.ts";
 
-const name = z.string().min(1).max(MAX_NAME_LENGTH);
-const content = z
-  .string()
-  .refine((text) => text.trim() !== "", "Must not be blank.")
-  .meta({ description: "Text of at most 256 KiB in UTF-8. It is returned unchanged." });
-const isoTime = z.iso.datetime({
-  offset: true,
-  error: "Must be a time in ISO 8601 with a zone, such as 2026-03-01T10:00:00Z.",
-});
-const metadata = z.record(z.string(), z.json()).meta({ description: "At most 16 KiB as JSON." });
-const type = name.meta({ description: "Any text. Default: `fact`.", example: "preference" });
-const significance = z
-  .number()
-  .min(0)
-  .max(1)
-  .meta({ description: "How important it is, whatever the question. Default: 0.5." });
-const speaker = name.meta({ description: "The person who said it." });
-const session = name.meta({
-  description: "The session that it belongs to. Its neighbours there help to find it.",
-});
-const sequence = z.int().min(0).meta({ description: "Its place in the session." });
-const time = isoTime.meta({ description: "The time of the event, not of the write." });
-const validFrom = isoTime.meta({ description: "Since when it is true. Default: `time`, or now." });
-const validTo = isoTime.meta({ description: "Until when it is true. Absent: open." });
-const subject = z.strictObject({ userId: name.exactOptional(), conversationId: name.exactOptional() }).meta({
-  description:
-    "The user and the conversation that it is about. Conversations see it by the scope of their persona; one without a subject is seen in every scope.",
-});
-const idempotencyKey = name.meta({
-  description: "Repeating the write with this key answers the same memory.",
-});
-
-const inputSchema: z.ZodType<MemoryInput> = z
-  .strictObject({
-    content,
-    key: name.exactOptional().meta({
-      description: "Names the memory: a second write under the same key and subject updates it.",
-    }),
-    type: type.exactOptional(),
-    significance: significance.exactOptional(),
-    speaker: speaker.exactOptional(),
-    session: session.exactOptional(),
-    sequence: sequence.exactOptional(),
-    time: time.exactOptional(),
-    metadata: metadata.exactOptional(),
-    validFrom: validFrom.exactOptional(),
-    validTo: validTo.exactOptional(),
-    subject: subject.exactOptional(),
-    idempotencyKey: idempotencyKey.exactOptional(),
-  })
-  .meta({
-    id: "NewMemory",
-    example: { content: "Ann prefers window seats.", type: "preference", subject: { userId: "ann" } },
-  });
-
-const batchSchema = z
-  .strictObject({
-    memories: z
-      .array(inputSchema)
-      .min(1, "Give at least one memory.")
-      .max(MAX_BATCH, `Give at most ${MAX_BATCH} memories.`),
-  })
-  .meta({ id: "NewMemories" });
-
 /** The body of `writeMemories`, for its description. */
-export const writeSchema = z.union([inputSchema, batchSchema]).meta({
+export const writeSchema = z.union([memoryInput, newMemories]).meta({
   example: { content: "Ann prefers window seats.", type: "preference", subject: { userId: "ann" } },
 });
 
-/** The header of `writeMemories`. */
+/** The header of `writeMemories`. The keys of a batch end with the positions of its memories. */
 export const writeHeaders = z.object({
   "Idempotency-Key": z
     .string()
+    .min(1)
+    .max(MAX_NAME_LENGTH - 10)
     .optional()
-    .meta({ description: "As `idempotencyKey` of each memory without its own key. At most 190 characters." }),
+    .meta({
+      description: "As `idempotencyKey` of each memory without its own key. At most 190 characters.",
+    }),
 });
-
-export const changeSchema: z.ZodType<MemoryChange> = z
-  .strictObject({
-    content: content.exactOptional(),
-    type: type.exactOptional(),
-    significance: significance.exactOptional(),
-    speaker: speaker.nullable().exactOptional(),
-    session: session.nullable().exactOptional(),
-    sequence: sequence.nullable().exactOptional(),
-    time: time.nullable().exactOptional(),
-    metadata: metadata.exactOptional(),
-    validFrom: validFrom.exactOptional(),
-    validTo: validTo.nullable().exactOptional(),
-    ifVersion: z
-      .int()
-      .min(1)
-      .exactOptional()
-      .meta({ description: "The version that the change is based on. `CONFLICT` if it has another." }),
-  })
-  .refine(
-    (change) => Object.keys(change).some((member) => member !== "ifVersion"),
-    "Give at least one change.",
-  )
-  .meta({ example: { content: "Ann prefers aisle seats.", ifVersion: 1 } });
-
-const scalar = z.union([z.string(), z.number(), z.boolean()]);
-const metadataFilter = z
-  .record(z.string().min(1).max(MAX_NAME_LENGTH), scalar)
-  .refine(
-    (members) => Object.keys(members).length <= MAX_METADATA_FILTERS,
-    `Must have at most ${MAX_METADATA_FILTERS} members.`,
-  );
-const from = isoTime.meta({
-  description: "Memories of this time and later. A memory without an event time uses its write time.",
-});
-const before = isoTime.meta({ description: "Memories before this time." });
-const minRelevance = z
-  .number()
-  .min(0)
-  .max(1)
-  .meta({ description: "Leaves out results of less relevance. Default: 0." });
-const now = isoTime.meta({
-  description: "The time of the question, which its relative times refer to. Default: now.",
-});
-const limit = z
-  .int()
-  .min(1)
-  .max(MAX_RESULTS)
-  .meta({ description: `Results at most, from 1 to ${MAX_RESULTS}. Default: 10.` });
-const query = z.string().meta({ description: "Text of any kind. Beyond 2 000 characters it is cut." });
-const weight = z.number().min(0).max(10).exactOptional();
-
-export const querySchema: z.ZodType<MemoryQuery> = z
-  .strictObject({
-    query,
-    type: z.union([name, z.array(name).min(1).max(MAX_NAME_LENGTH)]).exactOptional(),
-    speaker: name.exactOptional(),
-    session: name.exactOptional(),
-    from: from.exactOptional(),
-    before: before.exactOptional(),
-    metadata: metadataFilter
-      .exactOptional()
-      .meta({ description: "Members of the metadata that must be equal. At most ten." }),
-    subject: z
-      .strictObject({ userId: name.exactOptional(), conversationId: name.exactOptional() })
-      .exactOptional(),
-    limit: limit.exactOptional(),
-    now: now.exactOptional(),
-    minRelevance: minRelevance.exactOptional(),
-    weights: z
-      .strictObject({
-        ...{ semantic: weight, neighbours: weight, speaker: weight, session: weight },
-        ...{ time: weight, significance: weight, recency: weight },
-      })
-      .exactOptional()
-      .meta({ description: "Ranking weights. They replace the persona's weights." }),
-  })
-  .meta({ example: { query: "Where does Ann like to sit?", type: ["preference"], limit: 5 } });
 
 /** A query parameter that may be repeated. */
 const repeated = <Item extends z.ZodType<string>>(item: Item) =>
@@ -204,17 +67,18 @@ const jsonText = <Schema extends z.ZodType<unknown, unknown>>(schema: Schema) =>
     })
     .pipe(schema);
 
+const { speaker, session, from, before, metadata } = filterFields;
 const filterParams = {
   type: z
     .exactOptional(repeated(name))
     .meta({ description: "Of this type. If repeated: of any of these types." }),
-  speaker: name.exactOptional().meta({ description: "Of this speaker." }),
-  session: name.exactOptional().meta({ description: "Of this session." }),
-  from: from.exactOptional(),
-  before: before.exactOptional(),
-  userId: name.exactOptional().meta({ description: "About this user." }),
-  conversationId: name.exactOptional().meta({ description: "From this conversation." }),
-  metadata: z.exactOptional(jsonText(metadataFilter)).meta({
+  speaker: speaker.meta({ description: "Of this speaker." }),
+  session: session.meta({ description: "Of this session." }),
+  from,
+  before,
+  userId: name.optional().meta({ description: "About this user." }),
+  conversationId: name.optional().meta({ description: "From this conversation." }),
+  metadata: z.exactOptional(jsonText(metadata.unwrap())).meta({
     description: "As JSON, members of the metadata that must be equal. At most ten.",
     example: '{"topic":"travel"}',
   }),
@@ -233,11 +97,11 @@ export const listParams = pageSchema.extend({
 });
 
 export const searchParams = z.object({
-  q: query,
-  limit: z.exactOptional(numeric(limit)),
+  q: searchFields.query,
+  limit: z.exactOptional(numeric(searchFields.limit)),
   ...filterParams,
-  minRelevance: z.exactOptional(numeric(minRelevance)),
-  now: now.exactOptional(),
+  minRelevance: z.exactOptional(numeric(searchFields.minRelevance)),
+  now: searchFields.now,
 });
 
 const MAX_AGENTS = 20;
@@ -256,31 +120,18 @@ export const agentsSearchParams = searchParams.extend({
  */
 export function inputsOf(
   body: unknown,
-  headerKey: string | undefined,
+  key: string | undefined,
 ): { inputs: MemoryInput[]; isBatch: boolean } {
   const isBatch = isJsonObject(body) && "memories" in body;
-  const given = isBatch ? validate(batchSchema, body).memories : [validate(inputSchema, body)];
+  const given = isBatch ? validate(newMemories, body).memories : [validate(memoryInput, body)];
   for (const [index, input] of given.entries()) checkSizes(input, isBatch ? `/memories/${index}` : "");
-  if (headerKey === undefined) return { inputs: given, isBatch };
-  const key = validate(keySchema, headerKey, "/idempotency-key");
+  if (key === undefined) return { inputs: given, isBatch };
   const inputs = given.map((input, index) => ({
     ...input,
     idempotencyKey: input.idempotencyKey ?? (isBatch ? `${key}/${index}` : key),
   }));
   return { inputs, isBatch };
 }
-
-/** Returns a change. Throws `TOO_LARGE` for a text or metadata beyond the limits. */
-export function checkedSizes(change: MemoryChange): MemoryChange {
-  checkSizes(change);
-  return change;
-}
-
-/** The keys of a batch have the places of its memories behind them. */
-const keySchema = z
-  .string()
-  .min(1)
-  .max(MAX_NAME_LENGTH - 10);
 
 /** Returns the query of a search from its parameters. */
 export function queryOf({

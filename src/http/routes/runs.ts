@@ -1,57 +1,33 @@
 /** `/api/runs`: starts runs of workflows, lists, reads, cancels and retries them. */
 
-import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parseReference } from "../../library/definitions/reference.ts";
-import { type CoordinatorApi, retryFields, startFields } from "../../protocol/coordinator-api.ts";
+import type { RunActor } from "../../protocol/actor-lookup.ts";
+import { gateAnswer, retryRun, startRunBody } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
-import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { checkNew } from "../../protocol/location-policy.ts";
+import { stopRequest } from "../../protocol/requests.ts";
 import { run, runEntry, runEvent, runSummary, runWorkflow } from "../../protocol/run-schemas.ts";
 import { ids, runId } from "../../protocol/scalars.ts";
-import { entranceRequest } from "../../protocol/upgrade-request.ts";
+import { upgradeRequest } from "../../protocol/upgrade-request.ts";
 import { RUN_STATUSES } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
-import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
+import { isUpgrade, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { problemOf } from "../base/problem.ts";
-import { pageSchema, pathParams, positionSchema, streamPosition } from "../base/query.ts";
-import { events, json, nothingNamed, page } from "../base/respond.ts";
+import { pageSchema, positionHeader } from "../base/query.ts";
+import { events, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { type Route, rawRoute, route } from "../openapi/route.ts";
-import { stopSchema } from "./conversations.ts";
-import { acksSchema } from "./sockets.ts";
+import { type Route, route } from "../openapi/route.ts";
+import { socketOptions, socketQuery } from "./sockets.ts";
 
 const RUNS = "/api/runs";
 export const RUN = `${RUNS}/:id` as const;
 const GATE = `${RUN}/gates/:operationId` as const;
-
-const startSchema = z.strictObject({
-  ...startFields,
-  input: startFields.input.meta({ description: "As the workflow's `inputSchema` takes it. Default: `{}`." }),
-  correlationId: startFields.correlationId.meta({
-    description:
-      "The id that the run shares with all work that follows from it: sub-runs, agents and tasks. Default: the id of the run.",
-  }),
-  idempotencyKey: startFields.idempotencyKey.meta({
-    description: "Repeating the request with this key and the same content answers the same run.",
-  }),
-  ...locationFields,
-});
-
-const retrySchema = z.strictObject({
-  seq: retryFields.seq.meta({
-    description:
-      "The `seq` of the failed run as you saw it. If the run has continued since, the retry is refused.",
-  }),
-  repeatOnce: retryFields.repeatOnce.meta({
-    description: "Repeats the nodes in `retry.repeatsOnce`. Their effects may happen twice.",
-  }),
-});
 
 const listQuery = pageSchema.extend({
   status: z.exactOptional(z.enum(RUN_STATUSES).meta({ description: "Runs that have this status now." })),
@@ -66,7 +42,6 @@ const listQuery = pageSchema.extend({
 
 export const runParams = z.object({ id: runId });
 const gateParams = runParams.extend({ operationId: ids.operation });
-const answerSchema = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
 
 export const runRoutes: readonly Route[] = [
   route(
@@ -78,7 +53,7 @@ export const runRoutes: readonly Route[] = [
       summary: "Start a run of a workflow",
       description:
         "The run keeps the versions of everything that it uses. It runs in the background. Read it, or follow its journal.",
-      body: startSchema.meta({
+      body: startRunBody.meta({
         example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
       }),
       answers: [{ status: 201, description: "The run.", body: run, location: true }],
@@ -137,7 +112,7 @@ export const runRoutes: readonly Route[] = [
       description:
         "Stops its active work. No further work starts. Repeating the request is a no-op. A run that ended otherwise is a `CONFLICT`. The body may be absent.",
       params: runParams,
-      body: stopSchema,
+      body: stopRequest,
       optionalBody: true,
       answers: ok("The run is cancelled.", run),
       errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
@@ -155,7 +130,7 @@ export const runRoutes: readonly Route[] = [
       description:
         "The run restarts tokens that failed or that the failure cancelled. Completed tokens are not repeated. `CONFLICT` if the run has not failed, has no token to restart, or has reported its failure to another run or a conversation. `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`. The body may be absent.",
       params: runParams,
-      body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
+      body: retryRun.meta({ example: { seq: 14, repeatOnce: true } }),
       optionalBody: true,
       answers: ok("The run goes on.", run),
       errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],
@@ -173,7 +148,7 @@ export const runRoutes: readonly Route[] = [
       description:
         "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. Repeating the same answer is a no-op.",
       params: gateParams,
-      body: answerSchema.meta({ example: { answer: { approved: true } } }),
+      body: gateAnswer.meta({ example: { answer: { approved: true } } }),
       answers: ok(
         "The run continues. The answer has no contents for a person who may not read the run.",
         run,
@@ -216,7 +191,7 @@ export const runRoutes: readonly Route[] = [
     },
     async ({ params }, ports) => json(unwrap(await (await runOf(ports, params)).workflow(ports.principal))),
   ),
-  rawRoute(
+  route(
     {
       id: "followRun",
       method: "get",
@@ -226,12 +201,8 @@ export const runRoutes: readonly Route[] = [
       description:
         "The journal entries after `from`, then new entries as they arrive. The stream ends after the entry that ends the run. An `EventSource` continues automatically when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON. After the last frame it closes with 1000. The client may send `ack`, and `ping`, which is answered with `pong`.",
       params: runParams,
-      query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
-      headers: z.object({
-        "Last-Event-ID": positionSchema
-          .optional()
-          .meta({ description: "As `from`. Has precedence over `from`." }),
-      }),
+      query: socketQuery,
+      headers: positionHeader,
       answers: [
         { status: 101, description: "The connection is a WebSocket." },
         { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
@@ -239,37 +210,26 @@ export const runRoutes: readonly Route[] = [
       ],
       errors: ["FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
     },
-    async (context) => {
-      const { req, var: ports } = context;
-      if (isUpgrade(req.raw)) return connect(context);
-      const from = streamPosition(req.query("from"), req.header("last-event-id"));
-      const coordinator = await runOf(ports, pathParams(runParams, req));
-      if (req.method === "HEAD") unwrap(await coordinator.status(ports.principal));
-      return events(context, async () =>
-        unwrap(await coordinator.follow(ports.principal, defined({ from }))),
-      );
+    async ({ params, query, headers }, ports, context) => {
+      const { principal } = ports;
+      const { raw } = context.req;
+      const coordinator = await runOf(ports, params);
+      if (isUpgrade(raw)) {
+        const request = upgradeRequest(raw, principal, params.id, "plain", socketOptions(query));
+        return withProtocol(raw, await coordinator.fetch(request));
+      }
+      const from = headers["Last-Event-ID"] ?? query.from;
+      if (raw.method === "HEAD") unwrap(await coordinator.status(principal));
+      return events(context, async () => unwrap(await coordinator.follow(principal, defined({ from }))));
     },
   ),
 ];
-
-/** Passes an upgrade to the actor of the run (DOOR-1). */
-async function connect({ req, var: { principal, actors } }: Context<HttpEnv>): Promise<Response> {
-  const id = req.param("id") ?? "";
-  if (!runId.safeParse(id).success) return legibleRefusal(req.raw, problemOf(nothingNamed("run", id), ""));
-  const options = {
-    ...defined({ from: streamPosition(req.query("from")) }),
-    acks: req.query("acks") === "1",
-  };
-  const coordinator = await actors.coordinator(principal.tenant, id);
-  const response = await coordinator.fetch(entranceRequest(req.raw, principal, id, "plain", options));
-  return withProtocol(req.raw, response);
-}
 
 /** Returns the actor of the run in the path. */
 export function runOf(
   { principal, actors }: HttpEnv["Variables"],
   { id }: { id: string },
-): Promise<CoordinatorApi> {
+): Promise<RunActor> {
   return actors.coordinator(principal.tenant, id);
 }
 

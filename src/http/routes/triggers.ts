@@ -2,17 +2,17 @@
 
 import { ulid } from "ulid";
 import { z } from "zod";
-import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { checkNew } from "../../protocol/location-policy.ts";
 import {
+  changeTrigger,
+  newTrigger,
   type TriggerApi,
   trigger,
-  triggerChanges,
-  triggerFields,
   triggerId,
   triggerSummary,
   triggerWithSecret,
 } from "../../protocol/trigger-api.ts";
-import { removeTrigger } from "../../protocol/trigger-hook.ts";
+import { removeTrigger } from "../../protocol/webhook.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import { mayAuthor } from "../../shared/principal.ts";
@@ -25,14 +25,6 @@ import { type Route, route } from "../openapi/route.ts";
 const TRIGGERS = "/api/triggers";
 const TRIGGER = `${TRIGGERS}/:id` as const;
 
-const createSchema = z.strictObject({
-  ...triggerFields,
-  enabled: triggerFields.enabled.meta({ description: "`false` disables the trigger. Default: `true`." }),
-  ...locationFields,
-});
-const changeSchema = z
-  .strictObject(triggerChanges)
-  .refine((change) => Object.keys(change).length > 0, "Give `when`, `starts` or `enabled`.");
 const params = z.object({ id: triggerId });
 
 const EXAMPLE = {
@@ -50,7 +42,7 @@ export const triggerRoutes: readonly Route[] = [
       summary: "Create a trigger",
       description:
         "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook. `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. For a webhook the answer has its `secret`, which is shown only once.",
-      body: createSchema.meta({ example: EXAMPLE }),
+      body: newTrigger.meta({ example: EXAMPLE }),
       answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
       permit: ({ principal }) => {
@@ -108,7 +100,7 @@ export const triggerRoutes: readonly Route[] = [
       description:
         "For authors and administrators. Give at least one field. The trigger then acts as the caller, unless the change only disables it. A time cannot become a webhook, and a webhook cannot become a time. A trigger that is enabled again continues with its next future time.",
       params,
-      body: changeSchema.meta({ example: { enabled: false } }),
+      body: changeTrigger.meta({ example: { enabled: false } }),
       answers: ok("The trigger.", trigger),
       errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
     },

@@ -1,65 +1,43 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
 
 import { accepts } from "hono/accepts";
-import { z } from "zod";
 import {
   acceptedTurn,
-  content,
   frame,
   resolvedApproval,
   submittedResult,
   turn,
   turnSummary,
 } from "../../protocol/conversation-schemas.ts";
-import { approvalFields, identifier, outcomeSchema, turnFields } from "../../protocol/requests.ts";
+import { turnPrompt } from "../../protocol/prompt.ts";
+import {
+  approvalAnswer,
+  editTurn,
+  outcomeSchema,
+  regenerateTurn,
+  startTurnBody,
+  stopRequest,
+} from "../../protocol/requests.ts";
 import { ids } from "../../protocol/scalars.ts";
-import { parseContent } from "../../shared/content.ts";
+import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { pageSchema } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { CONVERSATION, conversationParams, findConversation, stopSchema } from "./conversations.ts";
+import { CONVERSATION, COPY_ERRORS, conversationParams, findConversation } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
 const APPROVAL = `${CONVERSATION}/operations/:operationId/approval` as const;
+const REPLACE_ERRORS = [...COPY_ERRORS, "TOO_MANY_TURNS" as const];
 const RESULT = `${CONVERSATION}/operations/:operationId/result` as const;
 
-const startSchema = z.strictObject({
-  content: z.unknown(),
-  idempotencyKey: identifier.exactOptional(),
-  ...turnFields,
-  to: turnFields.to.meta({
-    description:
-      "The participating agent that receives the message. Default: the first agent that the text mentions as `@id`. Otherwise the author of the message that it replies to, then the agent of this user's newest answered turn, then the conversation's first agent.",
-  }),
-  tools: turnFields.tools.meta({
-    description:
-      "Tools that the client runs: the turn waits for their results. At most 64, together 256 KiB. Their names must differ from the agent's tools.",
-  }),
-  toolChoice: turnFields.toolChoice.meta({
-    description: "Tools that the model may or must use in its first reply. Default: `auto`.",
-  }),
-  budget: turnFields.budget.meta({
-    description:
-      "Limits of this turn. The limits of the conversation and of its agent also apply: the smallest limit decides.",
-  }),
-  untrusted: turnFields.untrusted.meta({
-    description:
-      "The content has text from elsewhere, such as a mail. A memory that comes from it is tainted.",
-  }),
-});
 export const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });
 export const resultSchema = outcomeSchema.meta({
   description: "The result of the tool, any JSON up to 1 MiB, or its error.",
-});
-
-const approvalSchema = z.strictObject({
-  approved: approvalFields.approved.meta({ description: "`true`: the call runs." }),
-  reason: approvalFields.reason.meta({ description: "The model gets the reason of a denial." }),
 });
 
 export const turnRoutes: readonly Route[] = [
@@ -73,10 +51,9 @@ export const turnRoutes: readonly Route[] = [
       description:
         "Answers at once. Read the turn with `GET`, or follow it live: with `Accept: text/event-stream` the answer is the turn's frames, up to `turn.completed` or `turn.failed`. The same `idempotencyKey` and body always return the same turn.",
       params: conversationParams,
-      body: startSchema
-        .extend({ content })
-        .meta({ example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" } }),
-      reads: startSchema,
+      body: startTurnBody.meta({
+        example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" },
+      }),
       answers: [
         { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
         {
@@ -92,7 +69,7 @@ export const turnRoutes: readonly Route[] = [
       const { principal } = ports;
       const conversation = await findConversation(ports, params.id);
       const traceparent = context.req.header("traceparent");
-      const input = { ...body, content: parseContent(body.content), ...defined({ traceparent }) };
+      const input = { ...body, ...defined({ traceparent }) };
       const wanted = accepts(context, {
         header: "Accept",
         supports: ["application/json", "text/event-stream"],
@@ -137,6 +114,22 @@ export const turnRoutes: readonly Route[] = [
   ),
   route(
     {
+      id: "getTurnPrompt",
+      method: "get",
+      path: `${TURN}/prompt`,
+      tag: "turns",
+      summary: "Read the newest request of a turn to its model",
+      description:
+        "For operators. The present code builds the request again from the stored turn, with its parts and their tokens. `missing` names parts that are not stored after the end of the turn. `CONFLICT` before the turn has called a model.",
+      params: turnParams,
+      answers: ok("The request.", turnPrompt),
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+    },
+    async ({ params: { id, turnId } }, ports) =>
+      json(unwrap(await (await findConversation(ports, id)).promptOfTurn(ports.principal, turnId))),
+  ),
+  route(
+    {
       id: "cancelTurn",
       method: "post",
       path: `${TURN}/cancel`,
@@ -145,13 +138,56 @@ export const turnRoutes: readonly Route[] = [
       description:
         "The turn fails with `CANCELLED`. Its model call is aborted, and its tools are cancelled. The shown text remains as a message with `stopped`. Repeating the request returns the same answer. `CONFLICT` if the turn ended without a stop. A closed connection does not stop a turn. The body may be absent.",
       params: turnParams,
-      body: stopSchema,
+      body: stopRequest,
       optionalBody: true,
       answers: ok("The turn is stopped.", turn),
       errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
     },
     async ({ params: { id, turnId }, body }, ports) =>
       json(unwrap(await (await findConversation(ports, id)).cancelTurn(ports.principal, turnId, body))),
+  ),
+  route(
+    {
+      id: "regenerateTurn",
+      method: "post",
+      path: `${TURN}/regenerate`,
+      tag: "turns",
+      summary: "Answer a message again",
+      description:
+        "Starts a turn with the message of a turn that is over, also of a failed turn. It takes over the tool calls with their results, so no call runs again, and the model only answers anew. The turn and the later turns leave the context of the agents. They stay readable. `CONFLICT` if one of them is active, or if the turn was replaced. The body may be absent.",
+      params: turnParams,
+      body: regenerateTurn.meta({ example: { idempotencyKey: "a key of yours" } }),
+      optionalBody: true,
+      answers: [
+        { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
+      ],
+      errors: REPLACE_ERRORS,
+    },
+    async ({ params: { id, turnId }, body }, ports) => {
+      const conversation = await findConversation(ports, id);
+      return accepted(id, unwrap(await conversation.regenerate(ports.principal, turnId, body)));
+    },
+  ),
+  route(
+    {
+      id: "editTurn",
+      method: "post",
+      path: `${TURN}/edit`,
+      tag: "turns",
+      summary: "Replace a message",
+      description:
+        "Starts a turn with another message in place of a turn that is over. The turn and the later turns leave the context of the agents. They stay readable. A note tells the model about their calls with effects. `CONFLICT` if one of them is active, or if the turn was replaced.",
+      params: turnParams,
+      body: editTurn.meta({ example: { content: "What is 12*(3+5)?", idempotencyKey: "a key of yours" } }),
+      answers: [
+        { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
+      ],
+      errors: REPLACE_ERRORS,
+    },
+    async ({ params: { id, turnId }, body }, ports) => {
+      const conversation = await findConversation(ports, id);
+      return accepted(id, unwrap(await conversation.edit(ports.principal, turnId, body)));
+    },
   ),
   route(
     {
@@ -185,7 +221,7 @@ export const turnRoutes: readonly Route[] = [
       description:
         "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target` with the shown `input`. Without `target`, the tool runs. If the call is denied, the model gets the error `APPROVAL_DENIED` with the reason. The rule of the tool names who may answer. Without a rule, the participants, operators and admins may. Repeating the same answer returns the same status. A different or late answer is a conflict.",
       params: resultParams,
-      body: approvalSchema.meta({ example: { approved: false, reason: "Too expensive." } }),
+      body: approvalAnswer.meta({ example: { approved: false, reason: "Too expensive." } }),
       answers: ok("The answer is recorded.", resolvedApproval),
       errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
     },
@@ -195,3 +231,8 @@ export const turnRoutes: readonly Route[] = [
     },
   ),
 ];
+
+function accepted(conversationId: string, { turnId, messageId, status }: StartedTurn): Response {
+  const path = `/api/conversations/${conversationId}/turns/${turnId}`;
+  return json({ turnId, messageId, ...defined({ status }) }, 202, path);
+}

@@ -54,7 +54,7 @@ export async function checkedAction(
   const action = normal as InlineAction;
   const hosts = hostIssues(action, mayReach, "/hosts");
   if (hosts.length > 0) throw refused("action", hosts);
-  // A task of the action alone refers to all that the action does.
+  // A task with only this action has the same references as the action.
   const definition = completeTask({ inputSchema: { type: "object" }, steps: [{ ref: "action", action }] });
   await registry.pinned({ library, id, version: 0, hash: "", definition });
   return action;

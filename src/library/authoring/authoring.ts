@@ -179,7 +179,7 @@ function agentTool(target: AgentTarget): Runnable["definition"] {
   return { ...agentDefaults(target), effect: "once" };
 }
 
-/** Returns what a posted tool runs. Throws `INVALID_INPUT`. */
+/** Returns the target of a posted tool. Throws `INVALID_INPUT`. */
 async function taskOf(
   registry: Registry,
   { task }: TaskTarget,

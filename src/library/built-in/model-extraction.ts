@@ -32,12 +32,12 @@ const learned = z.object({
   content: z.string().describe("One sentence that is understood alone."),
   type: z.enum(["fact", "preference", "decision", "event", "note"]),
   significance: z.number().describe("From 0 for small talk to 1 for what must never be forgotten."),
-  said_by: z.enum(["user", "agent"]),
+  speaker: z.enum(["user", "agent"]),
   quote: z.string().describe("The exact words of the transcript that say it."),
   when: z
     .string()
     .nullable()
-    .describe("The local time of the event, YYYY-MM-DD or YYYY-MM-DDTHH:MM; null where none is said."),
+    .describe("The local time of the event, YYYY-MM-DD or YYYY-MM-DDTHH:MM; null if the text names no time."),
 });
 
 /** The answer of the model. */
@@ -58,14 +58,14 @@ export interface ExtractionTexts {
 }
 
 /** Returns the variables of the prompt for a turn. */
-export function extractionTexts({ said, answer, time, zone, memories }: LearnedTurn): ExtractionTexts {
+export function extractionTexts({ message, answer, time, zone, memories }: LearnedTurn): ExtractionTexts {
   const line = (value: object) => JSON.stringify(value);
   const moves = [
-    { speaker: "user", text: said },
+    { speaker: "user", text: message },
     { speaker: "agent", text: answer },
   ].filter(({ text }) => text.trim() !== "");
   return {
-    any: said.trim() !== "",
+    any: message.trim() !== "",
     now: localText(time, zone),
     transcript: moves.map(line).join("\n"),
     known: memories.map(line).join("\n"),
@@ -76,19 +76,19 @@ export function extractionTexts({ said, answer, time, zone, memories }: LearnedT
 export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer): MemoryOperation[] {
   const known = new Set(turn.memories.map(({ id }) => id));
   const readOnly = new Set(turn.memories.filter((memory) => memory.readOnly === true).map(({ id }) => id));
-  const sources = { user: foldedText(turn.said), agent: foldedText(turn.answer) };
+  const sources = { user: foldedText(turn.message), agent: foldedText(turn.answer) };
   const changed = new Set<string>();
   const operations: MemoryOperation[] = [];
-  for (const { action, id, content, type, significance, said_by, quote, when } of memories) {
+  for (const { action, id, content, type, significance, speaker, quote, when } of memories) {
     if (action === "change" && (id === null || !known.has(id)))
       throw new ToolError(`The answer changes the memory "${id ?? ""}", which was not offered.`, {
         retriable: true,
       });
     const text = cut(content.trim(), MAX_CONTENT);
     const evidence = foldedText(quote);
-    const isEvident = evidence !== "" && ` ${sources[said_by]} `.includes(` ${evidence} `);
+    const isEvident = evidence !== "" && ` ${sources[speaker]} `.includes(` ${evidence} `);
     if (text === "" || !isEvident || namesSecret(text)) continue;
-    if (said_by === "agent" && type !== "decision") continue;
+    if (speaker === "agent" && type !== "decision") continue;
     const at = toIso(timeOf(when, turn));
     const isAdded = action === "add" || id === null || readOnly.has(id);
     const fields = {

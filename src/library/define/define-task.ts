@@ -11,7 +11,7 @@ import type { CodeActionDefinition, TaskDefinition, TaskRetry } from "../../prot
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
-import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
+import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import { actionIssues, effectOfAction, normalAction } from "../tasks/actions-schema.ts";
 import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "../tasks/built.ts";
@@ -233,7 +233,7 @@ function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
   };
   if (output === undefined) return { id, description, definition, run: tool.run };
   const run: Run = async (input, context) => {
-    const parsed = await output.safeParseAsync(await tool.run(input, context));
+    const parsed = await output.safeParseAsync(await tool.run(input, context), { error: plainly });
     if (parsed.success) return parsed.data;
     const issues = issuesText(inputIssues(parsed.error));
     throw new ToolError(`The output does not match the schema of the task "${id}": ${issues}`);

@@ -10,7 +10,7 @@ import type { ModelProfile } from "../../model/profile.ts";
 import type { AgentTarget } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
+import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { modelProfileSchema } from "../personas/persona-schema.ts";
 import {
   type DefinedPersona,
@@ -183,7 +183,7 @@ function checkedRun<Input extends z.ZodType>(
   execute: ToolOptions<Input>["execute"],
 ): Tool["run"] {
   return async (value, context) => {
-    const parsed = await input.safeParseAsync(value);
+    const parsed = await input.safeParseAsync(value, { error: plainly });
     if (parsed.success) return execute(parsed.data, context);
     const issues = issuesText(inputIssues(parsed.error));
     throw new ToolError(`The input does not match the schema of "${name}": ${issues}`, {

@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
 export type Member = { kind: "known"; schema: JsonObject } | { kind: "unknown" } | { kind: "absent" };
 
 const UNKNOWN: Member = { kind: "unknown" };
-/** Keywords whose effect this module does not analyse. Schemas with such a keyword count as unknown. */
+/** Keywords that this module does not analyse. Schemas with such a keyword count as unknown. */
 const OTHERS = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "patternProperties"];
 /** Maximum depth when comparing two schemas. */
 const MAX_COMPARED = 8;
@@ -40,7 +40,7 @@ export function mismatch(from: JsonObject, to: JsonObject, depth = 0): string | 
   const given = typesOf(from);
   const wanted = typesOf(to);
   if (given !== null && wanted !== null && !given.some((one) => wanted.some((other) => overlap(one, other))))
-    return `is ${given.join(" or ")}, and must be ${wanted.join(" or ")}`;
+    return `is ${given.join(" or ")} but must be ${wanted.join(" or ")}`;
   if (!isOnly(given, "object") || !isOnly(wanted, "object")) return itemMismatch(from, to, depth);
   for (const name of requiredOf(to))
     if (memberOf(from, [name]).kind === "absent") return `has no member "${name}", which is required`;
@@ -75,7 +75,7 @@ function itemMismatch(from: JsonObject, to: JsonObject, depth: number): string |
     return null;
   if (!isJsonObject(given) || !isJsonObject(to.items)) return null;
   const inner = mismatch(given, to.items, depth + 1);
-  return inner === null ? null : `has items, and one ${inner}`;
+  return inner === null ? null : `has an item that ${inner}`;
 }
 
 function isPlain(schema: JsonObject): boolean {

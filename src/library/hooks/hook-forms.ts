@@ -38,7 +38,7 @@ export function withHookForms<Schema extends z.ZodType>(schema: Schema): z.ZodTy
     const target = (name: HookName, id: unknown) => {
       if (id === undefined) return memory[name];
       if (memory[name] !== undefined) {
-        const message = `The hook is given twice, also as \`${name}\`. Give one.`;
+        const message = `The hook is also given as \`${name}\`. Remove one.`;
         context.addIssue({ code: "custom", path: [FORMS[name]], message });
       }
       return { workflow: id };

@@ -79,7 +79,7 @@ const HOOK_INPUTS = {
     agent_message: text.nullable(),
     turn_transcript: z.array(move),
     completed_at: text,
-    said_at: text,
+    sent_at: text,
     time_zone: text.exactOptional(),
     memories: z
       .array(

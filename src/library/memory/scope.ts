@@ -7,6 +7,7 @@
 import { z } from "zod";
 import type { Persona } from "../../protocol/definitions.ts";
 import { MEMORY_SCOPES, type MemoryScope, type RankingWeights } from "../../protocol/memory.ts";
+import { changedWeights } from "../../protocol/memory-requests.ts";
 import { isJsonObject } from "../../shared/json.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
@@ -26,18 +27,6 @@ const SETTINGS = [
 const DEFAULT_RECALL_TOKENS = 1_500;
 /** Default number of memories recalled for a turn. */
 const DEFAULT_RECALL_LIMIT = 12;
-
-const weight = z.exactOptional(z.number().min(0).max(10));
-
-const WEIGHTS = {
-  semantic: weight,
-  neighbours: weight,
-  speaker: weight,
-  session: weight,
-  time: weight,
-  significance: weight,
-  recency: weight,
-} as const satisfies Record<keyof RankingWeights, z.ZodType>;
 
 /** The fields of a persona's memory that control access, recall and ranking. */
 export const memorySettings = {
@@ -63,7 +52,7 @@ export const memorySettings = {
     ),
   ),
   memoryTools: z.exactOptional(z.literal(false, "Must be false, or absent: the model has the tools.")),
-  ranking: z.exactOptional(z.strictObject(WEIGHTS)),
+  ranking: z.exactOptional(changedWeights),
 };
 
 /** Returns the settings that use memory, if the persona names no scope. */

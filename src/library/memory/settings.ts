@@ -30,7 +30,7 @@ const retention: z.ZodType<NonNullable<Memory["retention"]>> = z
       then: z.enum(["archive", "delete"]),
     }),
   )
-  .refine((types) => Object.keys(types).length <= MAX_TYPES, `May name ${MAX_TYPES} types.`);
+  .refine((types) => Object.keys(types).length <= MAX_TYPES, `May name at most ${MAX_TYPES} types.`);
 
 const consolidation: z.ZodType<Consolidation> = z.strictObject({
   types: z.exactOptional(z.array(type).min(1).max(MAX_TYPES)),

@@ -32,7 +32,7 @@ export const turnSchema = z.looseObject({
   caller: z.looseObject({ type: z.string() }),
   completed_at: z.string(),
   /** The time of the message; `completed_at` when absent. */
-  said_at: z.string().optional(),
+  sent_at: z.string().optional(),
   /** The IANA zone of the user; UTC when absent. */
   time_zone: z.string().optional(),
   memories: z.array(offered).optional(),
@@ -46,7 +46,7 @@ export type Offered = Pick<OfferedMemory, "id" | "type" | "content" | "readOnly"
 /** A turn to learn from. */
 export interface LearnedTurn {
   /** The user's own words; empty if the author of the message is not a user. */
-  said: string;
+  message: string;
   /** The agent's answer. */
   answer: string;
   /** The time of the message, in milliseconds. */
@@ -57,12 +57,12 @@ export interface LearnedTurn {
 
 /** Returns the parts of a turn that an extractor reads. */
 export function learnedTurn(input: TurnInput): LearnedTurn {
-  const { user_text, agent_message, caller, completed_at, said_at, time_zone, memories = [] } = input;
-  const said = Date.parse(said_at ?? completed_at);
+  const { user_text, agent_message, caller, completed_at, sent_at, time_zone, memories = [] } = input;
+  const sent = Date.parse(sent_at ?? completed_at);
   return {
-    said: caller.type === "user" ? ownWords(cut(user_text, MAX_USER_LENGTH)) : "",
+    message: caller.type === "user" ? ownWords(cut(user_text, MAX_USER_LENGTH)) : "",
     answer: cut(agent_message ?? "", MAX_ANSWER_LENGTH),
-    time: Number.isNaN(said) ? Date.parse(completed_at) : said,
+    time: Number.isNaN(sent) ? Date.parse(completed_at) : sent,
     zone: knownZone(time_zone),
     memories: memories.slice(0, MAX_OFFERED).map(({ id, type, content, readOnly }) => ({
       ...{ id, type, content: cut(content, MAX_OFFERED_LENGTH) },

@@ -67,7 +67,7 @@ export const personaSchema = z.strictObject({
         })
         .refine(hasOneExtraction, {
           path: ["extract"],
-          error: "The extraction is given twice, also as `memoryExtraction`. Give one.",
+          error: "The extraction is also given as `memoryExtraction`. Remove one.",
         }),
     ),
   ),

@@ -1,4 +1,6 @@
 /** The interface that the registry's two sources share: the deployed code, and the database that authors write to. */
+import { z } from "zod";
+import { ids, time } from "../../protocol/scalars.ts";
 import type { Listed, ListRange, Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { DefinitionKind, DefinitionTypes } from "../definitions/definition.ts";
@@ -28,15 +30,22 @@ export interface DefinitionVersion<Kind extends DefinitionKind = DefinitionKind>
 export type PublishedVersion = Pick<DefinitionVersion, "version" | "createdAt">;
 
 /** A library without its contents. */
-export interface LibraryView {
-  id: string;
-  /** `code`: deployed with the Worker. `api`: written by authors. */
-  source: "code" | "api";
-  /** The author of the first definition; `null` for deployed libraries. */
-  owner: string | null;
-  /** ISO 8601 UTC; `null` for deployed libraries. */
-  createdAt: string | null;
-}
+export const libraryView = z
+  .strictObject({
+    id: ids.library,
+    source: z
+      .enum(["code", "api"])
+      .meta({ description: "`code`: part of the deployed Worker. `api`: written by authors of the tenant." }),
+    owner: z
+      .string()
+      .nullable()
+      .meta({ description: "The author of the first definition; `null` for deployed libraries." }),
+    /** `null` for deployed libraries. */
+    createdAt: time.nullable(),
+  })
+  .meta({ id: "Library" });
+
+export type LibraryView = z.infer<typeof libraryView>;
 
 /**
  * Definitions to read. Every method throws `UNAVAILABLE`, retriable, while the database does not answer. Lists ascend by
@@ -75,7 +84,7 @@ export interface DefinitionStore extends DefinitionSource {
   ids(kind: DefinitionKind, library: string, limit: number): Promise<string[]>;
   /**
    * Returns the version with this content. If it does not exist, adds it. The author of a library's first definition
-   * owns the library. Throws `FORBIDDEN` if the author is neither the owner nor an administrator. Throws `CONFLICT`
+   * owns the library. Throws `FORBIDDEN` for other authors, except administrators. Throws `CONFLICT`
    * if the definition has the maximum number of versions, or if the id of a new library is too similar to another id
    * (LIBAPI-5).
    */

@@ -44,7 +44,7 @@ export interface DeployedFunction {
   /** The fields that a tool over it inherits. */
   definition: Pick<ToolDefinition, "inputSchema" | "effect" | "timeoutMs"> &
     Partial<Omit<ToolDefinition, "name" | "description">>;
-  /** The schema of the result; absent where it is not known. */
+  /** The schema of the result; absent if it is not known. */
   outputSchema?: JsonObject;
   run: Run;
 }
@@ -253,7 +253,7 @@ function checkMade(library: unknown, index: number): void {
   if (["id", "personas", "tools", "modelProfiles"].every((name) => name in members)) return;
   const fix =
     "library" in members
-      ? "Its member `library` is one: write that, as in `libraries: [team.library]`."
+      ? "Its member `library` is the library: write that member, as in `libraries: [team.library]`."
       : "Make it with defineLibrary(…).";
-  throw new DramatisError("INVALID_INPUT", `\`libraries[${index}]\` is no library. ${fix}`);
+  throw new DramatisError("INVALID_INPUT", `\`libraries[${index}]\` is not a library. ${fix}`);
 }

@@ -5,7 +5,7 @@ import type { VersionChain } from "../../protocol/definitions.ts";
 import { invalidAt } from "../../shared/validation.ts";
 import { modelsOf } from "../tasks/pin.ts";
 
-/** Throws `INVALID_INPUT` for a budget in dollars where a model that may be called has no price. */
+/** Throws `INVALID_INPUT` for a budget in dollars if a model that may be called has no price. */
 export function checkPrices(
   {
     modelProfile,
@@ -42,7 +42,7 @@ export function checkRoom({ modelProfile: { definition: profile } }: VersionChai
     if (allowed === undefined || amountOf(allowed, limit) > reply[AMOUNT[limit]]) continue;
     const path = `/budget/${limit}`;
     const needed = inUnits(reply[AMOUNT[limit]], limit);
-    const message = `No model call fits: each reserves its longest reply, here ${needed} ${limit === "usd" ? "US dollars" : "tokens"}, and its input. Allow more, or limit the length of replies in the model profile.`;
+    const message = `The limit is too low for a model call. Each call reserves its longest reply, here ${needed} ${limit === "usd" ? "US dollars" : "tokens"}, and its input. Allow more, or limit the length of replies in the model profile.`;
     throw invalidAt(path, message, `${path}: ${message}`);
   }
 }

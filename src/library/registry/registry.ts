@@ -63,9 +63,9 @@ export interface Runnable {
   library: string;
   id: string;
   definition: DeployedFunction["definition"];
-  /** The schema of the result; absent where it is not known. */
+  /** The schema of the result; absent if it is not known. */
   outputSchema?: JsonObject;
-  /** The steps of a task; absent where it runs code. */
+  /** The steps of a task; absent if it runs code. */
   task?: PinnedTask;
 }
 
@@ -157,7 +157,7 @@ export class Registry {
   }
 
   /**
-   * Returns what a hook or a tool runs: a task, of the deployed code or of the tenant, or the code of a deployed tool. Throws `NOT_FOUND`,
+   * Returns the target of a hook or a tool: a task, of the deployed code or of the tenant, or the code of a deployed tool. Throws `NOT_FOUND`,
    * and `INVALID_INPUT` for a version of code.
    */
   async runnable(reference: LibraryReference): Promise<Runnable> {
@@ -203,7 +203,7 @@ export class Registry {
         return {
           code: { library, id: code.id, definition: code.definition, ...defined({ outputSchema }) },
         };
-      const message = `"${formatReference(reference)}" must name no version: the deployed code runs.`;
+      const message = `"${formatReference(reference)}" must not name a version: the deployed code runs.`;
       throw new DramatisError("INVALID_INPUT", message);
     }
     if (this.#code.has(library) && !this.#code.ids("task", library).includes(id)) return undefined;

@@ -6,6 +6,7 @@
  * CHAIN-3  Fallbacks are in the order of use. The fallbacks of a fallback follow it. A profile occurs once, never as its
  *          own fallback, and there are at most five fallbacks.
  */
+import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
 import type {
   Persona,
@@ -18,6 +19,7 @@ import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { isJsonObject } from "../../shared/json.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { validate } from "../../shared/validation.ts";
 import { builtIn } from "../built-in/built-in.ts";
@@ -42,15 +44,18 @@ import { pinHook } from "./pin-hook.ts";
 import { checkPrices } from "./prices.ts";
 import type { Registry } from "./registry.ts";
 
+/** The message for a value of another type names both forms. */
+const eitherForm = z.custom(isJsonObject, 'Must be a persona, or a reference as in "library/id".');
+
 /**
  * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields. Their JSON
  * pointers begin with `base`.
  */
 export function parsePersonaSource(value: unknown, base = ""): Persona | DefinitionReference {
   if (hasLibraryId(value)) return validate(libraryIdSchema, value, base, "The persona's reference");
-  return isReference(value)
-    ? validate(referenceSchema, value, base, "The persona's reference")
-    : validate(personaSchema, value, base, "The persona");
+  if (isReference(value)) return validate(referenceSchema, value, base, "The persona's reference");
+  validate(eitherForm, value, base, "The persona");
+  return validate(personaSchema, value, base, "The persona");
 }
 
 /**
@@ -169,7 +174,7 @@ export async function resolveFallbacks(
   return fallbacks;
 }
 
-/** Returns the tools of memory that a persona has beside its own. */
+/** Returns the memory tools of a persona, in addition to its own tools. */
 function memoryTools(persona: Persona): LibraryReference[] {
   return hasMemoryTools(persona) ? MEMORY_TOOLS.map(({ id }) => ({ library: builtIn.id, id })) : [];
 }
@@ -207,7 +212,7 @@ export function refuseEqualNames(tools: readonly (Pin & { definition: ToolDefini
     if (other !== undefined) {
       throw new DramatisError(
         "INVALID_INPUT",
-        `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is one of the tools of memory: rename the first, or set `memory.memoryTools` to false." : "Give the persona one of them."}`,
+        `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is a memory tool: rename the first, or set `memory.memoryTools` to false." : "Give the persona only one of them."}`,
       );
     }
     byName.set(definition.name, nameOf(pin));

@@ -1,8 +1,8 @@
 /**
- * The upkeep that an agent's persona asks for: what becomes of old memories.
+ * The upkeep of an agent's old memories, as its persona defines it.
  *
- * CONSOLIDATE-7  The consolidation is by the task or the workflow that `by` names, or by the platform's own: it asks the persona's model, and
- *                quotes where that is the offline one.
+ * CONSOLIDATE-7  The consolidation runs the task or the workflow that `by` names. By default it runs the platform's task, which asks the
+ *                persona's model. With the offline model, the platform's task quotes the memories.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { HookTarget, Persona, PersonaSource, PinnedHook } from "../../protocol/definitions.ts";
@@ -23,7 +23,7 @@ export interface Upkeep {
   retention: NonNullable<Memory["retention"]>;
   /** Absent if no memories are consolidated on a schedule. */
   consolidation?: { types: string[]; everyMs: number; minimum: number };
-  /** Joins memories, on the schedule, and where a summary must be made again. */
+  /** Consolidates memories, on the schedule, and if a summary must be made again. */
   hook: PinnedHook;
 }
 

@@ -16,8 +16,8 @@ const verdict = z.object({ winner: z.enum(["for", "against", "draw"]), reasoning
 
 const SO_FAR = `{% for round in rounds %}
 Round {{ forloop.index }}
-{% for said in round %}
-[{{ said.side }}] {{ said.text }}
+{% for argument in round %}
+[{{ argument.side }}] {{ argument.text }}
 {% endfor %}{% endfor %}`;
 
 const arguePrompt = definePrompt("debate_argue", {
@@ -84,7 +84,7 @@ export const debate = defineWorkflow("debate", {
     node("argue", {
       task: argue,
       inputMapping: { topic: "input.topic", side: "side", rounds: "state.rounds" },
-      outputMapping: { "output.said": "result" },
+      outputMapping: { "output.argument": "result" },
     }),
     node("close", { outputMapping: { "state.rounds": "state.rounds + [state.latest]" } }),
     node("judge", {
@@ -107,7 +107,7 @@ export const debate = defineWorkflow("debate", {
         siblingGroup: "sides",
         strategy: "all",
         maxFailures: 0,
-        merge: { source: "_branch.output.said", target: "state.latest", strategy: "collect" },
+        merge: { source: "_branch.output.argument", target: "state.latest", strategy: "collect" },
       },
     }),
     transition({

@@ -28,9 +28,9 @@ export function isPrivateHost(hostname: string): boolean {
 export function hostProblem(host: string): string | null {
   const url = URL.parse(`https://${host}`);
   if (url === null || url.host !== host.replace(/:443$/, ""))
-    return `"${host}" is no host. Write \`host\` or \`host:port\` in lowercase, as in a URL.`;
+    return `"${host}" is not a host. Write \`host\` or \`host:port\` in lowercase, as in a URL.`;
   return isPrivateHost(url.hostname) && !/:\d+$/.test(host)
-    ? `"${host}" is a private host. Name its port, too, if it is meant.`
+    ? `"${host}" is a private host. To allow it, name its port too.`
     : null;
 }
 

@@ -17,7 +17,7 @@ import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { ExpressionError } from "../../shared/expressions/values.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { templateBudget } from "../../shared/templates/template.ts";
-import { inputIssues } from "../../shared/validation.ts";
+import { inputIssues, plainly } from "../../shared/validation.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { MAX_TOOL_BACKOFF_MS } from "../tools/tool-schema.ts";
 import { normalAction, optionIssues } from "./actions-schema.ts";
@@ -76,7 +76,12 @@ function isQuestion(step: unknown): boolean {
 /** Returns the problems of steps in their stored form (STEP-1), without the keywords of schemas. */
 export function stepsIssues(steps: unknown): InputIssue[] {
   if (!Array.isArray(steps) || steps.length === 0)
-    return [{ path: "/steps", message: "Must be a list of steps, made with step(…) in code." }];
+    return [
+      {
+        path: "/steps",
+        message: `Must be a list of 1 to ${MAX_STEPS} steps. In code, make each with step(…).`,
+      },
+    ];
   if (steps.length > MAX_STEPS)
     return [{ path: "/steps", message: `Must have at most ${MAX_STEPS} steps. It has ${steps.length}.` }];
   const together = steps.flatMap((one: unknown, index) =>
@@ -95,7 +100,7 @@ export function stepsIssues(steps: unknown): InputIssue[] {
           message: "The ordinals of the steps must be 0, 1, 2 and so on, each once.",
         },
       ];
-    const parsed = stepSchema.safeParse(one);
+    const parsed = stepSchema.safeParse(one, { error: plainly });
     if (!parsed.success) return inputIssues(parsed.error, base);
     const { ref, action } = parsed.data;
     const isRepeated = refs.indexOf(ref) < index;
@@ -156,7 +161,7 @@ export function isReference(action: unknown): action is Exclude<StepDefinition["
 }
 
 function referenceIssues(action: unknown, base: string): InputIssue[] {
-  const parsed = referenceSchema.safeParse(action);
+  const parsed = referenceSchema.safeParse(action, { error: plainly });
   return parsed.success ? [] : inputIssues(parsed.error, `${base}/action`);
 }
 

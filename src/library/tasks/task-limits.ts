@@ -20,9 +20,9 @@ export const MAX_NOTED_MESSAGE = 500;
 export const MAX_PINNED_BYTES = 1024 * 1024;
 /** The longest answer of an `llm` action, in tokens. */
 export const MAX_ANSWER_TOKENS = 200_000;
-/** Texts that one `llm.embed` action embeds. */
+/** Maximum texts of an `llm.embed` action. */
 export const MAX_EMBEDDED_TEXTS = 512;
-/** Events that one task records. The same limit applies to measurements. */
+/** Maximum recorded events of a task. The same limit applies to measurements. */
 export const MAX_TASK_EVENTS = 32;
 /** The longest pause of `mock.return`, in milliseconds. */
 export const MAX_MOCK_DELAY_MS = 60_000;
@@ -30,9 +30,9 @@ export const MAX_MOCK_DELAY_MS = 60_000;
 export const MAX_GATE_MS = 30 * 86_400_000;
 /** Examples of a prompt. */
 export const MAX_PROMPT_EXAMPLES = 16;
-/** UTF-16 units of all payloads and attributes that one task records, as JSON. */
+/** Maximum UTF-16 units of all recorded payloads and attributes of a task, as JSON. */
 export const MAX_RECORDED_LENGTH = 16 * 1024;
-/** UTF-16 units of all error messages of failed steps that one task records. */
+/** Maximum UTF-16 units of all recorded error messages of a task's failed steps. */
 export const MAX_RECORDED_MESSAGES = 8 * 1024;
 /** Maximum of `maxInputTokens` of an `llm` action. */
 export const MAX_PROMPT_TOKENS = 1_000_000;

@@ -183,11 +183,11 @@ export function agentCall(target: AgentTarget, given: JsonObject): AgentCall {
   if (template !== undefined) return { mode: "delegate", input: given };
   const modes = modesOf(target);
   const [usual = "delegate"] = modes;
-  const told = handoff === "custom" ? withoutHandoff(given) : { input: given, ...(handoff && { handoff }) };
-  const { [MODE_MEMBER]: chosen, ...rest } = told.input;
+  const handed = handoff === "custom" ? withoutHandoff(given) : { input: given, ...(handoff && { handoff }) };
+  const { [MODE_MEMBER]: chosen, ...rest } = handed.input;
   const known = modes.find((one) => one === chosen);
-  if (chosen === undefined || known === undefined) return { ...told, mode: usual };
-  return { ...told, mode: known, input: rest };
+  if (chosen === undefined || known === undefined) return { ...handed, mode: usual };
+  return { ...handed, mode: known, input: rest };
 }
 
 /** Describes a mode that the tool does not allow; `null` if the mode is allowed. `passed` is the input without an allowed mode. */

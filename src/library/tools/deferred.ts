@@ -42,6 +42,6 @@ export class Deferred {
 
   /** Throws, because a nested deferred operation would show its handle to the model. */
   toJSON(): never {
-    throw new ToolError("Return what `defer()` gave by itself, not within another value.");
+    throw new ToolError("Return the value of `defer()` itself, not inside another value.");
   }
 }

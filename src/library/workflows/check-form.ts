@@ -53,7 +53,7 @@ function* refIssues({ nodes, transitions, initialNode }: WorkflowDefinition): Is
   const listed = idLister(known);
   function* missing(path: string, ref: string): Issues {
     if (!set.has(ref))
-      yield { path, message: `INVALID_NODE_REF: There is no node "${ref}". There is: ${listed(ref)}.` };
+      yield { path, message: `INVALID_NODE_REF: There is no node "${ref}". Known nodes: ${listed(ref)}.` };
   }
   yield* repeated(known, "nodes", "DUPLICATE_NODE_REF: Another node");
   yield* repeated(
@@ -108,7 +108,7 @@ function* transitionIssues({ transitions }: WorkflowDefinition): Issues {
     if (!groups.has(group))
       yield at(
         "/synchronization/siblingGroup",
-        `INVALID_SIBLING_GROUP: No transition has the \`siblingGroup\` "${group}". There is: ${listed(group)}.`,
+        `INVALID_SIBLING_GROUP: No transition has the \`siblingGroup\` "${group}". Known groups: ${listed(group)}.`,
       );
   }
 }
@@ -145,7 +145,7 @@ function* limitIssues({ nodes }: WorkflowDefinition): Issues {
         : 'Remove it, or use the mode "delegate"';
     yield {
       path: `/nodes/${index}/timeoutMs`,
-      message: `Node "${ref}" calls no agent in a conversation of its own, so it has no time limit of its own. ${instead}.`,
+      message: `Node "${ref}" does not call an agent in a separate conversation, so it cannot have its own time limit. ${instead}.`,
     };
   }
 }

@@ -9,7 +9,7 @@ const AREAS_AT_FAN_IN: readonly string[] = [...AREAS, "fanIn"];
 /** Names that no item of a `foreach` may have. */
 export const TAKEN_NAMES: readonly string[] = [...AREAS, "result", "fanIn"];
 
-/** An expression, and where it stands. */
+/** An expression, with its place. */
 export interface PlacedExpression {
   source: string;
   /** JSON pointer. */

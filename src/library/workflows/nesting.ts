@@ -29,7 +29,7 @@ export interface Source extends DefinitionKey {
 export interface Part {
   kind: "task" | "workflow";
   reference: LibraryReference;
-  /** Such as `Workflow "lib/x", /nodes/2/task`; absent where the caller reports the place itself. */
+  /** Such as `Workflow "lib/x", /nodes/2/task`; absent if the caller reports the place itself. */
   place?: string;
 }
 
@@ -75,7 +75,7 @@ export class Nesting<Found extends Source = Source> {
     if (this.isFull)
       throw invalid(
         place,
-        `A workflow may name ${MAX_PARTS} tasks and workflows, those in its sub-workflows included. Move parts into tasks of several steps.`,
+        `A workflow may name ${MAX_PARTS} tasks and workflows, including its sub-workflows. Move parts into tasks of several steps.`,
       );
   }
 
@@ -125,7 +125,7 @@ export class Nesting<Found extends Source = Source> {
 /**
  * Checks the workflows of deployed code (NEST-3). Throws `INVALID_INPUT`.
  *
- * @param find Returns the latest content of a workflow; `undefined` where it is unknown.
+ * @param find Returns the latest content of a workflow; `undefined` if it is unknown.
  */
 export function checkNesting(
   workflows: readonly Source[],

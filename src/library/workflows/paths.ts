@@ -10,7 +10,7 @@ import { MAX_PATH_NAMES } from "./workflow-limits.ts";
 const WRITTEN = /^(state|output)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
 const MERGED = /^_branch\.output((?:\.[A-Za-z_][A-Za-z0-9_]*)*)$/;
 
-/** Returns the problem of a path that a node or a merge writes; `null` where it may. */
+/** Returns the problem of a path that a node or a merge writes; `null` if it may. */
 export function writtenPathProblem(path: string): string | null {
   const [, , names] = WRITTEN.exec(path) ?? [];
   if (names === undefined)
@@ -18,7 +18,7 @@ export function writtenPathProblem(path: string): string | null {
   return nameProblem(names);
 }
 
-/** Returns the problem of the source of a merge; `null` where it may be read. */
+/** Returns the problem of the source of a merge; `null` if it may be read. */
 export function mergeSourceProblem(path: string): string | null {
   const [, names] = MERGED.exec(path) ?? [];
   if (names === undefined)

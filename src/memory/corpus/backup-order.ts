@@ -47,13 +47,13 @@ export function checkMore(corpus: Corpus, line: MoreLine): void {
   const n = last(corpus.ports.database, LAST_MEMORY);
   const memory = memories.find(n);
   if (memory?.id !== line.id)
-    throw wrong("/id", "A line with more of a memory must follow the lines of that memory.");
+    throw wrong("/id", "A continuation of a memory must follow the other lines of that memory.");
   const oldest = last(corpus.ports.database, OLDEST_ENTRY, n);
   const [entry] = line.log;
   if (entry !== undefined && entry.version >= oldest)
     throw wrong("/log", `Must continue before the version ${oldest}.`);
   // The import increased the version of the memory.
-  if (line.sources.some(({ said = 0 }) => said >= memory.version))
+  if (line.sources.some(({ statedVersion = 0 }) => statedVersion >= memory.version))
     throw wrong("/sources", "Must not have a version above the version of the memory.");
   checkLists(corpus, line);
 }

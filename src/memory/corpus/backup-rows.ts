@@ -4,7 +4,7 @@ import type { MemoryLogEntry } from "../../protocol/memory.ts";
 import { type MemoryStore, type SourceRow, type StatedSource, toSource } from "./memory-store.ts";
 
 const NEXT = "SELECT n FROM memories WHERE n > ? AND hidden = 0 ORDER BY n LIMIT 1";
-const SOURCES = `SELECT conversation_id, turn_id, entries, said FROM memory_sources
+const SOURCES = `SELECT conversation_id, turn_id, entries, stated_version FROM memory_sources
   WHERE n = ?1 AND (conversation_id, turn_id) > (?2, ?3) ORDER BY conversation_id, turn_id LIMIT ?4`;
 const PARTS = "SELECT part, part_id FROM memory_parts WHERE n = ? AND part > ? ORDER BY part LIMIT ?";
 

@@ -6,13 +6,13 @@
  * BACKUP-11  A file contains no hidden memory. An export leaves hidden memories out, and an import could not rederive them.
  */
 import { z } from "zod";
+import { isOrdered, memoryMetadata, memoryText, name, ORDER } from "../../protocol/memory-requests.ts";
 import { UNICODE_RULE } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
 import { invalidAt } from "../../shared/validation.ts";
 import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./corpus-limits.ts";
 import { numberOf } from "./memory-id.ts";
-import { content, isOrdered, metadata, name, ORDER } from "./schemas.ts";
 
 /** The highest number of an imported memory. The index supports 2^35. The rest is for later memories. */
 const MAX_NUMBER = 2 ** 24;
@@ -69,7 +69,7 @@ const logEntry = z.strictObject({
 
 /** The log (newest first), the sources and the ids of the parts of a memory, or a piece of them. */
 const lists = {
-  sources: z.array(source.extend({ said: version.exactOptional() })),
+  sources: z.array(source.extend({ statedVersion: version.exactOptional() })),
   parts: z.array(memoryId),
   log: z
     .array(logEntry)
@@ -86,7 +86,7 @@ const OLDER_PARTS = { path: ["parts"], message: "Must be memories with lower num
 export const memoryLineSchema = z
   .strictObject({
     id: memoryId,
-    text: content.refine(
+    text: memoryText.refine(
       (text) => fitsUtf8(text, MAX_CONTENT_BYTES),
       `May have ${MAX_CONTENT_BYTES / 1024} KiB.`,
     ),
@@ -97,7 +97,7 @@ export const memoryLineSchema = z
     session: name.nullable(),
     sequence: z.int().min(0).nullable(),
     time: time.nullable(),
-    metadata: metadata.refine(
+    metadata: memoryMetadata.refine(
       (value) => fitsUtf8(JSON.stringify(value), MAX_METADATA_BYTES),
       `May have ${MAX_METADATA_BYTES / 1024} KiB.`,
     ),
@@ -119,7 +119,7 @@ export const memoryLineSchema = z
     path: ["log"],
     message: "Must not have a version above the version of the memory.",
   })
-  .refine(({ sources, version }) => sources.every(({ said = 1 }) => said <= version), {
+  .refine(({ sources, version }) => sources.every(({ statedVersion = 1 }) => statedVersion <= version), {
     path: ["sources"],
     message: "Must not have a version above the version of the memory.",
   })
@@ -134,7 +134,7 @@ export type MoreLine = z.output<typeof moreLineSchema>;
 
 export const saltSchema = z.string().min(16).max(100);
 
-export const markSchema = z.strictObject({
+export const erasedSourceSchema = z.strictObject({
   conversationId: name,
   turnId: name.exactOptional(),
   entries: entries.exactOptional(),

@@ -18,9 +18,9 @@ import { checkErasedFirst, checkMemory, checkMore, checkTombstone } from "./back
 import { BackupRows } from "./backup-rows.ts";
 import {
   checkPast,
+  erasedSourceSchema,
   type MemoryLine,
   type MoreLine,
-  markSchema,
   memoryLineSchema,
   moreLineSchema,
   saltSchema,
@@ -49,7 +49,7 @@ export async function* memoryLines(corpus: Corpus): AsyncGenerator<Record<string
 
 async function* allLines(corpus: Corpus): AsyncGenerator<Record<string, unknown>> {
   const { memories, tombstones, erased } = corpus.rows;
-  for (const mark of erased.all()) yield { erasedSource: mark };
+  for (const erasedSource of erased.all()) yield { erasedSource };
   if (!corpus.exists) return;
   const { salt } = corpus.hash;
   if (salt !== undefined) yield { salt };
@@ -115,7 +115,12 @@ export async function prepareLine(
     };
   }
   if ("erasedSource" in line) {
-    const { conversationId, turnId, entries } = validate(markSchema, line.erasedSource, "", "The source");
+    const { conversationId, turnId, entries } = validate(
+      erasedSourceSchema,
+      line.erasedSource,
+      "",
+      "The source",
+    );
     const turns = turnId === undefined ? undefined : [{ turnId, ...(entries && { entries }) }];
     return () => {
       checkErasedFirst(corpus);

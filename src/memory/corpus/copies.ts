@@ -2,7 +2,7 @@
  * Brings the copies of an agent's memories up to date: long texts in the object store, then records in the directory, then vectors. The
  * actor is the source of truth. Its reads need no copy except for long texts.
  *
- * MEMCOPY-1  A change marks its memory as pending in its own transaction. The mark stays until every copy has the change. A store failure
+ * MEMCOPY-1  A change adds its memory to the pending entries in its own transaction. The entry stays until every copy has the change. A store failure
  *            or a crash delays a copy and loses no change.
  * MEMCOPY-2  A record never refers to a missing object. A text is put before its record. An object is deleted after its record. A text
  *            leaves the actor when its object is stored.
@@ -11,7 +11,7 @@
  *            no effect.
  * MEMCOPY-4  An unanswered request may still take effect later. Deletions after such a request are repeated after a minute, and only the
  *            repetition counts.
- * MEMCOPY-6  If the actor wakes with pending marks, it treats them as unanswered requests, because it may have stopped during a request.
+ * MEMCOPY-6  If the actor wakes with pending entries, it treats them as unanswered requests, because it may have stopped during a request.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -81,7 +81,7 @@ export class Copies {
   /** Brings all copies up to date. Rejects if a copy is still pending. A later call continues. */
   async bringUpToDate(): Promise<void> {
     if (!this.corpus.exists) return;
-    this.#noteEarlierMarks();
+    this.#noteEarlierEntries();
     const errors: unknown[] = [];
     const attempt = async (step: () => Promise<unknown>) => {
       try {
@@ -122,19 +122,19 @@ export class Copies {
         if (!(await attempt(() => Promise.all(puts)))) break;
       }
     }
-    // A mark that is read now covers every change in the records below.
+    // An entry that is read now covers every change in the records below.
     const ready = batch.filter(({ n }) => objects === null || corpus.rows.memories.text(n) === undefined);
-    const marks = ready.flatMap(({ n }) => corpus.rows.pending.find(n) ?? []);
-    const { puts, deleted } = this.#recordsOf(marks);
+    const entries = ready.flatMap(({ n }) => corpus.rows.pending.find(n) ?? []);
+    const { puts, deleted } = this.#recordsOf(entries);
     const deletes = ({ n, objects }: PendingMemory) => deleted.has(n) || objects.length > 0;
-    const isCertain = !marks.some(deletes) || this.#isCertain;
+    const isCertain = !entries.some(deletes) || this.#isCertain;
     const isWritten = await attempt(() => this.#writeRecords(puts, [...deleted.values()]));
     if (!isWritten) return false;
-    const isDeleted = await attempt(() => this.#deleteObjects(objects, marks));
+    const isDeleted = await attempt(() => this.#deleteObjects(objects, entries));
     corpus.ports.database.transaction(() => {
-      for (const mark of marks) {
-        if (!deletes(mark) || (isDeleted && isCertain)) corpus.rows.pending.done(mark);
-        else if (isDeleted && !mark.isDeleted) corpus.rows.pending.deleted(mark);
+      for (const entry of entries) {
+        if (!deletes(entry) || (isDeleted && isCertain)) corpus.rows.pending.done(entry);
+        else if (isDeleted && !entry.isDeleted) corpus.rows.pending.deleted(entry);
       }
     });
     await attempt(async () => {
@@ -161,13 +161,13 @@ export class Copies {
   }
 
   /** Returns the records to write, and the ids of the records to delete by memory number. */
-  #recordsOf(marks: PendingMemory[]): { puts: MemoryRecord[]; deleted: Map<number, string> } {
+  #recordsOf(entries: PendingMemory[]): { puts: MemoryRecord[]; deleted: Map<number, string> } {
     const { tenant, id: agentId } = this.corpus.ports.agent();
     const { memories, tombstones } = this.corpus.rows;
-    const stored = memories.byNumbers(marks.map(({ n }) => n));
+    const stored = memories.byNumbers(entries.map(({ n }) => n));
     const deleted = new Map<number, string>();
     const puts: MemoryRecord[] = [];
-    for (const { n, isDeleted } of marks) {
+    for (const { n, isDeleted } of entries) {
       const memory = stored.get(n);
       const id = memory === undefined ? tombstones.find(n) : memory.id;
       if (memory !== undefined && !memory.hidden) {
@@ -189,9 +189,9 @@ export class Copies {
     await records.write({ tenant, agentId }, puts, deleted);
   }
 
-  async #deleteObjects(objects: ObjectStore | null, marks: PendingMemory[]): Promise<void> {
+  async #deleteObjects(objects: ObjectStore | null, entries: PendingMemory[]): Promise<void> {
     if (objects === null) return;
-    const keys = marks.flatMap((mark) => mark.objects);
+    const keys = entries.flatMap((entry) => entry.objects);
     await Promise.all(keys.map((key) => objects.delete(key)));
   }
 
@@ -201,12 +201,12 @@ export class Copies {
     return failedAt === undefined || this.ports.clock.now() - failedAt >= LATE_MS;
   }
 
-  /** Treats marks that an earlier instance left as unanswered requests (MEMCOPY-6). */
-  #noteEarlierMarks(): void {
+  /** Treats entries that an earlier instance left as unanswered requests (MEMCOPY-6). */
+  #noteEarlierEntries(): void {
     const { pending } = this.corpus.rows;
-    if (pending.hasEarlierMarks())
+    if (pending.hasEarlierEntries())
       this.ports.keyValue.put<CopyState>(STATE_KEY, { ...this.#state, failedAt: this.ports.clock.now() });
-    pending.clearEarlierMarks();
+    pending.clearEarlierEntries();
   }
 
   #failed(error: unknown): void {

@@ -5,12 +5,6 @@ export const MAX_CONTENT_BYTES = 256 * 1024;
 /** Size of the JSON. */
 export const MAX_METADATA_BYTES = 16 * 1024;
 
-/** Memories per call. */
-export const MAX_BATCH = 100;
-
-/** Length of types, keys, speakers, sessions and ids of subjects. */
-export const MAX_NAME_LENGTH = 200;
-
 /** Longest text that a row keeps. A longer text goes to the object store. */
 export const MAX_INLINE_BYTES = 4096;
 
@@ -20,10 +14,7 @@ export const EXCERPT_LENGTH = 1000;
 /** Longest query. The rest is cut. */
 export const MAX_QUERY_LENGTH = 2000;
 
-export const MAX_RESULTS = 100;
 export const DEFAULT_RESULTS = 10;
-
-export const MAX_METADATA_FILTERS = 10;
 
 /** Newest log entries that `why` returns. */
 export const MAX_LOG = 100;

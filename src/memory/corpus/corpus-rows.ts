@@ -9,7 +9,7 @@
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Decided } from "./decide.ts";
-import { ErasedMarks } from "./erased-sources.ts";
+import { ErasedSourceRows } from "./erased-sources.ts";
 import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -28,7 +28,7 @@ export class CorpusRows {
   readonly tombstones: Tombstones;
   readonly counts: MemoryCounts;
   readonly requests: Requests;
-  readonly erased: ErasedMarks;
+  readonly erased: ErasedSourceRows;
 
   constructor(
     private readonly database: ActorDatabase,
@@ -40,7 +40,7 @@ export class CorpusRows {
     this.tombstones = new Tombstones(database);
     this.requests = new Requests(database);
     this.counts = new MemoryCounts(database);
-    this.erased = new ErasedMarks(database);
+    this.erased = new ErasedSourceRows(database);
   }
 
   /** The number of erasures in this instance, including erasures that rolled back. */
@@ -95,8 +95,8 @@ export class CorpusRows {
     this.memories.put(memory);
     this.counts.changed(before, memory);
     this.memories.addLog(n, log);
-    const said = isStated ? { said: log.version } : {};
-    for (const source of log.sources) this.memories.addSource(n, { ...source, ...said });
+    const statedVersion = isStated ? { statedVersion: log.version } : {};
+    for (const source of log.sources) this.memories.addSource(n, { ...source, ...statedVersion });
     const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
     if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);
     // The key belongs to an older text that waits in the actor (MEMCOPY-5).

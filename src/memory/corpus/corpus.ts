@@ -5,7 +5,7 @@
  *             its memories as soon as the call returns.
  * MEMSTORE-2  A second write with the same key and subject updates the memory. A repeated write with the same idempotency key returns the
  *             first result. If its contents differ, it is refused.
- * MEMSTORE-3  Invalid input changes nothing.
+ * MEMSTORE-3  Invalid input leaves the memory unchanged.
  * MEMSTORE-4  An erased memory leaves only its id, a time and a hash. Its texts and its log are deleted.
  */
 import type {
@@ -28,7 +28,7 @@ import { MAX_LOG } from "./corpus-limits.ts";
 import type { CorpusPorts } from "./corpus-ports.ts";
 import { CorpusRows } from "./corpus-rows.ts";
 import { archived, type Cause, changed, isDirect, staleVersion, written } from "./decide.ts";
-import { type ErasureMark, eraseWithDerived, outlivesSource } from "./erase.ts";
+import { type Erasure, eraseWithDerived, outlivesSource } from "./erase.ts";
 import { erasedSource } from "./erased-sources.ts";
 import { indexQuery } from "./index-query.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
@@ -295,8 +295,8 @@ export class Corpus {
   }
 
   /** Erases a memory in the current transaction, with all memories that depend only on it. */
-  applyErasure(memory: StoredMemory, mark: ErasureMark): void {
-    eraseWithDerived(this.rows, this.ports.clock.now(), memory, mark);
+  applyErasure(memory: StoredMemory, erasure: Erasure): void {
+    eraseWithDerived(this.rows, this.ports.clock.now(), memory, erasure);
   }
 
   /** Hides a memory that has lost a source and marks it for rederivation. Erases it if no source or author remains. */
@@ -320,8 +320,8 @@ export class Corpus {
     const { memories } = this.rows;
     const confirmed = { ...memory, own: memory.own || isDirect(cause) };
     if (confirmed.own !== memory.own) memories.put(confirmed);
-    const said = cause.isDerived ? {} : { said: memory.version };
-    for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...said });
+    const statedVersion = cause.isDerived ? {} : { statedVersion: memory.version };
+    for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...statedVersion });
     return confirmed;
   }
 

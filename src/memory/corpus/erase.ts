@@ -5,7 +5,7 @@
 import type { CorpusRows } from "./corpus-rows.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
-export interface ErasureMark {
+export interface Erasure {
   isErased: boolean;
   hash: string | null;
 }
@@ -15,16 +15,16 @@ export function eraseWithDerived(
   rows: CorpusRows,
   now: number,
   memory: StoredMemory,
-  mark: ErasureMark,
+  erasure: Erasure,
 ): void {
-  const left = [{ memory, mark }];
+  const left = [{ memory, erasure }];
   for (let one = left.pop(); one !== undefined; one = left.pop()) {
     const summariesOf = rows.memories.summariesOf(one.memory.n);
-    rows.erase(one.memory, now, one.mark);
+    rows.erase(one.memory, now, one.erasure);
     for (const n of summariesOf) {
       const whole = rows.memories.find(n);
       if (whole === undefined || outlivesSource(rows, whole)) continue;
-      left.push({ memory: whole, mark: { isErased: mark.isErased, hash: null } });
+      left.push({ memory: whole, erasure: { isErased: erasure.isErased, hash: null } });
     }
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Marks of erased sources. Extractions must not learn from these conversations, turns and entries.
+ * Erased sources. Extractions must not learn from these conversations, turns and entries.
  *
  * MEMSRC-5  An erased source stays erased. Memories from it are refused, even if they arrive before the erasure. Exports and imports keep
- *           the marks.
+ *           them.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { ErasedSources, MemorySource } from "../../protocol/memory.ts";
@@ -21,11 +21,12 @@ const AFTER = `SELECT conversation_id, turn_id, entries FROM memory_erased
 const WHOLE = "";
 const PAGE = 200;
 
-type MarkRow = { conversation_id: string; turn_id: string; entries: string | null };
+type ErasedRow = { conversation_id: string; turn_id: string; entries: string | null };
 
-export type ErasedMark = Pick<MemorySource, "conversationId"> & Partial<Omit<MemorySource, "conversationId">>;
+export type ErasedSource = Pick<MemorySource, "conversationId"> &
+  Partial<Omit<MemorySource, "conversationId">>;
 
-export class ErasedMarks {
+export class ErasedSourceRows {
   /** Calls of `put` in this instance. */
   puts = 0;
 
@@ -58,10 +59,10 @@ export class ErasedMarks {
     return erased !== undefined && overlaps(entries ?? null, erased);
   }
 
-  *all(): Generator<ErasedMark> {
+  *all(): Generator<ErasedSource> {
     if (this.database.all(HAS_TABLE).length === 0) return;
     for (let [conversation, turn] = ["", WHOLE]; ; ) {
-      const rows = this.database.all<MarkRow>(AFTER, conversation, turn, PAGE);
+      const rows = this.database.all<ErasedRow>(AFTER, conversation, turn, PAGE);
       for (const { conversation_id: conversationId, turn_id, entries } of rows)
         yield {
           conversationId,
@@ -75,7 +76,7 @@ export class ErasedMarks {
   }
 
   #of(conversationId: string, turnId: string): Map<string, number[] | null> {
-    const rows = this.database.all<Omit<MarkRow, "conversation_id">>(OF, conversationId, turnId);
+    const rows = this.database.all<Omit<ErasedRow, "conversation_id">>(OF, conversationId, turnId);
     return new Map(
       rows.map(({ turn_id, entries }) => [turn_id, entries === null ? null : entriesOf(entries)]),
     );

@@ -7,7 +7,7 @@
  *              change a memory that is read-only for its conversation.
  * EXTRACTED-3  Equal texts of a user are one memory with the sources of all. In a persona's scope `conversation`, this holds per
  *              conversation (SAMETEXT-1).
- * EXTRACTED-4  An extraction cannot restore an erased text. It learns nothing from a turn that recalled a memory which was erased since.
+ * EXTRACTED-4  An extraction cannot restore an erased text. It ignores a turn that recalled a memory that was erased later.
  * EXTRACTED-5  A text that an extraction derived from memories has their sources, too. Its own source alone does not state it, so it is
  *              erased with its parts (REDERIVE-1). It may derive only from memories older than the memory it changes.
  */

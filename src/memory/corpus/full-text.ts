@@ -165,7 +165,7 @@ export function quoted(word: string): string {
 }
 
 /** Converts words to their form in the table (FTS-5). */
-function inTable(words: string): string {
+export function inTable(words: string): string {
   return words.replace(PICTOGRAPH, (character) =>
     String.fromCodePoint(PRIVATE_USE + ((character.codePointAt(0) ?? 0) & 0xffff)),
   );
@@ -198,7 +198,9 @@ const PRIVATE_USE = 0xf0000;
 
 const FTS5_LEAST_WEIGHT = 1e-6;
 
-const CREATE = `CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5(terms, tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'")`;
+/** The tokenizer of words in their form in a table. */
+export const TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'";
+const CREATE = `CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5(terms, tokenize = "${TOKENIZER}")`;
 const IS_SECURE = "SELECT 1 FROM memory_text_config WHERE k = 'secure-delete'";
 const SECURE_DELETE = "INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1)";
 const PUT = "INSERT OR REPLACE INTO memory_text (rowid, terms) VALUES (?, ?)";

@@ -51,13 +51,14 @@ const BLANK_LOG = `UPDATE memory_log SET entry = json_set(entry, '$.before.conte
   WHERE n = ? AND json_extract(entry, '$.before.content') <> ''`;
 const REMOVE_LOG = "DELETE FROM memory_log WHERE n = ?";
 
-/** `said` is the version of the memory at which the source stated its text, or `NULL`. */
-const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries, said) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET entries = excluded.entries, said = excluded.said
-  WHERE entries IS NOT excluded.entries OR said IS NOT excluded.said`;
+/** `stated_version` is the version of the memory at which the source stated its text, or `NULL`. */
+const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries, stated_version) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET entries = excluded.entries, stated_version = excluded.stated_version
+  WHERE entries IS NOT excluded.entries OR stated_version IS NOT excluded.stated_version`;
 const SOURCES =
-  "SELECT conversation_id, turn_id, entries, said FROM memory_sources WHERE n = ? ORDER BY turn_id";
-const SOURCE = "SELECT entries, said FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
+  "SELECT conversation_id, turn_id, entries, stated_version FROM memory_sources WHERE n = ? ORDER BY turn_id";
+const SOURCE =
+  "SELECT entries, stated_version FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
 const SOURCES_OF = `SELECT turn_id, n, entries FROM memory_sources
   WHERE conversation_id = ? AND turn_id IN (SELECT value FROM json_each(?))`;
 const HAS_ORIGIN = `SELECT EXISTS (SELECT 1 FROM memory_sources WHERE n = ?1) OR EXISTS (SELECT 1 FROM memory_parts WHERE n = ?1) AS found`;
@@ -106,12 +107,12 @@ export type SourceRow = {
   conversation_id: string;
   turn_id: string;
   entries: string | null;
-  said: number | null;
+  stated_version: number | null;
 };
 
 /** A source, with the memory version at which it stated the text. */
 export interface StatedSource extends MemorySource {
-  said?: number;
+  statedVersion?: number;
 }
 
 export class MemoryStore {
@@ -261,20 +262,25 @@ export class MemoryStore {
     this.database.run(BLANK_LOG, n);
   }
 
-  /** Adds a source. If the turn is a source already, merges the entries and keeps the latest `said`. */
-  addSource(n: number, { conversationId, turnId, entries, said }: StatedSource): void {
-    const [row] = this.database.all<Pick<SourceRow, "entries" | "said">>(SOURCE, conversationId, turnId, n);
+  /** Adds a source. If the turn is a source already, merges the entries and keeps the latest `statedVersion`. */
+  addSource(n: number, { conversationId, turnId, entries, statedVersion }: StatedSource): void {
+    const [row] = this.database.all<Pick<SourceRow, "entries" | "stated_version">>(
+      SOURCE,
+      conversationId,
+      turnId,
+      n,
+    );
     const isWhole = entries === undefined || row?.entries === null;
     const all = isWhole
       ? null
       : [...new Set([...entriesOf(row?.entries ?? null), ...entries])].sort((a, b) => a - b);
-    const version = Math.max(said ?? 0, row?.said ?? 0) || null;
+    const version = Math.max(statedVersion ?? 0, row?.stated_version ?? 0) || null;
     const list = all === null ? null : JSON.stringify(all);
     this.database.run(ADD_SOURCE, conversationId, turnId, n, list, version);
   }
 
   sources(n: number): MemorySource[] {
-    return this.statedSources(n).map(({ said: _, ...source }) => source);
+    return this.statedSources(n).map(({ statedVersion: _, ...source }) => source);
   }
 
   statedSources(n: number): StatedSource[] {
@@ -334,12 +340,12 @@ export class MemoryStore {
   }
 }
 
-export function toSource({ conversation_id, turn_id, entries, said }: SourceRow): StatedSource {
+export function toSource({ conversation_id, turn_id, entries, stated_version }: SourceRow): StatedSource {
   return {
     conversationId: conversation_id,
     turnId: turn_id,
     ...(entries !== null && { entries: entriesOf(entries) }),
-    ...(said !== null && { said }),
+    ...(stated_version !== null && { statedVersion: stated_version }),
   };
 }
 

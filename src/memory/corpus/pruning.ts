@@ -2,7 +2,7 @@
  * Keeps rows for some days: idempotency keys, and offers to extractions. A row starts with its day, so old rows are found without an index
  * on time.
  *
- * MEMPRUNE-1  Idempotency keys and offers are kept for seven days. They are deleted on the next day on which the memory changes. Each
+ * MEMPRUNE-1  Idempotency keys and offers are kept for seven days. The first change of the memory on a later day deletes them. Each
  *             commit deletes a bounded number.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";

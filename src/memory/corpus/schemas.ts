@@ -1,172 +1,89 @@
-/** Schemas of memory input. Members that are `undefined` count as absent. */
+/** The requests of the protocol as the corpus takes them: times are milliseconds, and operations of extractions are checked one by one. */
 import { z } from "zod";
+import { type ErasedSources, MEMORY_SCOPES, MEMORY_STATES } from "../../protocol/memory.ts";
 import {
-  type ErasedSources,
-  type ExtractedMemories,
-  MEMORY_SCOPES,
-  MEMORY_STATES,
-  type MemoryOperation,
-} from "../../protocol/memory.ts";
+  batchOf,
+  filterFields,
+  isOrdered,
+  MAX_BATCH,
+  memoryChange,
+  memoryFields,
+  memoryInput,
+  memoryQuery,
+  memorySubject,
+  memoryText,
+  name,
+  ORDER,
+  searchFields,
+  zonedTime,
+} from "../../protocol/memory-requests.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import {
-  isJson,
-  isPlainObject,
-  isUnicode,
-  type Json,
-  type JsonObject,
-  UNICODE_RULE,
-} from "../../shared/json.ts";
+import type { Json } from "../../shared/json.ts";
 import { pageOptionsSchema } from "../../shared/page.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
-import {
-  MAX_BATCH,
-  MAX_CONTENT_BYTES,
-  MAX_METADATA_BYTES,
-  MAX_METADATA_FILTERS,
-  MAX_NAME_LENGTH,
-  MAX_OPERATIONS,
-  MAX_RESULTS,
-} from "./corpus-limits.ts";
+import { MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_OPERATIONS } from "./corpus-limits.ts";
 import { isMemoryId } from "./memory-id.ts";
 
-const text = z.string().refine((value) => value.isWellFormed(), UNICODE_RULE);
-export const name = text.min(1).max(MAX_NAME_LENGTH);
-export const content = text.refine((value) => value.trim() !== "", "Must not be empty.");
-const isTime = (value: string) => !Number.isNaN(Date.parse(value));
-/** A time with a zone, as milliseconds since the epoch. */
-const time = z.iso
-  .datetime({ offset: true, error: "Must be a time in ISO 8601 with a zone." })
-  .refine(isTime, "Must be a time in ISO 8601 with a zone.")
-  .transform((value) => Date.parse(value));
+const TIMES = ["time", "validFrom", "validTo", "from", "before", "now"] as const;
 
-export const metadata = z
-  .custom<JsonObject>((value) => isPlainObject(value) && isJson(value), "Must be an object of JSON.")
-  .refine(isUnicode, UNICODE_RULE);
-
-const subject = z.strictObject({ userId: name.optional(), conversationId: name.optional() });
-
-const fields = {
-  type: name.optional(),
-  significance: z.number().min(0).max(1).optional(),
-  speaker: name.optional(),
-  session: name.optional(),
-  sequence: z.int().min(0).optional(),
-  time: time.optional(),
-  metadata: metadata.optional(),
-  validFrom: time.optional(),
-  validTo: time.optional(),
+type InMilliseconds<Fields> = {
+  [Name in keyof Fields]: Name extends (typeof TIMES)[number]
+    ? Exclude<Fields[Name], string> | number
+    : Fields[Name];
 };
 
-/** Reports whether `validTo` is not before `validFrom`, if both are given. */
-export function isOrdered({
-  validFrom,
-  validTo,
-}: {
-  validFrom?: number | undefined;
-  validTo?: number | null | undefined;
-}): boolean {
-  return validFrom === undefined || validTo === undefined || validTo === null || validFrom <= validTo;
+/** Converts checked times to milliseconds since the epoch. */
+function inMilliseconds<Fields extends object>(fields: Fields): InMilliseconds<Fields> {
+  const times = Object.entries(fields).flatMap(([name, value]) =>
+    isTimeName(name) && typeof value === "string" ? [[name, Date.parse(value)] as const] : [],
+  );
+  // SAFETY: the times are converted, and the other members stay.
+  return { ...fields, ...Object.fromEntries(times) } as InMilliseconds<Fields>;
 }
-export const ORDER = { path: ["validTo"], message: "Must not be before `validFrom`." };
+
+const isTimeName = (name: string) => TIMES.some((time) => time === name);
 
 /** Ids of agents in an input are ignored, because an agent has only its own memories. */
 const ignored = { agentId: z.unknown().optional() };
 
-const inputSchema = z
-  .strictObject({
-    ...ignored,
-    ...fields,
-    content,
-    key: name.optional(),
-    subject: subject.optional(),
-    idempotencyKey: name.optional(),
-  })
-  .refine(isOrdered, ORDER);
+const inputSchema = memoryInput.safeExtend(ignored).transform(inMilliseconds);
 
-export const inputsSchema = z
-  .array(inputSchema)
-  .min(1, "Give at least one memory.")
-  .max(MAX_BATCH, `Give at most ${MAX_BATCH} memories.`);
+export const inputsSchema = batchOf(inputSchema);
 
 /** A checked memory to write. Times are milliseconds since the epoch. */
 export type CheckedInput = z.output<typeof inputSchema>;
 
-export const changeSchema = z
-  .strictObject({
-    ...fields,
-    content: content.optional(),
-    speaker: name.nullable().optional(),
-    session: name.nullable().optional(),
-    sequence: z.int().min(0).nullable().optional(),
-    time: time.nullable().optional(),
-    validTo: time.nullable().optional(),
-    ifVersion: z.int().min(1).optional(),
-  })
-  .refine(
-    ({ ifVersion, ...change }) => Object.values(change).some((value) => value !== undefined),
-    "Give at least one change.",
-  )
-  .refine(isOrdered, ORDER);
+export const changeSchema = memoryChange.transform(inMilliseconds);
 
 export type CheckedChange = Omit<z.output<typeof changeSchema>, "ifVersion">;
 
-const filter = {
-  type: z.union([name, z.array(name).min(1).max(MAX_NAME_LENGTH)]).optional(),
-  speaker: name.optional(),
-  session: name.optional(),
-  from: time.optional(),
-  before: time.optional(),
-  metadata: z
-    .record(name, z.union([text, z.number(), z.boolean()]))
-    .refine((value) => Object.keys(value).length <= MAX_METADATA_FILTERS, `At most ${MAX_METADATA_FILTERS}.`)
-    .optional(),
-  subject: subject.optional(),
-};
-
-const weight = z.number().min(0).max(10).optional();
-
-export const querySchema = z.strictObject({
-  ...ignored,
-  ...filter,
-  query: text,
-  limit: z.int().min(1).max(MAX_RESULTS).optional(),
-  now: time.optional(),
-  minRelevance: z.number().min(0).max(1).optional(),
-  weights: z
-    .strictObject({
-      semantic: weight,
-      neighbours: weight,
-      speaker: weight,
-      session: weight,
-      time: weight,
-      significance: weight,
-      recency: weight,
-    })
-    .optional(),
-});
+export const querySchema = memoryQuery.extend(ignored).transform(inMilliseconds);
 
 export const listSchema = pageOptionsSchema(isMemoryId)
-  .extend({ ...ignored, ...filter, state: z.array(z.enum(MEMORY_STATES)).min(1).optional() })
-  .strict();
+  .extend({ ...ignored, ...filterFields, state: z.array(z.enum(MEMORY_STATES)).min(1).optional() })
+  .strict()
+  .transform(inMilliseconds);
 
 export type CheckedFilter = Omit<z.output<typeof listSchema>, "limit" | "cursor" | "order">;
 
 const memoryId = name;
 
-const byId: z.ZodType<CheckedOperation> = z.discriminatedUnion("op", [
+const byId = z.discriminatedUnion("op", [
   z
     .object({
       op: z.literal("write"),
-      ...fields,
-      content,
+      ...memoryFields,
+      content: memoryText,
       key: name.optional(),
       derivedFrom: z.array(memoryId).max(MAX_BATCH).optional(),
       subjectName: name.optional(),
     })
-    .refine(isOrdered, ORDER),
+    .refine(isOrdered, ORDER)
+    .transform(inMilliseconds),
   z
-    .object({ op: z.literal("update"), ...fields, memoryId, content: content.optional() })
-    .refine(isOrdered, ORDER),
+    .object({ op: z.literal("update"), ...memoryFields, memoryId, content: memoryText.optional() })
+    .refine(isOrdered, ORDER)
+    .transform(inMilliseconds),
   z.object({ op: z.literal("delete"), memoryId }),
   z.object({ op: z.literal("archive"), memoryId }),
 ]);
@@ -176,46 +93,30 @@ const operationSchema = z.union([
   z.object({ op: z.literal("archive"), key: name }),
 ]);
 
-type InMilliseconds<Fields> = {
-  [Name in keyof Fields]: Name extends "time" | "validFrom" | "validTo"
-    ? number | undefined
-    : Fields[Name] | undefined;
-};
-type Checked<Operation> = Operation extends { op: infer Op }
-  ? { op: Op } & (Operation extends { memoryId: string } ? { memoryId: string } : unknown) &
-      (Operation extends { op: "write" } ? { content: string } : unknown) &
-      (Operation extends { key: string } ? { key: string } : unknown) &
-      InMilliseconds<Omit<Operation, "op" | "memoryId">>
-  : never;
-export type CheckedOperation = Checked<MemoryOperation>;
+export type CheckedOperation = z.output<typeof operationSchema>;
 
 /** Checks one operation. An invalid operation is refused on its own. */
 export function checkOperation(operation: unknown): CheckedOperation | null {
   return operationSchema.safeParse(operation).data ?? null;
 }
 
-export const extractedSchema: z.ZodType<Extracted> = z.object({
+export const extractedSchema = z.object({
   operationId: name,
   scope: z.enum(MEMORY_SCOPES),
-  subject,
+  subject: memorySubject,
   source: z.object({
     conversationId: name,
     turnId: name,
     entries: z.array(z.int().min(0)).max(10_000).exactOptional(),
   }),
-  time,
+  time: zonedTime.transform((value) => Date.parse(value)),
   used: z.array(memoryId).max(10_000),
   tainted: z.literal(true).optional(),
   operations: z.array(z.unknown()).max(MAX_OPERATIONS),
 });
 
 /** The body of `MEMORY_EXTRACTED`. Its operations are not yet checked. */
-export type Extracted = Omit<ExtractedMemories, "time" | "operations" | "tainted" | "subject"> & {
-  time: number;
-  subject: { userId?: string | undefined; conversationId?: string | undefined };
-  tainted?: true | undefined;
-  operations: unknown[];
-};
+export type Extracted = z.output<typeof extractedSchema>;
 
 export const erasedSourcesSchema: z.ZodType<ErasedSources> = z.object({
   conversationId: name,
@@ -227,8 +128,8 @@ export const erasedSourcesSchema: z.ZodType<ErasedSources> = z.object({
 
 export const offerSchema = z.strictObject({
   operationId: name,
-  query: text,
-  limit: z.int().min(1).max(MAX_RESULTS).optional(),
+  query: searchFields.query,
+  limit: searchFields.limit.optional(),
 });
 
 /** Throws `TOO_LARGE` for a text or metadata above the limits. `at` is the JSON pointer of the memory in the input. */

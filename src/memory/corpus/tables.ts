@@ -15,7 +15,7 @@ const TABLES = [
   `CREATE TABLE IF NOT EXISTS memory_log (
     n INTEGER NOT NULL, version INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (n, version)) WITHOUT ROWID`,
   `CREATE TABLE IF NOT EXISTS memory_sources (
-    conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, n INTEGER NOT NULL, entries TEXT, said INTEGER,
+    conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, n INTEGER NOT NULL, entries TEXT, stated_version INTEGER,
     PRIMARY KEY (conversation_id, turn_id, n)) WITHOUT ROWID`,
   "CREATE INDEX IF NOT EXISTS memory_sources_by_memory ON memory_sources (n)",
   `CREATE TABLE IF NOT EXISTS memory_parts (
@@ -35,7 +35,7 @@ const TABLES = [
   "CREATE INDEX IF NOT EXISTS memory_tombstones_by_hash ON memory_tombstones (hash) WHERE hash IS NOT NULL",
   "CREATE TABLE IF NOT EXISTS memory_rederive (n INTEGER PRIMARY KEY)",
   `CREATE TABLE IF NOT EXISTS memory_pending (
-    n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, gone TEXT, deleted INTEGER NOT NULL)`,
+    n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, objects TEXT, deleted INTEGER NOT NULL)`,
 ];
 
 export function createTables(database: SqlDatabase): void {

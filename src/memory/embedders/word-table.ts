@@ -1,5 +1,5 @@
 /**
- * The table of word vectors: a compact file that is served beside the Worker (`word-vectors.bin`). Its NOTICE names the source. Pure.
+ * The table of word vectors: a compact static file of the Worker (`word-vectors.bin`). Its NOTICE names the source. Pure.
  *
  * Layout, little-endian: the bytes `DWV1`. Then, as 32-bit numbers, the number of words, the number of dimensions (even) and the byte
  * length of the words. Then the words as ASCII, separated by line feeds, most frequent first. Then a vector for each word with 4 bits per

@@ -12,7 +12,7 @@ export interface TermFound {
 const COSINE_FLOOR = 0.3;
 const COSINE_FULL = 0.9;
 
-/** Most relevance that a semantic match alone can reach. */
+/** Maximum relevance of a match that is only semantic. */
 const SEMANTIC_SHARE = 0.4;
 
 /**

@@ -12,10 +12,10 @@ import { foldText } from "../../shared/folding.ts";
 import { isFunctionWord } from "./function-words.ts";
 
 /** Characters of scripts that are split into pairs. */
-const UNSPACED =
+export const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]/u;
 
-const WORD = /[\p{L}\p{N}\p{M}]+|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
+export const WORD = /[\p{L}\p{N}\p{M}]+|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
 
 /** Longer words are cut, so a single term cannot fill the index. */
 const MAX_WORD_LENGTH = 64;

@@ -17,9 +17,9 @@ import type { EventWindow } from "./event-store.ts";
 import { eventToMessage } from "./events.ts";
 import { type Measure, measuring } from "./measure.ts";
 import { pairsOf } from "./pairs.ts";
+import { EventAction, isCompaction, type SessionEvent } from "./session-event.ts";
 import type { SessionStore } from "./session-store.ts";
 import { checkTokenBudget, estimateTokens, messageTokens, type TokenCounter } from "./tokens.ts";
-import { EventAction, isCompaction, type SessionEvent } from "./types.ts";
 import { compacted, pairedParts } from "./window.ts";
 
 export interface SummariserInput {

@@ -1,11 +1,11 @@
 /**
- * Chooses the place at which a compaction cuts a session that fills its budget. Pure.
+ * Chooses the cut of a compaction in a session that fills its budget. Pure.
  *
  * CUT-1  A cut is at the start of a turn after the newest compaction, so a summary includes the previous summary.
  * CUT-2  The kept turns fit their share of the budget. Only the newest turn is kept even if it exceeds the share.
  */
 import type { Measure } from "./measure.ts";
-import { EventAction, isCompaction, type SessionEvent } from "./types.ts";
+import { EventAction, isCompaction, type SessionEvent } from "./session-event.ts";
 import { compacted } from "./window.ts";
 
 export interface WindowSizes {

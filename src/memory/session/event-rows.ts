@@ -8,7 +8,7 @@
 import type { ToolCall } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
 import { canonicalJson, isJsonObject, type JsonObject } from "../../shared/json.ts";
-import { EventAction, isCount, type SessionEvent, type StoredEvent } from "./types.ts";
+import { EventAction, isCount, type SessionEvent, type StoredEvent } from "./session-event.ts";
 
 /**
  * Returns the event of a row. Defaults for missing facts: no calls, a successful result, no compacted events.
@@ -30,6 +30,7 @@ export function hydrateEvent(row: StoredEvent): SessionEvent {
   switch (row.action) {
     case EventAction.USER_MESSAGE:
     case EventAction.SYSTEM_INSTRUCTION:
+    case EventAction.SUPERSESSION:
       return { ...own, action: row.action };
     case EventAction.AGENT_MESSAGE:
       return { ...own, action: row.action, ...defined({ model }) };

@@ -34,7 +34,8 @@ import {
   type LoadEventsOptions,
   type SessionEvent,
   type StoredEvent,
-} from "./types.ts";
+} from "./session-event.ts";
+import { Supersessions } from "./supersession.ts";
 
 const DEFAULT_EVENT_LIMIT = 50;
 
@@ -191,7 +192,9 @@ export class EventStore {
     const { before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_EVENT_LIMIT } = options;
     const { maxBytes = DEFAULT_WINDOW_BYTES, userMessages = Number.POSITIVE_INFINITY } = options;
     const window = new Map<number, EventRow>();
+    const supersessions = new Supersessions();
     let covered = 0;
+    let rows = 0;
     let bytes = 0;
     let events = 0;
     let messages = 0;
@@ -201,6 +204,11 @@ export class EventStore {
         oldest = covered;
         break;
       }
+      rows += 1;
+      if (this.isSuperseded(row, supersessions)) {
+        oldest = row.seq;
+        continue;
+      }
       const isKnown = window.has(row.seq);
       bytes += isKnown ? 0 : sizeOf(row.content) + sizeOf(row.metadata);
       if (bytes > maxBytes && events > 0) break;
@@ -208,13 +216,16 @@ export class EventStore {
       const isCompacted = row.action === EventAction.COMPACTION;
       if (isCompacted && !isKnown) covered = Math.max(covered, this.coverageOf(row));
       // The statement yields the newest compaction first, and may repeat it as an event.
-      if (window.size === 1 && !isKnown && isCompacted) continue;
+      if (window.size === 1 && !isKnown && isCompacted) {
+        rows = 0;
+        continue;
+      }
       events += 1;
       oldest = row.seq;
       if (row.action === EventAction.USER_MESSAGE) messages += 1;
       if (messages === userMessages || oldest <= covered) break;
     }
-    const isStopped = messages === userMessages || events === limit || bytes > maxBytes;
+    const isStopped = messages === userMessages || rows === limit || bytes > maxBytes;
     return {
       events: this.eventsOf([...window.values()].sort((one, other) => one.seq - other.seq)),
       isCutOff: isStopped && oldest > covered,
@@ -285,6 +296,14 @@ export class EventStore {
       };
       return hydrateEvent({ ...row, content: unpack("content"), metadata: unpack("metadata") });
     });
+  }
+
+  /** Reports whether a later event supersedes a row (SUPERSEDE-1). Rows come from the newest to the oldest. */
+  private isSuperseded(row: EventRow, supersessions: Supersessions): boolean {
+    const { id, action } = row;
+    if (action !== EventAction.SUPERSESSION) return supersessions.skips({ id, action });
+    const [event] = this.eventsOf([{ ...row, content: null }]);
+    return supersessions.skips(event ?? { id, action });
   }
 
   private coverageOf(row: EventRow): number {

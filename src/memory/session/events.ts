@@ -11,7 +11,7 @@ import { contentSchema } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Facts } from "../../shared/json.ts";
 import { outcomeOf, outcomeText, resultIn } from "./outcome.ts";
-import { EventAction, isCount, type SessionEvent } from "./types.ts";
+import { EventAction, isCount, type SessionEvent } from "./session-event.ts";
 
 /**
  * Returns the message of an event, or `null` if the event is not sent to models.
@@ -46,6 +46,8 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
       const content = outcome === null ? event.content : outcomeText(outcome, event.content);
       return spoken("system", content, event.metadata);
     }
+    case EventAction.SUPERSESSION:
+      return event.content === "" ? null : spoken("system", event.content, { ...event.metadata, note: true });
     case EventAction.COMPACTION: {
       const { compactedEventCount, metadata } = event;
       return spoken("system", event.content, { ...metadata, compactedEventCount });

@@ -10,8 +10,8 @@
 import type { ContextMessage } from "../../model/messages.ts";
 import type { EventWindow } from "./event-store.ts";
 import { type Measure, type MeasureOptions, measuring } from "./measure.ts";
+import { EventAction, isCompaction } from "./session-event.ts";
 import { checkTokenBudget, invalidLimit } from "./tokens.ts";
-import { EventAction, isCompaction } from "./types.ts";
 import { windowMessages } from "./window.ts";
 
 /** The limits of a history. All given limits apply together. */

@@ -8,9 +8,9 @@
 import type { ContextMessage } from "../../model/messages.ts";
 import { eventToMessage } from "./events.ts";
 import { resultIn, withResult } from "./outcome.ts";
+import type { SessionEvent } from "./session-event.ts";
 import { shortenedContent } from "./shorten.ts";
 import { estimateTokens, messageTokens, mostTokens, type TokenCounter } from "./tokens.ts";
-import type { SessionEvent } from "./types.ts";
 
 export interface Measured {
   readonly event: SessionEvent;
@@ -116,7 +116,7 @@ export class KnownEvents {
     return fresh;
   }
 
-  /** Drops all other events once they are the majority. */
+  /** Drops all other events when they are the majority. */
   keepOnly(events: readonly SessionEvent[]): void {
     if (this.#costs.size <= 2 * events.length) return;
     const present = new Set(events.map(({ id }) => id));

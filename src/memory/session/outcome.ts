@@ -34,7 +34,7 @@ export function resultIn({ role, content, metadata }: ContextMessage): string | 
   return role === "system" && outcomeOf(metadata) !== null ? content.slice(content.indexOf("\n") + 1) : null;
 }
 
-/** Returns a message with another result in place of its own (OUTCOME-1). */
+/** Returns a message with a replaced result (OUTCOME-1). */
 export function withResult(message: ContextMessage, result: string): ContextMessage {
   const outcome = message.role === "system" ? outcomeOf(message.metadata) : null;
   return { ...message, content: outcome === null ? result : outcomeText(outcome, result) };

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { type Facts, isJsonObject, isJsonWithin, isPlainObject } from "../../shared/json.ts";
 import { MAX_PAGE_SIZE } from "../../shared/page.ts";
-import { EventAction } from "./types.ts";
+import { EventAction } from "./session-event.ts";
 
 /** Maximum nesting of JSON values: deeper values would exhaust the stack of recursive readers. */
 const MAX_JSON_DEPTH = 200;
@@ -33,7 +33,10 @@ const model = z.string().exactOptional();
 const toolCall = z.object({ id: z.string(), name: z.string(), arguments: jsonObject });
 
 const event = z.discriminatedUnion("action", [
-  z.object({ ...base, action: z.literal([EventAction.USER_MESSAGE, EventAction.SYSTEM_INSTRUCTION]) }),
+  z.object({
+    ...base,
+    action: z.literal([EventAction.USER_MESSAGE, EventAction.SYSTEM_INSTRUCTION, EventAction.SUPERSESSION]),
+  }),
   z.object({ ...base, action: z.literal(EventAction.AGENT_MESSAGE), model }),
   z.object({
     ...base,

@@ -17,8 +17,13 @@ import type { Facts } from "../../shared/json.ts";
 import { DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { contentText } from "./event-rows.ts";
 import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";
+import {
+  EventAction,
+  type LoadEventsOptions,
+  type SessionEvent,
+  type StoredSession,
+} from "./session-event.ts";
 import type { SessionTable } from "./session-table.ts";
-import { EventAction, type LoadEventsOptions, type SessionEvent, type StoredSession } from "./types.ts";
 
 /** The ports of a session store. */
 export interface SessionStorage {

@@ -3,7 +3,7 @@
 import { textBatches } from "../../ports/sql-batches.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { bothOrders } from "../../shared/page.ts";
-import type { StoredSession } from "./types.ts";
+import type { StoredSession } from "./session-event.ts";
 
 /** The result of a reservation. */
 export interface Reservation {

@@ -115,6 +115,6 @@ function instructions({ targetTokens }: SummariserInput): string {
 
 function transcript({ previousSummary, messages }: SummariserInput): string {
   const earlier = previousSummary === undefined ? [] : [{ role: "summary", content: previousSummary }];
-  const said = messages.map(({ role, name, content, toolCalls }) => ({ role, name, content, toolCalls }));
-  return [...earlier, ...said].map((line) => JSON.stringify(line)).join("\n");
+  const lines = messages.map(({ role, name, content, toolCalls }) => ({ role, name, content, toolCalls }));
+  return [...earlier, ...lines].map((line) => JSON.stringify(line)).join("\n");
 }

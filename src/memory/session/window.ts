@@ -16,7 +16,13 @@
 import type { ContextMessage } from "../../model/messages.ts";
 import type { Measure, Measured } from "./measure.ts";
 import { isPaired, pairedOrder } from "./pairs.ts";
-import { type CompactionEvent, coverage, EventAction, isCompaction, type SessionEvent } from "./types.ts";
+import {
+  type CompactionEvent,
+  coverage,
+  EventAction,
+  isCompaction,
+  type SessionEvent,
+} from "./session-event.ts";
 
 export interface Compacted {
   /** The active compactions, ascending. */
@@ -63,7 +69,7 @@ export interface WindowOptions {
   isCutOff?: boolean;
 }
 
-/** Returns the active summaries and the newest turns that fit beside them, each request directly with its results. */
+/** Returns the active summaries and the newest turns that fit after them, each request directly with its results. */
 export function windowMessages(
   events: readonly SessionEvent[],
   measure: Measure,
@@ -102,7 +108,7 @@ export function pairedParts(events: readonly SessionEvent[], measure: Measure): 
   return isPaired(messages) ? parts : pairedOrder(messages).flatMap((index) => parts[index] ?? []);
 }
 
-/** Cuts a turn that exceeds the budget to its user's message and the last moves that fit beside it. */
+/** Cuts a turn that exceeds the budget to its user's message and the last moves that fit. */
 function cutTurn(turn: readonly Measured[], tokenBudget: number): Measured[] {
   const head = turn.slice(0, turn[0] !== undefined && beginsTurn(turn[0]) ? 1 : 0);
   const moves = grouped(turn.slice(head.length), ({ message }) => message.role !== "tool");

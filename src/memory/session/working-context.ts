@@ -11,8 +11,8 @@
 import type { ContextMessage } from "../../model/messages.ts";
 import { defined } from "../../shared/defined.ts";
 import { type MeasureOptions, measuring } from "./measure.ts";
+import type { LoadEventsOptions, SessionEvent } from "./session-event.ts";
 import { checkTokenBudget, type FrameOfContext, frameTokens } from "./tokens.ts";
-import type { LoadEventsOptions, SessionEvent } from "./types.ts";
 import { type WindowOptions, windowMessages } from "./window.ts";
 
 /**

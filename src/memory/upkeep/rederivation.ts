@@ -42,7 +42,7 @@ export function rederiveSingle(corpus: Corpus, memory: StoredMemory, prepared: P
 function isSupported({ rows: { memories } }: Corpus, { n, own }: StoredMemory): boolean {
   if (own) return true;
   const since = originOfText(memories.log(n))?.version ?? 1;
-  return memories.statedSources(n).some(({ said = 0 }) => said >= since);
+  return memories.statedSources(n).some(({ statedVersion = 0 }) => statedVersion >= since);
 }
 
 function isSame(one: MemorySource, other: MemorySource): boolean {

@@ -17,6 +17,8 @@ const PLATFORM_LIMITS = {
 export class NodeSqlDatabase implements ActorDatabase {
   private readonly database: DatabaseSync;
   private readonly statements = new Map<string, StatementSync>();
+  /** Statements of readers that have ended. */
+  private readonly readers = new Map<string, StatementSync>();
   private depth = 0;
 
   /** `path` is a file, or `:memory:`. */
@@ -40,9 +42,15 @@ export class NodeSqlDatabase implements ActorDatabase {
 
   *each<Row extends SqlRow>(statement: string, ...values: SqlValue[]): Generator<Row> {
     checkSqlValues(values);
-    // Not the shared statement: running that again would restart it under the reader.
-    // SAFETY: as in `all`.
-    yield* this.database.prepare(statement).iterate(...values) as Iterable<Row>;
+    // Each reader has its own statement until it ends: another run of the statement would restart it.
+    const reader = this.readers.get(statement) ?? this.database.prepare(statement);
+    this.readers.delete(statement);
+    try {
+      // SAFETY: as in `all`.
+      yield* reader.iterate(...values) as Iterable<Row>;
+    } finally {
+      this.readers.set(statement, reader);
+    }
   }
 
   transaction<Result>(body: () => Result): Result {
@@ -71,6 +79,7 @@ export class NodeSqlDatabase implements ActorDatabase {
   /** Closes the file. The database cannot be used afterwards. */
   close(): void {
     this.statements.clear();
+    this.readers.clear();
     this.database.close();
   }
 

@@ -77,7 +77,7 @@ interface Space {
   prefix: string;
 }
 
-/** Returns the names of a namespace. A long one stands for its hash. */
+/** Returns the names of a namespace. The hash of a long namespace replaces its name. */
 async function spaceOf(namespace: string): Promise<Space> {
   const hash = await sha256Hex(namespace);
   const name = fitsUtf8(namespace, MAX_NAMESPACE_BYTES) ? namespace : hash;

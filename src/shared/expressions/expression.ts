@@ -104,7 +104,7 @@ function partOf(node: ASTNode, names: Names): Part {
       if (place < 0)
         throw new ExpressionError(
           "Reference",
-          `There is no variable "${node.args}". There is: ${listed(names)}.`,
+          `There is no variable "${node.args}". Known variables: ${listed(names)}.`,
         );
       return (frame) => frame[place];
     }
@@ -226,7 +226,7 @@ function call(name: string, args: readonly ASTNode[], names: Names): Part {
     const wanted = least === most ? `${least}` : `${least} to ${most}`;
     throw new ExpressionError(
       "Syntax",
-      `"${name}" takes ${wanted} arguments, the value before the dot included, and gets ${args.length}.`,
+      `"${name}" takes ${wanted} arguments, including the value before the dot. It has ${args.length}.`,
     );
   }
   const parts = args.map((argument) => compile(argument, names));
@@ -245,7 +245,7 @@ interface Macro {
 }
 
 const holds = (part: ((item: Json) => Value) | undefined) => (item: Json) =>
-  asBool(part?.(item), "What a loop tests");
+  asBool(part?.(item), "The condition of a loop");
 
 const MACROS: Readonly<Record<string, Macro>> = {
   all: { counts: [2], run: (items, [test]) => items.every(holds(test)) },
@@ -274,7 +274,8 @@ function loop(
   const parts = args.map((argument) => compile(argument, [...names, variable]));
   return (frame, meter) => {
     const value = source(frame, meter);
-    const items = typeOf(value) === "map" ? Object.keys(Object(value)) : asList(value, "What is looped over");
+    const items =
+      typeOf(value) === "map" ? Object.keys(Object(value)) : asList(value, "The collection of a loop");
     meter.spend(items.length);
     const withItem = parts.map((part) => (item: Json) => {
       frame[place] = item;

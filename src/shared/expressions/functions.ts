@@ -92,7 +92,7 @@ function sizeOf([value]: readonly Value[], meter: Meter): number {
     return charactersOf(value);
   }
   if (Array.isArray(value)) return value.length;
-  const { length } = Object.keys(asMap(value, "What has a size"));
+  const { length } = Object.keys(asMap(value, "The argument of size()"));
   meter.spend(length);
   return length;
 }
@@ -111,7 +111,7 @@ export function includes(container: Value, part: Value, meter: Meter): boolean {
     return container.includes(searched);
   }
   if (Array.isArray(container)) return container.some((item) => equals(item, part, meter));
-  return Object.hasOwn(asMap(container, "What is searched"), asText(part, "The name of a member"));
+  return Object.hasOwn(asMap(container, "The searched value"), asText(part, "The name of a member"));
 }
 
 function matches([text, pattern]: readonly Value[], meter: Meter): boolean {
@@ -139,12 +139,12 @@ function joined(parts: readonly Json[], separator: string, meter: Meter): string
 
 function textOf(value: Value): string {
   if (typeof value === "object" && value !== null)
-    throw new ExpressionError("Type", `A ${typeOf(value)} has no text.`);
+    throw new ExpressionError("Type", `A ${typeOf(value)} cannot be converted to text.`);
   return String(value ?? null);
 }
 
 function replaced(text: string, [search, by]: readonly Value[], meter: Meter, all: boolean): string {
-  const [from, to] = [asText(search, "What is replaced"), asText(by, "The replacement")];
+  const [from, to] = [asText(search, "The replaced text"), asText(by, "The replacement")];
   if (from === "") throw new ExpressionError("Range", "An empty text cannot be replaced.");
   spendSearch(meter, text, from);
   const times = all ? countOf(text, from) : 1;

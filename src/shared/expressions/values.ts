@@ -52,7 +52,7 @@ export function typeOf(value: Value): string {
 }
 
 export function wrongType(what: string, wanted: string, value: Value): ExpressionError {
-  return new ExpressionError("Type", `${what} must be a ${wanted}, and is a ${typeOf(value)}.`);
+  return new ExpressionError("Type", `${what} must be a ${wanted}, not a ${typeOf(value)}.`);
 }
 
 export function asText(value: Value, what: string): string {
@@ -100,7 +100,7 @@ export function itemOf(value: Value, index: Value): Value {
   if (Array.isArray(value)) {
     const at = asNumber(index, "An index");
     if (Number.isInteger(at) && at >= 0) return value[at];
-    throw new ExpressionError("Range", `An index is a whole number from 0, and not ${at}.`);
+    throw new ExpressionError("Range", `An index must be a whole number from 0, not ${at}.`);
   }
   return memberOf(value, checkName(asText(index, "The name of a member")));
 }

@@ -3,6 +3,7 @@
  *
  * EFFORT-1  Each step of a check is charged to a budget before it runs. A check ends when the budget is used up, for any schema and value.
  *           It keeps at most `MAX_VIOLATIONS` violations of limited length.
+ * MISFIT-1  A violation names the part of the value, or the missing member, by its path, and says what must be there.
  */
 import { format as formats } from "@cfworker/json-schema";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
@@ -32,6 +33,8 @@ const MAX_DEPTH = 200;
 const MAX_VIOLATIONS = 5;
 /** Length of a value or a name in a message. */
 const MAX_SHOWN = 200;
+/** Names of an object's members in a message, and the length of one. */
+const [MAX_NAMES, MAX_NAME] = [5, 40];
 /** Length of a text that a format can fit. */
 const MAX_FORMATTED = 4_096;
 
@@ -66,7 +69,7 @@ class Check {
     return this.#found;
   }
 
-  /** Applies a schema; adds what it evaluated to `evaluated`. Reports whether the value fits. */
+  /** Applies a schema. Adds the evaluated members to `evaluated`. Reports whether the value fits. */
   #apply(schema: Schema, value: Json, evaluated: Evaluated): boolean {
     this.meter.spend(APPLICATION);
     if (schema === true) return true;
@@ -127,7 +130,7 @@ class Check {
     if (anyOf !== undefined) {
       const tries = anyOf.map((part) => this.#try(part, value, evaluated));
       if (tries.every((tried) => tried !== null)) {
-        this.#add(() => "Instance does not match any subschemas");
+        this.#add(() => "Must fit one of the alternatives in `anyOf`");
         for (const tried of tries) this.#addAll(tried);
       }
     }
@@ -135,12 +138,12 @@ class Check {
       const tries = oneOf.map((part) => this.#try(part, value, evaluated));
       const matches = tries.filter((tried) => tried === null).length;
       if (matches !== 1) {
-        this.#add(() => `Instance does not match exactly one subschema (${matches} matches)`);
+        this.#add(() => `Must fit exactly one of the alternatives in \`oneOf\`. It fits ${matches}`);
         for (const tried of tries) this.#addAll(tried ?? []);
       }
     }
     if (not !== undefined && this.#try(not, value, this.#none()) === null)
-      this.#add(() => 'Instance matched "not" schema');
+      this.#add(() => "Must not fit the schema in `not`");
     if (condition !== undefined) {
       const fits = this.#try(condition, value, evaluated) === null;
       this.#require(fits ? yes : no, value, evaluated);
@@ -150,53 +153,55 @@ class Check {
   #fixed({ type, const: fixed, enum: values }: SchemaNode, value: Json): void {
     if (Array.isArray(type)) this.meter.spend(type.length);
     if (type !== undefined && !isOfType(value, type))
-      this.#add(
-        () => `Instance type "${typeOf(value)}" is invalid. Expected "${[type].flat().join('", "')}"`,
-      );
+      this.#add(() => `Must have the type "${[type].flat().join('" or "')}", not "${typeOf(value)}"`);
     if (fixed !== undefined && !areEqual(value, fixed, this.meter))
-      this.#add(() => `Instance does not match ${this.#shown(JSON.stringify(fixed))}`);
+      this.#add(() => `Must be ${this.#shown(JSON.stringify(fixed))}`);
     if (values !== undefined && !values.some((one) => areEqual(value, one, this.meter)))
-      this.#add(() => `Instance does not match any of ${this.#shown(JSON.stringify(values))}`);
+      this.#add(() => `Must be one of ${this.#shown(JSON.stringify(values))}`);
   }
 
   #text({ minLength = 0, maxLength, pattern, format }: SchemaNode, value: string): void {
     if (minLength > 0 || maxLength !== undefined) {
       this.meter.spend(value.length / CHARACTERS_PER_STEP);
       const length = codePoints(value);
-      if (length < minLength) this.#add(() => `String is too short (${length} < ${minLength})`);
+      if (length < minLength)
+        this.#add(() => `Must have at least ${counted(minLength, "character")}, not ${length}`);
       if (maxLength !== undefined && length > maxLength)
-        this.#add(() => `String is too long (${length} > ${maxLength})`);
+        this.#add(() => `Must have at most ${counted(maxLength, "character")}, not ${length}`);
     }
     if (pattern !== undefined && !this.#matches(pattern, value))
-      this.#add(() => "String does not match pattern");
+      this.#add(() => `Must match the pattern ${this.#shown(pattern.source)}`);
     if (format === undefined || !Object.hasOwn(formats, format) || UNCHECKED_FORMATS.includes(format)) return;
     this.meter.spend(APPLICATION + Math.min(value.length, MAX_FORMATTED));
     if (value.length > MAX_FORMATTED)
-      this.#add(() => `String is too long for format "${format}" (${value.length} > ${MAX_FORMATTED})`);
-    else if (formats[format]?.(value) === false) this.#add(() => `String does not match format "${format}"`);
+      this.#add(() => `Must have at most ${MAX_FORMATTED} characters for the format "${format}"`);
+    else if (formats[format]?.(value) === false) this.#add(() => `Must have the format "${format}"`);
   }
 
   #number(schema: SchemaNode, value: number): void {
     const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
-    if (minimum !== undefined && value < minimum) this.#add(() => `${value} is less than ${minimum}`);
-    if (maximum !== undefined && value > maximum) this.#add(() => `${value} is greater than ${maximum}`);
+    if (minimum !== undefined && value < minimum)
+      this.#add(() => `Must be at least ${minimum}, not ${value}`);
+    if (maximum !== undefined && value > maximum) this.#add(() => `Must be at most ${maximum}, not ${value}`);
     if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
-      this.#add(() => `${value} is not greater than ${exclusiveMinimum}`);
+      this.#add(() => `Must be greater than ${exclusiveMinimum}, not ${value}`);
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
-      this.#add(() => `${value} is not less than ${exclusiveMaximum}`);
+      this.#add(() => `Must be less than ${exclusiveMaximum}, not ${value}`);
     if (multipleOf === undefined) return;
     if (!isMultipleOf(value, multipleOf, this.meter))
-      this.#add(() => `${value} is not a multiple of ${multipleOf}`);
+      this.#add(() => `Must be a multiple of ${multipleOf}, not ${value}`);
   }
 
   #items(schema: SchemaNode, value: readonly Json[], evaluated: Evaluated): void {
     const { minItems = 0, maxItems, prefixItems = [], items, unevaluatedItems, uniqueItems } = schema;
-    if (value.length < minItems) this.#add(() => `Array has too few items (${value.length} < ${minItems})`);
+    if (value.length < minItems)
+      this.#add(() => `Must have at least ${counted(minItems, "item")}, not ${value.length}`);
     if (maxItems !== undefined && value.length > maxItems)
-      this.#add(() => `Array has too many items (${value.length} > ${maxItems})`);
+      this.#add(() => `Must have at most ${counted(maxItems, "item")}, not ${value.length}`);
     if (uniqueItems === true) {
       const equal = duplicates(value, this.meter);
-      if (equal !== null) this.#add(() => `Duplicate items at indexes ${equal[0]} and ${equal[1]}`);
+      if (equal !== null)
+        this.#add(() => `Must not repeat an item. Items ${equal[0]} and ${equal[1]} are equal`);
     }
     if (prefixItems.length > 0 || items !== undefined)
       for (const [index, item] of value.entries()) {
@@ -224,10 +229,12 @@ class Check {
       }
     if (count < minContains)
       this.#add(
-        () => `Array must contain at least ${minContains} items matching schema. ${count} were found`,
+        () => `Must have at least ${counted(minContains, "item")} that \`contains\` describes, not ${count}`,
       );
     if (maxContains !== undefined && count > maxContains)
-      this.#add(() => `Array may contain at most ${maxContains} items matching schema. ${count} were found`);
+      this.#add(
+        () => `Must have at most ${counted(maxContains, "item")} that \`contains\` describes, not ${count}`,
+      );
   }
 
   #members(schema: SchemaNode, value: JsonObject, evaluated: Evaluated): void {
@@ -258,24 +265,23 @@ class Check {
     }
   }
 
-  /** Checks what an object's names alone decide. */
+  /** Checks the keywords that depend only on an object's names. */
   #names(schema: SchemaNode, value: JsonObject, evaluated: Evaluated): void {
     const { required = [], minProperties = 0, maxProperties, propertyNames } = schema;
     const names = Object.keys(value);
     this.meter.spend(APPLICATION + names.length + required.length);
     for (const name of required)
-      if (!Object.hasOwn(value, name))
-        this.#add(() => `Instance does not have required property "${this.#shown(name)}"`);
+      if (!Object.hasOwn(value, name)) this.#addAt(name, () => `Is required${this.#given(names)}`);
     if (names.length < minProperties)
-      this.#add(() => `Instance does not have at least ${minProperties} properties`);
+      this.#add(() => `Must have at least ${counted(minProperties, "member")}, not ${names.length}`);
     if (maxProperties !== undefined && names.length > maxProperties)
-      this.#add(() => `Instance has more than ${maxProperties} properties`);
+      this.#add(() => `Must have at most ${counted(maxProperties, "member")}, not ${names.length}`);
     if (propertyNames !== undefined) for (const name of names) this.#applyAt(name, propertyNames, name);
     if (schema.dependentRequired !== undefined || schema.dependentSchemas !== undefined)
       for (const name of names) this.#dependents(name, schema, value, evaluated);
   }
 
-  /** Checks what the presence of a name requires. */
+  /** Checks the requirements of present names. */
   #dependents(
     name: string,
     { dependentRequired, dependentSchemas }: SchemaNode,
@@ -286,8 +292,7 @@ class Check {
     const others = own(dependentRequired, name) ?? [];
     this.meter.spend(others.length);
     const missing = others.find((other) => !Object.hasOwn(value, other));
-    if (missing !== undefined)
-      this.#add(() => `Instance has "${this.#shown(name)}" but does not have "${this.#shown(missing)}"`);
+    if (missing !== undefined) this.#addAt(missing, () => `Is required with "${this.#shown(name)}"`);
     this.#require(own(dependentSchemas, name), value, evaluated);
   }
 
@@ -311,9 +316,22 @@ class Check {
     this.#found.push({ path: shorten(path, MAX_SHOWN), message: message() });
   }
 
+  #addAt(key: string, message: () => string): void {
+    this.#path.push(key);
+    this.#add(message);
+    this.#path.pop();
+  }
+
   #addAll(found: readonly Violation[]): void {
     this.#count += found.length;
     this.#found.push(...found.slice(0, MAX_VIOLATIONS - this.#found.length));
+  }
+
+  /** Returns the names of an object's members for a message. */
+  #given(names: readonly string[]): string {
+    if (names.length === 0) return "";
+    const shown = names.slice(0, MAX_NAMES).map((name) => `"${shorten(name, MAX_NAME)}"`);
+    return `. The object has ${shown.join(", ")}${names.length > MAX_NAMES ? " and others" : ""}`;
   }
 
   #shown(text: string): string {
@@ -325,6 +343,10 @@ class Check {
 /** Returns a member of an object with names from outside. */
 function own<Value>(from: Readonly<Record<string, Value>> | undefined, name: string): Value | undefined {
   return from !== undefined && Object.hasOwn(from, name) ? from[name] : undefined;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** Counts characters. An iterator of them takes ten times as long. */

@@ -31,6 +31,7 @@ const MAX_REMEMBERED = 10_000;
 
 /** A compiled pattern. */
 export interface Pattern {
+  readonly source: string;
   /** Most steps per character of a text. */
   readonly size: number;
   /** Most searches of a text: one per condition, and one more. */
@@ -92,6 +93,7 @@ function compile(source: string, meter: Meter): Pattern {
   const matcher = compiled(translated);
   const checks = conditions.map((condition) => ({ ...condition, matcher: compiled(condition.source) }));
   const pattern: Pattern = {
+    source,
     size,
     searches,
     compileSteps,

@@ -62,7 +62,7 @@ function compileFilter(
   const [least, most] = filter.counts;
   if (args.length < least || args.length > most) {
     const wanted = least === most ? `${least}` : `${least} to ${most}`;
-    throw syntax(`The filter "${name}" takes ${wanted} arguments, and gets ${args.length}.`);
+    throw syntax(`The filter "${name}" takes ${wanted} arguments. It has ${args.length}.`);
   }
   const parts = args.map((argument) => {
     if (Array.isArray(argument)) throw syntax(`The filter "${name}" takes no named arguments.`);

@@ -56,7 +56,7 @@ export function templateIssues(source: string, base = "", meter = templateBudget
         {
           path: base,
           message:
-            "Is too much to compile, with the definition's other templates: use fewer tags and outputs, or move steps into another task.",
+            "Is too complex to compile together with the definition's other templates: use fewer tags and outputs, or move steps into another task.",
         },
       ];
     if (!(error instanceof ExpressionError)) throw error;

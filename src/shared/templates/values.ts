@@ -82,7 +82,7 @@ export function listOf(value: Value): Json[] {
   return value === undefined || value === null ? [] : [value];
 }
 
-/** Returns what a loop runs over: the items of a list, the pairs of a map, or a text as a whole. */
+/** Returns the items of a loop: the items of a list, the pairs of a map, or a whole text. */
 export function itemsOf(value: Value, meter: Meter): readonly Json[] {
   if (Array.isArray(value)) return value;
   if (!isJsonObject(value)) return typeof value === "string" && value !== "" ? [value] : [];

@@ -1,4 +1,7 @@
-/** An application whose agents have memory. A header makes its sender a member; others are the local administrator. */
+/**
+ * An application with agents that have memory. A header makes its sender a member; other senders are the local
+ * administrator.
+ */
 import { dramatis } from "../../../src/dramatis.ts";
 import { localAuthorize } from "../../../src/http/auth/authorize.ts";
 import { defineLibrary, definePersona } from "../../../src/library/define/define.ts";
@@ -35,5 +38,5 @@ const app = dramatis({
   },
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
 export default app.handler;

@@ -1,4 +1,4 @@
-/** A page on `useConversation` that runs a tool of its own. The query names the conversation. */
+/** A page on `useConversation` that runs a client tool. The query names the conversation. */
 import { createRoot } from "react-dom/client";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 
@@ -10,7 +10,7 @@ const place = {
 
 let runs = 0;
 
-/** Runs in one tab of several, and says how often it ran there. */
+/** Runs in one of several tabs, and counts its runs there. */
 function locate() {
   runs += 1;
   document.title = `ran ${runs}`;

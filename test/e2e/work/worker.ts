@@ -1,4 +1,4 @@
-/** An application whose tools take their time: each asks a desk that a test keeps, by the address in its input. */
+/** An application with slow tools: each asks the desk of a test, by the address in its input. */
 import { z } from "zod";
 import { dramatis } from "../../../src/dramatis.ts";
 import {
@@ -275,5 +275,5 @@ const app = dramatis({
   ],
 });
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
 export default app.handler;

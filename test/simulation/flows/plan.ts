@@ -1,5 +1,5 @@
-/** Plans of turns that run workflows: the work of the runs, the delays of people, and the times of stops. Each seed gives a plan. */
-import { Random } from "../random.ts";
+/** Plans of turns that run workflows: the work of the runs, the delays of people, and the times of stops. */
+import { Random } from "../../../src/testing/random.ts";
 
 /** A workflow: its steps follow each other. */
 export interface FlowPlan {
@@ -10,7 +10,9 @@ export interface FlowPlan {
 export type FlowStep =
   /** A person answers after `ms`. Without `ms`, the gate fails after `limit`. */
   | { kind: "gate"; ms?: number; limit?: number }
-  /** An agent with `calls` calls of a tool, each of which takes `ms`. A person approves the first call after `asks`, if present. */
+  /**
+   * An agent with `calls` calls of a tool that take `ms`. A person approves the first call after `asks`, if present.
+   */
   | { kind: "agent"; calls: number; ms: number; timeoutMs?: number; asks?: number }
   /** A task that takes `ms`. */
   | { kind: "task"; ms: number }

@@ -2,15 +2,14 @@
 
 import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { isOver, type RunState } from "../../../src/agents/coordinator/core/state.ts";
-import { heldBy } from "../../../src/agents/coordinator/core/tree-room.ts";
+import { shareInUse } from "../../../src/agents/coordinator/core/tree-share.ts";
 import { calledRunId, operationId } from "../../../src/protocol/ids.ts";
 import type { RunEntry, RunEntryType } from "../../../src/protocol/workflow-run.ts";
-import { isDeath } from "../mortal-actor.ts";
-import type { RunActor } from "./actors.ts";
+import type { RunActor } from "../../../src/testing/world/actors.ts";
+import { isDeath } from "../../../src/testing/world/mortal-actor.ts";
 import { DAY, type FlowCall, type FlowPlan, type FlowsPlan, flowsOf, planFlows } from "./plan.ts";
 import { type Defect, FlowWorld, TOKENS } from "./world.ts";
 
-/** Plays a plan. Returns its violations. */
 export async function playFlows(
   plan: FlowsPlan,
   defect?: Defect,
@@ -32,7 +31,6 @@ export async function playFlows(
   }
 }
 
-/** Returns the violations of a seed. */
 export async function simulateFlows(seed: number, defect?: Defect): Promise<string[]> {
   const { world, violations } = await playFlows(planFlows(seed), defect);
   for (const actor of [...world.conversations.values(), ...world.runs.values()]) actor.database.close();
@@ -79,7 +77,7 @@ function rest(world: FlowWorld, turns: readonly Turn[], runs: readonly RunState[
         .filter(({ result }) => result === undefined)
         .map(({ item }) => `call ${item} of ${n} is open`),
     ),
-    ...runs.filter((run) => !isOver(run)).map(({ record }) => `${record.id} goes on`),
+    ...runs.filter((run) => !isOver(run)).map(({ record }) => `${record.id} continues`),
     ...actors
       .filter(({ keyValue }) => keyValue.list("mailbox:out:", 1).length > 0)
       .map(({ id }) => `${id} has envelopes under way`),
@@ -98,7 +96,7 @@ const RUN_ENDS: ReadonlySet<RunEntryType> = new Set([
 /** Maximum time between the check of the run above by a start and its commit, in milliseconds. */
 const START_MS = 100;
 
-/** Each start has one end, no run starts work after its end, and no tree holds room at rest. */
+/** Each start has one end, no run starts work after its end, and no tree reserves room at rest. */
 function starts({ runs: actors }: FlowWorld, runs: readonly RunState[]): string[] {
   return runs.flatMap((run) => {
     const { id, parent, createdAt } = run.record;
@@ -115,7 +113,9 @@ function starts({ runs: actors }: FlowWorld, runs: readonly RunState[]): string[
       ...(entries.slice(last + 1).some(({ type }) => type === "task.dispatched" || RUN_ENDS.has(type))
         ? [`${id} continues after its end`]
         : []),
-      ...([...run.tokens.values()].some((token) => heldBy(token) > 0) ? [`${id} holds room at rest`] : []),
+      ...([...run.tokens.values()].some((token) => shareInUse(token) > 0)
+        ? [`${id} uses a share at rest`]
+        : []),
       ...(late > START_MS ? [`${id} began ${late} ms after the end of the run above`] : []),
     ];
   });
@@ -187,7 +187,7 @@ const MARGIN_MS = 10_000;
 interface Course {
   longest: number;
   since: number;
-  /** The flow fails for a reason of its own; `maybe` if the times are too close to decide. */
+  /** The flow fails by itself; `maybe` if the times are too close to decide. */
   fails: boolean | "maybe";
 }
 

@@ -1,8 +1,10 @@
 /** Runs turns that call workflows: conversations and runs on the Node adapters, their real mailboxes on a failing network, one virtual clock. */
 
 import { z } from "zod";
+import { graphOf } from "../../../src/agents/coordinator/core/graph.ts";
 import { operationOf } from "../../../src/agents/coordinator/core/operations.ts";
-import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
+import { definitionOf, isOver, type RunState } from "../../../src/agents/coordinator/core/state.ts";
+import { startsRun } from "../../../src/agents/coordinator/core/tree-share.ts";
 import { workOf } from "../../../src/agents/coordinator/core/work.ts";
 import { defineTool } from "../../../src/library/define/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
@@ -20,10 +22,16 @@ import type { ChildRun } from "../../../src/protocol/run-call.ts";
 import type { WorkflowNode, WorkflowTransition } from "../../../src/protocol/workflow-definition.ts";
 import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
+import type { JsonObject } from "../../../src/shared/json.ts";
+import { Random } from "../../../src/testing/random.ts";
+import {
+  ConversationActor,
+  type ConversationLife,
+  RunActor,
+  type RunWorld,
+} from "../../../src/testing/world/actors.ts";
+import { isDeath, type MortalLife } from "../../../src/testing/world/mortal-actor.ts";
 import { PIN } from "../../support/records.ts";
-import { isDeath, type MortalLife } from "../mortal-actor.ts";
-import { Random } from "../random.ts";
-import { ConversationActor, type ConversationLife, RunActor } from "./actors.ts";
 import {
   type FlowCall,
   type FlowPlan,
@@ -52,7 +60,7 @@ export type Defect =
   | "waits not reported"
   | "starts decided early";
 
-export class FlowWorld {
+export class FlowWorld implements RunWorld {
   readonly clock = new VirtualClock();
   readonly ids;
   readonly conversations = new Map<string, ConversationActor>();
@@ -68,6 +76,8 @@ export class FlowWorld {
   readonly #flows: Map<number, FlowPlan>;
   readonly #agents: Map<string, AgentStep>;
   readonly #opened = new Set<string>();
+  /** The runs with a start that waits for room. */
+  readonly #queued = new Set<RunActor>();
   readonly #signing = new Set<Promise<unknown>>();
   #crashes = 0;
   #bad = 0;
@@ -94,10 +104,9 @@ export class FlowWorld {
     return this.plan.turns.flatMap(({ calls }) => calls);
   }
 
-  /** The bounds of the run of a call. */
-  get bounds(): Pick<ChildRun, "width" | "room"> {
+  get bounds(): Pick<ChildRun, "width" | "share"> {
     const { room, spread } = this.plan;
-    return defined({ width: spread, room: room === undefined ? undefined : { runs: room, tokens: 1_000 } });
+    return defined({ width: spread, share: room === undefined ? undefined : { runs: room, tokens: 1_000 } });
   }
 
   get root(): ConversationActor {
@@ -105,13 +114,13 @@ export class FlowWorld {
   }
 
   conversation(id: string): ConversationActor {
-    const actor = this.conversations.get(id) ?? new ConversationActor(this, id);
+    const actor = this.conversations.get(id) ?? new ConversationActor(this, TENANT, id);
     this.conversations.set(id, actor);
     return actor;
   }
 
   run(id: string): RunActor {
-    const actor = this.runs.get(id) ?? new RunActor(this, id);
+    const actor = this.runs.get(id) ?? new RunActor(this, TENANT, id);
     this.runs.set(id, actor);
     return actor;
   }
@@ -187,6 +196,24 @@ export class FlowWorld {
     return pinnedOf(flow);
   }
 
+  contextOf(actor: ConversationActor, life: ConversationLife) {
+    return {
+      gateway: this.#gatewayFor(life, actor.id),
+      executor: this.#executorFor(life),
+      publish: (frames: Frame[]) => this.#ask(actor, frames),
+    };
+  }
+
+  readonly checkedInput = (_workflow: PinnedWorkflow, input: JsonObject) => input;
+
+  onRun(actor: RunActor, state: RunState): void {
+    this.openGates(actor, state);
+    if (isOver(state) && this.#queued.delete(actor)) this.overtaken += 1;
+    const graph = graphOf(definitionOf(state));
+    if ([...state.tokens.values()].some((token) => startsRun(graph, token))) this.#queued.add(actor);
+    else this.#queued.delete(actor);
+  }
+
   /** Lets people answer the gates of a run, as planned. */
   openGates(actor: RunActor, { record, tokens }: RunState): void {
     for (const token of tokens.values()) {
@@ -200,7 +227,7 @@ export class FlowWorld {
   }
 
   /** Lets a person approve the calls of an agent, as planned. */
-  ask(actor: ConversationActor, frames: readonly Frame[]): void {
+  #ask(actor: ConversationActor, frames: readonly Frame[]): void {
     for (const { type, operationId, data } of frames) {
       if (type !== "approval.requested" || operationId === undefined || this.#opened.has(operationId))
         continue;
@@ -269,7 +296,7 @@ export class FlowWorld {
     return (kind === "coordinator" ? this.run(id) : this.conversation(id)).receive(envelope, attempt);
   }
 
-  gatewayFor(life: MortalLife, conversation: string): ModelGateway {
+  #gatewayFor(life: MortalLife, conversation: string): ModelGateway {
     const world = this;
     return {
       async *stream({ body }, signal): AsyncGenerator<ModelDelta> {
@@ -311,7 +338,7 @@ export class FlowWorld {
       : [...calls.map(({ flow }, index) => call(index, `flow_${flow.id}`)), USAGE, finish];
   }
 
-  /** The executor of runs: each task takes the time that its id says. */
+  /** The executor of runs. The id of a task defines its duration. */
   tasksFor(life: MortalLife): TaskExecutor {
     return {
       run: async (calls, caller) => {
@@ -328,8 +355,8 @@ export class FlowWorld {
     };
   }
 
-  /** The executor of agents' tools: each call takes the time that its agent's plan says. A long call gives its result by a handle. */
-  executorFor(life: ConversationLife): TaskExecutor {
+  /** The executor of agents' tools. The agent's plan defines the durations. A long call returns a handle. */
+  #executorFor(life: ConversationLife): TaskExecutor {
     return {
       run: async (calls, caller) => {
         await Promise.all(

@@ -1,4 +1,4 @@
-/** Properties of runs, whatever fails: no limit is missed, no attempt counts twice, and no answer comes too late. */
+/** Properties of runs under any failures: no limit is missed, no attempt counts twice, and no answer is late. */
 import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
 import type { PinnedWorkflow } from "../../../src/protocol/pinned-workflow.ts";
 import type { RunEntry } from "../../../src/protocol/workflow-run.ts";

@@ -1,6 +1,6 @@
 /**
- * Random runs of workflows in a world that fails. The reference interpreter judges what a run did; beside it, properties that hold whatever
- * fails.
+ * Random runs of workflows in a world that fails. The reference interpreter judges each run. Further properties hold
+ * under any failures.
  */
 
 import { z } from "zod";
@@ -19,15 +19,15 @@ import type { RunEntry } from "../../../src/protocol/workflow-run.ts";
 import { DramatisError } from "../../../src/shared/errors.ts";
 import type { Json } from "../../../src/shared/json.ts";
 import { fingerprint } from "../../../src/shared/text.ts";
+import { Random } from "../../../src/testing/random.ts";
 import { Crossings, Fault } from "../../support/crossings.ts";
 import { differences } from "../../support/workflows/agreement.ts";
 import { generate } from "../../support/workflows/generate.ts";
-import { Random } from "../random.ts";
 import { lateAnswers, limitsOf, retriesOf } from "./judge.ts";
 import { GATE_MS, pinned } from "./workflow.ts";
 import { RunWorld } from "./world.ts";
 
-/** The findings of one seed; `null` for one whose workflow is not sound. */
+/** The findings of one seed; `null` if its workflow is not sound. */
 export interface FaultyRun {
   violations: string[];
   status: string;
@@ -38,21 +38,20 @@ export interface FaultyRun {
 }
 
 const LAST_POINT = 900;
-/** Steps of one run. One that needs more is stuck. */
+/** Maximum number of steps of a run. A run with more steps is stuck. */
 const MAX_STEPS = 20_000;
-/** Time by which a limit may be missed while nothing fails, and the time after a fault in which it may be missed, in milliseconds. */
+/** Tolerance of time limits without faults, and for a time after a fault, in milliseconds. */
 const SLACK_MS = 100;
 const DISTURBED_MS = 5_000;
 const OTHERS_MS = 4_000;
 
 interface Started {
   isOver: boolean;
-  /** The run was told the end, or that it never began. */
-  isTold: boolean;
+  /** The run received the end, or the report that the work never began. */
+  isReported: boolean;
   isCancelled: boolean;
 }
 
-/** Simulates the run of one seed. */
 export async function simulateFaultyRun(seed: number): Promise<FaultyRun | null> {
   const shape = generate(new Random(seed));
   if (soundnessIssues(shape, () => null).length > 0) return null;
@@ -67,7 +66,7 @@ class Simulated {
   readonly #started = new Map<string, Started>();
   readonly #ran = new Map<string, number>();
   readonly #effect;
-  /** Gates that somebody looks after, by operation. */
+  /** Gates with a person or a handler, by operation. */
   readonly #asked = new Set<string>();
   readonly #violations: string[] = [];
   /** Faults that were seen. */
@@ -110,13 +109,13 @@ class Simulated {
       if (world.isOver) break;
       const isStuck = step > MAX_STEPS || this.#violations.length + world.violations.length > 0;
       if (isStuck || !(await world.clock.runNext())) {
-        this.#violations.push(isStuck ? "It does not end." : "It sleeps, and nothing will wake it.");
+        this.#violations.push(isStuck ? "It does not end." : "It sleeps without a wake-up.");
         break;
       }
     }
     this.#crossings.disarm();
     world.kill();
-    // Others go on beyond the end of the run: what still arrives changes nothing.
+    // Other actors continue after the end of the run. Late arrivals must not change the run.
     const before = await world.call(({ state }) => state.seq);
     for (let step = 0; step < 200 && (await world.clock.runNext()); step++) await breathe();
     const { state, entries, times } = await world.call(read);
@@ -157,14 +156,14 @@ class Simulated {
     const address = body as unknown as CallAddress;
     const known = this.#started.get(to.id);
     if (type.endsWith(".cancel")) {
-      this.#started.set(to.id, { isOver: true, isTold: known?.isTold ?? false, isCancelled: true });
+      this.#started.set(to.id, { isOver: true, isReported: known?.isReported ?? false, isCancelled: true });
       return;
     }
     if (known !== undefined) {
       if (!known.isCancelled) this.#violations.push(`${to.id} is started twice.`);
       return;
     }
-    const started: Started = { isOver: false, isTold: false, isCancelled: false };
+    const started: Started = { isOver: false, isReported: false, isCancelled: false };
     this.#started.set(to.id, started);
     const own = this.#random.fork(to.id);
     const error = own.chance(0.08)
@@ -176,14 +175,14 @@ class Simulated {
     const isDelivered = error === undefined || error.code === "FAILED";
     this.#world.clock.timer(own.int(1, OTHERS_MS), () => {
       if (started.isOver) return;
-      // Nobody knows whether one of unknown outcome has begun.
+      // If the outcome is unknown, the work may or may not have begun.
       started.isOver = error?.code !== "OUTCOME_UNKNOWN";
       const stale = { ...address, attempt: address.attempt + 1 };
       if (isDelivered && own.chance(0.3)) this.#tell(({ end }) => end(stale, outcome));
       this.#tell(
         ({ end }) => end(address, outcome),
         () => {
-          started.isTold = true;
+          started.isReported = true;
           if (own.chance(0.3)) this.#tell(({ end }) => end(address, { output: "again" }));
         },
       );
@@ -206,7 +205,7 @@ class Simulated {
     this.#world.clock.timer(0, () => void attempt());
   }
 
-  /** Looks for gates that nobody looks after, and for limits that were missed. */
+  /** Looks for gates without a timer or handler, and for missed limits. */
   #look(): void {
     const world = this.#world;
     if (this.#crossings.failed > this.#failed) world.disturbedAt = world.clock.elapsed;
@@ -238,7 +237,7 @@ class Simulated {
     const { clock } = this.#world;
     if (own.chance(0.3)) this.#say(own.int(0, 500), operationId, "wrong", ["INVALID_INPUT"]);
     if (deadline !== undefined && own.chance(0.4)) {
-      // It is in time if the clock is set back meanwhile: the journal says.
+      // If the clock is set back, the answer is in time. The journal decides.
       const late = Math.max(0, deadline - clock.now()) + own.pick([0, 1, 50]);
       this.#say(late, operationId, { ok: 1 }, []);
       return;
@@ -260,8 +259,8 @@ class Simulated {
   }
 
   /**
-   * Answers a gate after a time, and again while the answer does not arrive, and then calls `onTaken`. `refusals`: the errors that it must
-   * get; none for none.
+   * Answers a gate after a time, repeats the answer until it arrives, and then calls `onTaken`. `refusals`: the errors
+   * that it must get; empty if it must succeed.
    */
   #say(
     after: number,
@@ -286,8 +285,8 @@ class Simulated {
 
   #judge(state: RunState, entries: readonly RunEntry[], times: readonly number[]): string[] {
     const found = differences(state, entries);
-    // A failed run keeps what a retry needs, and nothing else.
-    const { tokens, fanOuts } = state.kept ?? { tokens: new Map(), fanOuts: new Map() };
+    // A failed run keeps only the state that a retry needs.
+    const { tokens, fanOuts } = state.stopped ?? { tokens: new Map(), fanOuts: new Map() };
     if (this.#rows("run_tokens") !== tokens.size) found.push("It left rows in run_tokens.");
     if (this.#rows("run_fan_outs") !== fanOuts.size) found.push("It left rows in run_fan_outs.");
     if (fanOuts.size === 0 && this.#rows("run_branches") > 0) found.push("It left rows in run_branches.");
@@ -307,8 +306,8 @@ class Simulated {
       if (type.endsWith(".cancel") && known.has(operationId))
         found.push(`${to.id} is cancelled after its end.`);
     }
-    for (const [id, { isOver, isTold, isCancelled }] of this.#started)
-      if (!isCancelled && !isOver) found.push(`${id} goes on${isTold ? ", of unknown outcome" : ""}.`);
+    for (const [id, { isOver, isReported, isCancelled }] of this.#started)
+      if (!isCancelled && !isOver) found.push(`${id} continues${isReported ? ", of unknown outcome" : ""}.`);
     return [...found, ...retriesOf(entries), ...lateAnswers(entries, times, this.#workflow)];
   }
 

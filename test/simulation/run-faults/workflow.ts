@@ -1,12 +1,12 @@
-/** The workflow of a simulated run: its nodes run tasks, ask people, or start what works elsewhere. */
+/** The workflow of a simulated run: its nodes run tasks, ask people, or start work elsewhere. */
 import type { PinnedNodeTask, PinnedWorkflow } from "../../../src/protocol/pinned-workflow.ts";
 import type { WorkflowDefinition } from "../../../src/protocol/workflow-definition.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../../src/testing/random.ts";
 
-/** Time for an answer, where a gate has a limit, in milliseconds. */
+/** Time limit for an answer at a gate, in milliseconds. */
 export const GATE_MS = 5_000;
 
-/** Returns the workflow, in which some nodes ask people and other actors, and which may have a time limit. */
+/** Returns a workflow with some nodes that ask people and other actors. It may have a time limit. */
 export function pinned(shape: WorkflowDefinition, random: Random, task: PinnedNodeTask): PinnedWorkflow {
   const tasks: Record<string, PinnedNodeTask> = {};
   const workflows: Record<string, PinnedWorkflow> = {};

@@ -1,6 +1,7 @@
 /**
- * A run in a world that fails: its actor dies and its storage refuses. Only its alarm, and what comes from outside, wakes it again. What it
- * starts elsewhere ends late, twice, or never began; people answer wrongly, again, or too late; the wall clock is set.
+ * A run in a world that fails: its actor dies and its storage refuses. Only its alarm and incoming messages wake it.
+ * The work that it starts elsewhere ends late, ends twice, or never began. People answer wrongly, twice, or too late.
+ * The wall clock is set.
  */
 
 import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
@@ -15,20 +16,20 @@ import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
 import type { ActorDatabase } from "../../../src/ports/sql-database.ts";
 import type { NewEnvelope } from "../../../src/protocol/envelope.ts";
 import { asDone } from "../../../src/shared/errors.ts";
+import { localExecutor } from "../../../src/testing/world/local-executor.ts";
+import { quietRun } from "../../../src/testing/world/no-mail.ts";
 import { type Crossings, crossExecutor, crossKeyValue, crossSql, Fault } from "../../support/crossings.ts";
-import { localExecutor } from "../../support/local-executor.ts";
-import { quietRun } from "../../support/no-mail.ts";
 import { MortalClock, WorldClock } from "../clocks.ts";
 
-/** Wake-ups without any time between them, after which the run is busy for nothing. */
+/** Number of wake-ups at the same time after which the run counts as busy without progress. */
 const MAX_AT_ONCE = 30;
-/** Milliseconds before an alarm whose handler failed comes again. */
+/** Milliseconds until an alarm repeats after its handler failed. */
 const ALARM_RETRY_MS = 100;
 
 /** Parts of the world that one transaction of the actor writes. */
 interface Durable {
   readonly outbox: readonly NewEnvelope[];
-  /** The wall time of the alarm, in milliseconds since the epoch; `null` where none is set. */
+  /** The wall time of the alarm, in milliseconds since the epoch; `null` if no alarm is set. */
   readonly alarm: number | null;
 }
 
@@ -88,7 +89,7 @@ export class RunWorld {
       });
   }
 
-  /** Wakes the actor if it does not live, and calls it. Throws what the run throws, and `Fault` where the call failed. */
+  /** Wakes the actor if needed, and calls it. Throws the run's error, or `Fault` if the call failed. */
   async call<Result>(body: (runtime: RunRuntime) => Result | Promise<Result>): Promise<Result> {
     const runtime = this.runtime ?? (await this.#wake());
     try {
@@ -128,7 +129,7 @@ export class RunWorld {
       await runtime.wake();
       if (this.runtime === runtime) return runtime;
     } catch (error) {
-      // An actor whose start throws is reset.
+      // If an actor fails to start, it is reset.
       if (!this.crossings.isCrash(error) && !(error instanceof Fault)) this.violations.push(String(error));
     }
     this.kill();
@@ -201,7 +202,7 @@ export class RunWorld {
     }
   }
 
-  /** Lets the mailbox deliver what is committed, a moment later: a transaction in between may withdraw it. */
+  /** Lets the mailbox deliver committed envelopes a moment later: a transaction in between may withdraw them. */
   #flush(): void {
     if (this.#durable.outbox.length === 0) return;
     this.clock.timer(1, () => {
@@ -241,7 +242,7 @@ export class RunWorld {
     if (!isDone) this.#arm(this.clock.now() + ALARM_RETRY_MS);
   }
 
-  /** Reports whether the run has ended, as far as a living actor knows. */
+  /** Reports whether a living actor knows that the run has ended. */
   get isOver(): boolean {
     const { runtime } = this;
     if (runtime === null) return false;

@@ -9,7 +9,7 @@ import { callsIn, isCalm, type WorkPlan, worksIn, worksOf } from "./plan.ts";
 import { isCareful, workIn, workIndex } from "./talk.ts";
 import type { TreeWorld } from "./world.ts";
 
-/** Milliseconds in which a cancellation arrives on a network without faults. */
+/** Time for a cancellation to arrive without faults, in milliseconds. */
 const ARRIVAL_MS = 1_000;
 
 /** A conversation at rest. */
@@ -56,7 +56,7 @@ function roomsOf({ actors }: TreeWorld): Room[] {
   });
 }
 
-/** Every turn ends, every conversation of a call is closed, and nobody outlives a caller that is over. */
+/** Every turn ends, every conversation of a call is closed, and no call outlives its caller. */
 function rest(world: TreeWorld, rooms: readonly Room[]): string[] {
   return rooms.flatMap(({ id, state, turns }) => [
     ...turns.filter(({ status }) => status === "active").map(({ n }) => `turn ${n} of ${id} is still active`),
@@ -91,7 +91,7 @@ function outcomes(rooms: readonly Room[]): string[] {
   return [...problems, ...strangers.map(({ id }) => `${id} belongs to no call`)];
 }
 
-/** Without faults nobody works on for a caller that has given up. */
+/** Without faults, no call continues after its caller has given up. */
 function survivors({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
   if (plan.crashes > 0 || plan.badDeliveries > 0) return [];
   return rooms.flatMap(({ turns }) =>
@@ -107,7 +107,7 @@ function survivors({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
   );
 }
 
-/** What each call has used up is known at its caller, once; the budget holds but for one call of each conversation. */
+/** The caller counts the usage of each call once. The budget holds, except for one call of each conversation. */
 function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
   const problems = rooms.flatMap(({ id, entries }) => {
     const charged = new Map<string, Amounts>();
@@ -117,7 +117,7 @@ function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string
       charged.set(operation, addAmounts(charged.get(operation) ?? NOTHING, { ...spent, nanoDollars: 0 }));
     }
     return [...charged].flatMap(([operation, amounts]): string[] => {
-      // Each attempt has a conversation of its own.
+      // Each attempt has a separate conversation.
       const below = rooms.filter(({ state }) => state.record.call?.operationId === operation);
       const spent = below.reduce<Amounts>((sum, { state }) => addAmounts(sum, state.spent), NOTHING);
       const isEqual = spent.tokens === amounts.tokens && spent.modelCalls === amounts.modelCalls;
@@ -144,7 +144,7 @@ function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string
   if (limit === undefined || root === undefined) return [...problems, ...uncharged];
   const answered = requests.filter((request) => request.answered).map(({ tokens }) => tokens);
   const used = answered.reduce((sum, tokens) => sum + tokens, 0);
-  // The reservation of a call exceeds what the provider counts, so nothing may be overrun but for the last call.
+  // The reservation of a call exceeds the provider's count, so only the final call may overrun the limit.
   const most = limit + Math.max(0, ...answered);
   return [
     ...problems,
@@ -154,8 +154,8 @@ function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string
 }
 
 /**
- * The root has spent what the provider counted for the whole tree: never less; and no more where every request was answered and nothing
- * crashed, so that nothing was estimated.
+ * The root has spent at least the provider's count for the whole tree. If every request was answered and no actor
+ * crashed, no usage is estimated, and both are equal.
  */
 function ledger({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
   const root = rooms.find(({ state }) => state.record.call === undefined);
@@ -167,7 +167,7 @@ function ledger({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[]
   return isRight ? [] : [`the root has spent ${spent} tokens, and the provider counted ${counted}`];
 }
 
-/** A model sees the secrets of its own work and of the works below it only. */
+/** A model sees only the secrets of its own work and of the works below it. */
 function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
   const all = worksIn(plan);
   return requests.flatMap(({ conversation, messages }) => {
@@ -184,7 +184,7 @@ function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[
   });
 }
 
-/** Only what a person approved runs, and at rest nothing asks any more. */
+/** Only approved calls run. At rest, no request for approval is open. */
 function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
   const planned = callsIn(plan);
   return rooms.flatMap(({ id, turns }) =>
@@ -201,23 +201,23 @@ function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
           ...asks,
           ...(isOpened && outcome !== "approved" ? [`${operation} of ${id} ran, and it is ${outcome}`] : []),
           ...(outcome === "approved" && answer !== "approve"
-            ? [`nobody approved ${operation} of ${id}`]
+            ? [`${operation} of ${id} has no approval`]
             : []),
-          ...toldAbove(plan, rooms, operation, outcome),
-          ...(outcome === "denied" && answer !== "deny" ? [`nobody denied ${operation} of ${id}`] : []),
+          ...answersAbove(plan, rooms, operation, outcome),
+          ...(outcome === "denied" && answer !== "deny" ? [`${operation} of ${id} has no denial`] : []),
         ];
       }),
     ),
   );
 }
 
-/** Readers of a call's conversation are those who might read its caller's when the attempt ended, whatever arrived when. */
+/** The readers of a call's conversation equal its caller's readers at the end of the attempt. */
 function readers(rooms: readonly Room[]): string[] {
   const roomAt = (id: string) => rooms.find((room) => room.id === id);
   /** The readers of a conversation after its entries before `end`. */
   const readersOf = (room: Room, end: number): string[] => {
     const { call } = room.state.record;
-    let list = call === undefined ? ["ada"] : (givenTo(room) ?? call.readers);
+    let list = call === undefined ? ["ada"] : (readersGivenTo(room) ?? call.readers);
     for (const { type, data } of room.entries.slice(0, end)) {
       const { participant, readers: newer } = (data ?? {}) as Partial<Membership>;
       if (type === "conversation.readers") list = newer ?? list;
@@ -229,7 +229,7 @@ function readers(rooms: readonly Room[]): string[] {
     return [...list];
   };
   /** The readers of the conversation of a call as its caller would have them at the end of the attempt, or at its beginning. */
-  const givenTo = ({ state }: Room, atEnd = false): string[] | undefined => {
+  const readersGivenTo = ({ state }: Room, atEnd = false): string[] | undefined => {
     const { call } = state.record;
     const caller = call && roomAt(call.from);
     if (call === undefined || caller === undefined) return undefined;
@@ -243,7 +243,7 @@ function readers(rooms: readonly Room[]): string[] {
     return readersOf(caller, atEnd ? (end ?? caller.entries.length) : start);
   };
   return rooms.flatMap((room) => {
-    const expected = givenTo(room, true);
+    const expected = readersGivenTo(room, true);
     const found = room.state.record.call?.readers;
     if (expected === undefined || found === undefined) return [];
     const isRight = expected.toSorted().join() === found.toSorted().join();
@@ -260,8 +260,8 @@ interface Membership {
   readers: string[];
 }
 
-/** Those above are told of an answer as it is; where nothing fails and nobody stops, always. */
-function toldAbove(
+/** The agents above a call receive its answer unchanged. Without faults and stops they always receive it. */
+function answersAbove(
   plan: TreeWorld["plan"],
   rooms: readonly Room[],
   operation: string,
@@ -271,10 +271,10 @@ function toldAbove(
     entries.flatMap(({ type, data }) => {
       const told = data as { of?: { operationId: string }; outcome?: string } | undefined;
       if (type !== "approval.resolved" || told?.of?.operationId !== operation) return [];
-      // A call that was stopped has no outcome of its own.
+      // A stopped call has no own outcome.
       const mayBeStopped = outcome === undefined || !isCalm(plan);
       const isRight = told.outcome === outcome || (told.outcome === "expired" && mayBeStopped);
-      return isRight ? [] : [`${id} was told that ${operation} is ${told.outcome}, and it is ${outcome}`];
+      return isRight ? [] : [`${id} has the outcome ${told.outcome} of ${operation}, but it is ${outcome}`];
     }),
   );
 }

@@ -1,14 +1,14 @@
-/** Plans of trees of calls: who calls whom, how long each works, what fails, and when somebody stops it. A seed gives one plan. */
+/** Plans of trees of calls: callers and called agents, durations, failures, and stops. A seed gives one plan. */
 import type { Budget } from "../../../src/protocol/budget.ts";
 import type { TurnOrder } from "../../../src/protocol/views.ts";
-import { Random } from "../random.ts";
+import { Random } from "../../../src/testing/random.ts";
 
 /** One agent's work in the tree. Its message is its node as JSON. */
 export interface WorkPlan {
   id: number;
   /** The agent that does it. */
   agent: string;
-  /** In its answer. Nobody but those above it may see it. */
+  /** Part of its answer. Only the agents above it may see it. */
   secret: string;
   /** Milliseconds of each model call. */
   ms: number;
@@ -17,7 +17,7 @@ export interface WorkPlan {
   /** `decline` and `silent` end without calls. */
   end: "answer" | "decline" | "silent" | "broken";
   calls: CallPlan[];
-  /** Characters of three bytes that its message has besides; absent for none. */
+  /** Number of additional three-byte characters in its message; absent for 0. */
   padding?: number;
 }
 
@@ -25,9 +25,9 @@ export interface WorkPlan {
 export interface CallPlan {
   background: boolean;
   repeats: boolean;
-  /** Needs an approval, which a person gives, denies, or leaves for ever; absent where it needs none. */
+  /** Needs an approval. `none`: the request stays unanswered. Absent if it needs no approval. */
   approval?: { answer: "approve" | "deny" | "none"; ms: number };
-  /** The agent joins the conversation of the root; absent where it works alone. */
+  /** The agent joins the conversation of the root; absent if it works alone. */
   joins?: true;
   work: WorkPlan;
 }
@@ -55,7 +55,7 @@ export interface TreePlan {
   /** Deliveries that the network treats badly, and the chance of it. */
   badDeliveries: number;
   badChance: number;
-  /** The limits of calls; the usual ones when absent. */
+  /** The limits of calls; absent for the defaults. */
   calls?: { depth: number; open: number; tree: number };
   /** Time limit of each call, in milliseconds. */
   timeoutMs: number;
@@ -155,12 +155,11 @@ function approvalOf(random: Random): Pick<CallPlan, "approval"> {
   return { approval: { answer, ms: random.small(1, 8_000) } };
 }
 
-/** Reports whether nothing fails in a plan and nobody stops anything. */
+/** Reports whether a plan has no faults and no stops. */
 export function isCalm({ crashes, badDeliveries, stops }: TreePlan): boolean {
   return crashes === 0 && badDeliveries === 0 && stops.length === 0;
 }
 
-/** All calls of a plan. */
 export function callsIn({ root, more }: TreePlan): CallPlan[] {
   return [root, ...more.map(({ work }) => work)].flatMap(callsOf);
 }
@@ -169,7 +168,6 @@ function callsOf(work: WorkPlan): CallPlan[] {
   return work.calls.flatMap((call) => [call, ...callsOf(call.work)]);
 }
 
-/** All works of a plan. */
 export function worksIn({ root, more }: TreePlan): WorkPlan[] {
   return [root, ...more.map(({ work }) => work)].flatMap(worksOf);
 }

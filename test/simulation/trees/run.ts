@@ -1,10 +1,10 @@
 /** Runs one seed of the trees. */
-import { isDeath } from "../mortal-actor.ts";
+import { isDeath } from "../../../src/testing/world/mortal-actor.ts";
 import { violationsOf } from "./check.ts";
 import { planTree } from "./plan.ts";
 import { type Defect, TreeWorld } from "./world.ts";
 
-/** Returns what is wrong with a tree of calls; an empty list where nothing is. */
+/** Returns the problems of a tree of calls. */
 export async function simulateTree(seed: number, defect?: Defect): Promise<string[]> {
   const world = new TreeWorld(planTree(seed), defect);
   const log = console.error;

@@ -1,9 +1,8 @@
-/** The talk of simulated agents: the tools of a plan, what a request is for, and what a model replies. */
+/** The messages of simulated agents: the tools of a plan, the purpose of a request, and the replies of a model. */
 import type { defineTool } from "../../../src/library/define/define.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
 import type { CallPlan, WorkPlan } from "./plan.ts";
 
-/** A request to a model. */
 export interface ModelRequest {
   conversation: string;
   messages: { role: string; content: string | null; tool_calls?: unknown[] }[];
@@ -40,7 +39,7 @@ export function isCareful(name: string): boolean {
   return name.includes("_careful_");
 }
 
-/** Returns the index of the message of the turn that a request is for: the last one of a user that has a work. */
+/** Returns the index of the message that a request answers: the last user message that contains work. */
 export function workIndex(messages: ModelRequest["messages"]): number {
   return messages.findLastIndex(({ role, content }) => role === "user" && WORK.test(content ?? ""));
 }
@@ -50,7 +49,7 @@ export function workIn(messages: ModelRequest["messages"]): number {
   return Number(WORK.exec(messages[workIndex(messages)]?.content ?? "")?.[1]);
 }
 
-/** The message of a user, or of an agent to one that joins. */
+/** The message of a user, or of an agent to an agent that joins. */
 const WORK = /^(?:(?:The user|user "[^"]+"|agent "[^"]+")(?: to [^:]+)?: )?\{"id":(\d+)/;
 
 /** Returns the reply of an agent's model: its calls at first, then its answer. */
@@ -90,7 +89,7 @@ export function replyOf(
   ];
 }
 
-/** Returns a work as its agent is told of it: without secrets, which only answers have. */
+/** Returns a work as its agent sees it: without secrets, which only answers contain. */
 export function hidden(work: WorkPlan): object {
   const { padding = 0 } = work;
   return { ...bare(work), ...(padding > 0 ? { pad: "€".repeat(padding) } : {}) };

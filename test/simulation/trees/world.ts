@@ -1,11 +1,12 @@
 /**
- * Runs a tree of calls: the conversations of all agents on the Node adapters, their real mailboxes on a network that drops, delays,
- * repeats and reorders, and models that follow the plan, on one virtual clock.
+ * Runs a tree of calls on one virtual clock: the conversations of all agents on the Node adapters, and models that
+ * follow the plan. The real mailboxes use a network that drops, delays, repeats and reorders.
  */
 
 import { reservedByCalls, spentByTurn } from "../../../src/agents/conversation/core/ledger.ts";
 import type { Invitation } from "../../../src/agents/conversation/core/signals.ts";
 import { chainOf } from "../../../src/agents/conversation/core/state.ts";
+import { outgoing } from "../../../src/agents/conversation/mailbox-handlers.ts";
 import { defineTool } from "../../../src/library/define/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
@@ -19,16 +20,17 @@ import {
   type AgentCallBody,
 } from "../../../src/protocol/agent-call.ts";
 import type { VersionChain } from "../../../src/protocol/definitions.ts";
-import type { Envelope } from "../../../src/protocol/envelope.ts";
+import type { Envelope, NewEnvelope } from "../../../src/protocol/envelope.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import { turnId } from "../../../src/protocol/ids.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
 import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
+import { Random } from "../../../src/testing/random.ts";
+import type { ConversationActor, ConversationWorld } from "../../../src/testing/world/actors.ts";
+import { isDeath } from "../../../src/testing/world/mortal-actor.ts";
 import { PIN } from "../../support/records.ts";
-import { isDeath } from "../mortal-actor.ts";
-import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
 import { callsIn, type TreePlan, type WorkPlan, worksIn } from "./plan.ts";
 import { hidden, type ModelRequest, replyOf, toolOf, toolOptions, workIn } from "./talk.ts";
@@ -39,7 +41,7 @@ const ADA = { type: "user", userId: "ada" } as const;
 /** A run that needs more steps is stuck. */
 const MAX_STEPS = 60_000;
 
-/** Fewer tokens than any estimate: a reservation exceeds what the provider counts. */
+/** Fewer tokens than any estimate: a reservation exceeds the provider's count. */
 const CHARACTERS_OF_TOKEN = 6;
 const OUTPUT_TOKENS = 10;
 
@@ -50,7 +52,7 @@ export type Defect =
   | "budgets not inherited"
   | "answers forged";
 
-export class TreeWorld {
+export class TreeWorld implements ConversationWorld {
   readonly clock = new VirtualClock();
   readonly ids;
   readonly actors = new Map<string, TreeActor>();
@@ -106,14 +108,30 @@ export class TreeWorld {
     return { persona: async () => ({ ok: true, value: { chain, projectIds: ["default"] } }) };
   };
 
+  contextOf(given: ConversationActor, life: Life) {
+    const actor = this.actor(given.id);
+    const mail = outgoing(life.mailbox);
+    return {
+      gateway: this.#gatewayFor(life, actor.id),
+      executor: { run: () => Promise.reject(new Error("No agent has code.")) },
+      ...defined({ calls: this.plan.calls }),
+      send: (envelope: NewEnvelope) => {
+        if (envelope.type === AGENT_CANCEL) actor.hasGivenUp = true;
+        return mail.send(envelope);
+      },
+      invite: (_record: unknown, agent: string) => this.#invite(agent),
+      publish: (frames: Frame[]) => this.#ask(actor, frames),
+    };
+  }
+
   /** Returns the versions of an agent that is to join. */
-  async invite(id: string): Promise<Invitation> {
+  async #invite(id: string): Promise<Invitation> {
     await this.clock.sleep(this.#network.small(0, 200));
     if (this.#isBad()) throw new DramatisError("UNAVAILABLE", "The agent is away.", { retriable: true });
     return { agent: { id, chain: this.#chainOf(id) } };
   }
 
-  /** Runs the plan until nothing is left to do. */
+  /** Runs the plan until all work has ended. */
   async run(): Promise<void> {
     const { budget, order, root, more, stops, members, turnBudget } = this.plan;
     const chain = this.#chainOf(root.agent);
@@ -160,7 +178,7 @@ export class TreeWorld {
           this.#act(actor, (life) => this.#stop(actor, life, turn), ["CONVERSATION_CLOSED", "CONFLICT"]);
       });
     await this.#untilQuiet();
-    // What a crash has left without a caller goes on when somebody calls.
+    // Work that lost its caller in a crash continues at the next call.
     [this.#crashes, this.#bad] = [0, 0];
     for (const actor of this.actors.values()) actor.awake();
     await this.#untilQuiet();
@@ -186,7 +204,7 @@ export class TreeWorld {
   }
 
   /** A person answers a request for approval that the conversation shows, as planned. */
-  ask(actor: TreeActor, frames: readonly Frame[]): void {
+  #ask(actor: TreeActor, frames: readonly Frame[]): void {
     for (const { type, operationId, data } of frames) {
       if (type !== "approval.requested" || operationId === undefined) continue;
       const { of, input } = data as { of?: object; input?: { message: string } };
@@ -232,7 +250,7 @@ export class TreeWorld {
     return promise;
   }
 
-  /** Returns an envelope as the defect leaves it; `null` where it is lost. */
+  /** Returns an envelope with the defect applied; `null` if it is lost. */
   #planted(envelope: Envelope): Envelope | null {
     const { type, body } = envelope;
     switch (this.defect) {
@@ -266,7 +284,7 @@ export class TreeWorld {
     }
   }
 
-  gatewayFor(life: Life, conversation: string): ModelGateway {
+  #gatewayFor(life: Life, conversation: string): ModelGateway {
     const world = this;
     return {
       async *stream({ body }, signal): AsyncGenerator<ModelDelta> {
@@ -303,7 +321,7 @@ export class TreeWorld {
     };
   }
 
-  /** A request begins only where the budget has room for what its conversation has spent, reserved, and given to calls. */
+  /** A request begins only if the budget has room. Usage, reservations and shares of calls count. */
   #checkRoom({ runtime }: Life, conversation: string): void {
     const { budget, spent, active } = runtime.state;
     const limit = budget?.tokens;
@@ -321,7 +339,7 @@ export class TreeWorld {
       );
   }
 
-  /** A call begins only where the budget of its turn has room for what that has spent, reserved, and given to calls. */
+  /** A call begins only if the budget of its turn has room. Usage, reservations and shares of calls count. */
   #checkTurn({ runtime }: Life, { body, from }: Envelope): void {
     // SAFETY: a conversation wrote the body.
     const { caller, budget } = body as unknown as AgentCallBody;
@@ -338,7 +356,7 @@ export class TreeWorld {
       );
   }
 
-  /** At most as many conversations of calls work as a tree may have open, until a call is given up: its stop takes its time. */
+  /** A tree keeps its limit of open calls until a call is given up, because its stop takes time. */
   #checkCalls(): void {
     const { tree } = this.plan.calls ?? {};
     if (tree === undefined) return;

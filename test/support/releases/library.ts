@@ -1,12 +1,13 @@
 /**
- * The library whose tools the recorded conversations have pinned. Recordings are permanent: add members, but never
- * rename or remove one.
+ * The library with the tools that the recorded conversations have pinned. Recordings are permanent: add members, but
+ * never rename or remove one.
  */
 import { z } from "zod";
 import { defineLibrary, defineTool, type Library } from "../../../src/library/define/define.ts";
+import { defineTask } from "../../../src/library/define/define-task.ts";
 import { ToolError } from "../../../src/library/tools/tool-error.ts";
 import type { Persona, ToolEffect } from "../../../src/protocol/definitions.ts";
-import type { RunRecord } from "../provider-script.ts";
+import type { RunRecord, Script } from "../provider-script.ts";
 
 /** The ports of the tools. */
 export interface ToolWorld {
@@ -27,6 +28,15 @@ export const RECORDED_PERSONA: Persona = {
     ],
   },
 };
+
+/** A persona with some of the tools. */
+export const toolsOnly = (...tools: string[]): Persona => ({
+  ...RECORDED_PERSONA,
+  tools: { toolIds: tools.map((tool) => `release/${tool}` as const) },
+});
+
+/** The id of the agent that the tool `ask_helper` calls. */
+export const RECORDED_HELPER = "recorded-helper";
 
 /** Address of the provider in a recording. A test with a real one replaces it. */
 export const RECORDED_PROVIDER = "http://provider.invalid/v1";
@@ -72,6 +82,49 @@ export function releaseLibrary({ report, pass }: ToolWorld): Library {
       return { count };
     },
   });
+  const refund = defineTool({
+    name: "refund",
+    description: "Reports its runs after an approval.",
+    input: z.object({ key: z.string(), n: z.number() }),
+    approval: "always",
+    async execute(input, { operationId }) {
+      await report(input.key, { tool: "refund", operationId, input });
+      return { refunded: input.n };
+    },
+  });
+  const pay = defineTool({
+    name: "pay",
+    description: "Defers its result, and reports the handle.",
+    input: z.object({ key: z.string() }),
+    async execute(input, { operationId, defer }) {
+      const deferred = await defer({ expiresInMs: 24 * 3_600_000 });
+      await report(input.key, { tool: "pay", operationId, input: { handle: deferred.handle } });
+      return deferred;
+    },
+  });
+  const askHelper = defineTool({
+    name: "ask_helper",
+    description: "Asks the helper.",
+    target: { agent: RECORDED_HELPER, mode: "delegate" },
+  });
+  /** Waits at a gate if the user of the script says its name. */
+  const hook = (id: "assemble" | "extract", output: (text: string) => unknown) =>
+    defineTask({
+      id,
+      input: z.looseObject({}),
+      effect: "idempotent",
+      async execute({ user_message, user_text = user_message }, { operationId, signal }) {
+        const { key, says }: Script = JSON.parse(String(user_text));
+        await report(key, { tool: id, operationId, input: {} });
+        if (says === id) await pass(key, "hold", signal);
+        return output(String(user_text));
+      },
+    });
+  const assemble = hook("assemble", (content) => ({
+    ...{ model: "scripted", stream: true },
+    messages: [{ role: "user", content }],
+  }));
+  const extract = hook("extract", () => [{ op: "write", content: "Ada is recorded." }]);
   const tools = [
     counted("look_up", "pure"),
     counted("save", "idempotent"),
@@ -79,6 +132,9 @@ export function releaseLibrary({ report, pass }: ToolWorld): Library {
     fails,
     big,
     counter,
+    refund,
+    pay,
+    askHelper,
   ];
-  return defineLibrary("release", { tools });
+  return defineLibrary("release", { tools, tasks: [assemble, extract] });
 }

@@ -33,6 +33,12 @@ export function schemaVersion({ of, storage }: Recording): string {
       return carried("identity");
     case "sessions":
       return String(value("dramatis:sessions") ?? 1);
+    case "memory":
+      return carried("identity");
+    case "run":
+      return carried("run");
+    case "trigger":
+      return carried("trigger");
     case "directory":
       return String(storage.tables.find(({ name }) => name === "dramatis_migrations")?.rows.at(-1)?.[0]);
     default:
@@ -43,6 +49,7 @@ export function schemaVersion({ of, storage }: Recording): string {
 /** Returns the common shape of several values. An optional member has a question mark. */
 function shape(values: readonly unknown[]): unknown {
   if (values.length === 0) return "never";
+  if (values.every((value) => ArrayBuffer.isView(value))) return "bytes";
   if (values.every(Array.isArray)) return [shape(values.flat())];
   if (!values.every(isObject)) {
     return [...new Set(values.map((value) => (isObject(value) ? "object" : typeof value)))]

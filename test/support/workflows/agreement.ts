@@ -1,4 +1,4 @@
-/** Compares what a run did, as its journal says, with what the reference interpreter does in the same order. */
+/** Compares a run's journal with the reference interpreter in the same order. */
 import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
 import type { RunEntry } from "../../../src/protocol/workflow-run.ts";
 import { isJsonObject, type Json } from "../../../src/shared/json.ts";
@@ -6,14 +6,14 @@ import { run } from "./interpreter.ts";
 import type { Choice, RunResult, TaskOutcome } from "./run.ts";
 
 /**
- * A step of a run: a task that ended, or the time of a fan-in. One that comes `together` with the step before it is taken before any node of
- * that step runs.
+ * A step of a run: a task that ended, or the time of a fan-in. A step that comes `together` with the previous step is
+ * taken before any node of that step runs.
  */
 type Taken = { task: number; together: boolean } | { fanOut: number; together: false };
 
 /**
- * Returns the entries of a journal as if what was retried had not failed: without the ends of the work of tokens, and of the waits of fan-outs,
- * that a later retry has taken back.
+ * Returns the entries of a journal as if retried work had not failed: without the ends of tokens and of fan-in waits
+ * that a later retry has reverted.
  */
 function withoutRetried(entries: readonly RunEntry[]): RunEntry[] {
   const last = new Map<string, number>();
@@ -30,7 +30,7 @@ function withoutRetried(entries: readonly RunEntry[]): RunEntry[] {
   });
 }
 
-/** Entries that end what a node runs. */
+/** Entries that end the work of a node. */
 const OUTCOMES: ReadonlySet<string> = new Set([
   "task.completed",
   "task.failed",
@@ -71,7 +71,7 @@ function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult
   return run(definition, record.input, {
     taskOutcome: (node, path, attempt) => outcomes.get(`${node} ${path}`)?.[attempt] ?? { output: null },
     pick(choices: readonly Choice[]) {
-      // Nodes that run nothing are passed at once, in the order of their tokens.
+      // Nodes without a task are passed at once, in the order of their tokens.
       const passing = choices.findIndex((one) => one.kind === "task" && owners.get(one.node) === undefined);
       while (passing < 0 || left[0]?.together) {
         const next = left.shift();
@@ -92,7 +92,7 @@ function errorOf(error: Json | undefined): { code: string; message: string } {
   return { code: String(code), message: String(message) };
 }
 
-/** Returns how a finished run differs from what the reference interpreter does; none if they agree. That has no time limit for runs. */
+/** Returns the differences between a finished run and the reference interpreter, which has no time limit. */
 export function differences(state: RunState, entries: readonly RunEntry[]): string[] {
   if (state.status === "timed_out" || state.status === "cancelled") return broken(state, entries);
   const expected = replayed(state, entries);
@@ -105,7 +105,7 @@ export function differences(state: RunState, entries: readonly RunEntry[]): stri
   compare("status", state.status, isTooLong ? "failed" : expected.status);
   compare("error", state.error?.code, expected.error?.code);
   compare("open", [state.tokens.size, state.fanOuts.size, state.root.active], [0, 0, 0]);
-  if (state.status !== "failed") compare("kept", state.kept, undefined);
+  if (state.status !== "failed") compare("stopped", state.stopped, undefined);
   if (isTooLong) return found;
   compare("tokens", state.made.tokens, expected.tokens);
   compare("state", sorted(state.state), sorted(expected.state));
@@ -113,7 +113,7 @@ export function differences(state: RunState, entries: readonly RunEntry[]): stri
   return [...found, ...broken(state, entries)];
 }
 
-/** Returns what a journal says that no run does: tokens without one end, fan-ins that fire twice. */
+/** Returns impossible facts of a journal: tokens without exactly one end, fan-ins that fire twice. */
 function broken({ made, tokens, fanOuts, root }: RunState, entries: readonly RunEntry[]): string[] {
   const found = tokens.size + fanOuts.size + root.active === 0 ? [] : ["It is over, and something is open."];
   const ends = new Map<number, number>();

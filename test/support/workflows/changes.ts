@@ -1,10 +1,10 @@
-/** Changes of a graph, most of which break it. */
+/** Changes of a graph. Most of them break it. */
 import type { Draft, Sketch } from "./generate.ts";
 
-/** One change. Changes nothing where there is nothing to change. */
+/** One change. It has no effect if the graph has no fitting element. */
 type Change = (sketch: Sketch) => void;
 
-/** Changes one transition of those that it concerns. */
+/** Changes one of the transitions that it concerns. */
 function one(change: (draft: Draft, sketch: Sketch) => void, concerns = (_: Draft) => true): Change {
   return (sketch) => {
     const found = sketch.transitions.filter(concerns);

@@ -1,11 +1,14 @@
-/** Random definitions of workflows: graphs that are built to be sound, those with a few changes, and graphs of any edges. */
+/**
+ * Random definitions of workflows: graphs that are built to be sound, sound graphs with a few changes, and graphs of
+ * any edges.
+ */
 import { workflowSchema } from "../../../src/library/workflows/workflow-schema.ts";
 import {
   MERGE_STRATEGIES,
   type WorkflowDefinition,
   type WorkflowTransition,
 } from "../../../src/protocol/workflow-definition.ts";
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../../src/testing/random.ts";
 import { changes } from "./changes.ts";
 
 /** A transition without its defaults. */
@@ -40,7 +43,7 @@ export class Sketch {
     return draft;
   }
 
-  /** Returns a condition of its own over what the node has just written. */
+  /** Returns a new condition over the node's own writes. */
   condition(node: string): string {
     const draft = this.nodes.find(({ ref }) => ref === node);
     if (draft !== undefined) draft.runs = true;
@@ -58,7 +61,6 @@ interface Block {
   exit: string;
 }
 
-/** Returns a random workflow. */
 export function generate(random: Random): WorkflowDefinition {
   const sketch = new Sketch(random);
   if (random.chance(0.2)) anyEdges(sketch);
@@ -157,7 +159,7 @@ function loop(sketch: Sketch, depth: number, inBranch: boolean): Block {
   return { entry: inner.entry, exit: to };
 }
 
-/** Starts branches that nothing joins. */
+/** Starts branches without a fan-in. */
 function aside(sketch: Sketch, depth: number, inBranch: boolean): Block {
   const from = sketch.node();
   const branch = block(sketch, Math.min(depth, 1), true);

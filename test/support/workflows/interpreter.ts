@@ -1,9 +1,10 @@
 /**
- * The reference interpreter of workflows, for tests: one step after the other, without actors. It has the semantics that the Coordinator must
- * have, so runs of both can be compared.
+ * The reference interpreter of workflows, for tests: sequential, without actors. It has the same semantics as the
+ * Coordinator, so that runs of both can be compared.
  *
- * A branch is finished when all its tokens have ended or wait at its fan-in. Fan-ins are looked at after each arrival, end and failure. A
- * failure counts for the innermost branch that a fan-in waits for, whose other tokens are cancelled; without one it fails the run.
+ * A branch is finished when all its tokens have ended or wait at its fan-in. Fan-ins are checked after each arrival,
+ * end and failure. A failure counts for the innermost branch with a fan-in that waits, and cancels the other tokens of
+ * that branch. Without such a branch it fails the run.
  */
 import { isDeepStrictEqual } from "node:util";
 import { findMeetings, type Meetings } from "../../../src/library/workflows/soundness/meetings.ts";
@@ -29,7 +30,7 @@ import { evaluate, initialState, merged, overlaid, written } from "./values.ts";
 
 const MAX_DEPTH = 8;
 
-/** Runs a workflow to its end. `taskOutcome` and `pick` decide what depends on the world. */
+/** Runs a workflow to its end. `taskOutcome` and `pick` make the external decisions. */
 export function run(
   definition: WorkflowDefinition,
   input: Json,
@@ -179,7 +180,7 @@ class Run {
     scope.output = written(isJsonObject(scope.output) ? scope.output : {}, names, value);
   }
 
-  /** Fires the transitions of the first priority that has any to fire. Returns the fan-outs whose fan-ins to look at. */
+  /** Fires the transitions of the first priority that has any to fire. Returns the fan-outs with fan-ins to check. */
   #route(token: Token): FanOutInstance[] {
     const own = this.definition.transitions.filter(({ from }) => from === token.node);
     const priorities = [...new Set(own.map(({ priority }) => priority))].sort((one, other) => one - other);
@@ -357,7 +358,7 @@ class Run {
     else this.#giveUp(fanOut, "SYNC_TIMEOUT", "The time of a fan-in is over.");
   }
 
-  /** Merges the completed branches, and goes on behind the fan-in. */
+  /** Merges the completed branches, and continues after the fan-in. */
   #activate(fanOut: FanOutInstance): void {
     const { branches, meeting, outer, group, origin } = fanOut;
     if (meeting === null) return;
@@ -563,7 +564,7 @@ function scopeOf(fanOut: FanOutInstance | null, index: number, path: string): Sc
   return { fanOut, index, output: {}, path, active: 0, arrivals: [], failure: null };
 }
 
-/** Returns a scope and those around it. */
+/** Returns a scope and its outer scopes. */
 function* scopesAround(scope: Scope): Generator<Scope> {
   for (let one: Scope | undefined = scope; one !== undefined; one = one.fanOut?.outer) yield one;
 }

@@ -1,19 +1,19 @@
 /**
- * Judges the soundness check by runs. It is wrong if it accepts a workflow of which a run goes wrong, and if it refuses one of which all runs
- * go well and together use every node, transition and fan-in.
+ * Judges the soundness check by runs. The check is wrong if it accepts a workflow that can fail. It is also wrong if it
+ * refuses a workflow with runs that all succeed and together use every node, transition and fan-in.
  */
 import { soundnessIssues } from "../../../src/library/workflows/soundness/check.ts";
 import type { WorkflowDefinition } from "../../../src/protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../src/shared/errors.ts";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../../src/testing/random.ts";
 import { run } from "./interpreter.ts";
 import type { Choice, Decisions, RunResult, Violation } from "./run.ts";
 
 /** The effort of judging one workflow. */
 export interface Effort {
-  /** Runs of an accepted workflow, and of what is said never to happen. */
+  /** Number of runs of an accepted workflow, and of runs to disprove that an element is unused. */
   runs: number;
-  /** Runs in search of what goes wrong in a refused one. */
+  /** Number of runs of a refused workflow in search of a failure. */
   witnesses: number;
 }
 
@@ -22,10 +22,10 @@ export interface Verdict {
   isAccepted: boolean;
   /** Why the check is wrong; `null` if the runs agree with it. */
   problem: string | null;
-  /** A refused workflow in which runs went wrong, or in which they left something unused. */
+  /** The proof of the verdict. `witness`: a run failed. `unused`: the runs left an element unused. */
   proof: "accepted" | "witness" | "unused" | "unread";
   rules: string[];
-  /** Runs that ended at the bound of tokens, and say nothing. */
+  /** Runs that reached the limit of tokens. They are inconclusive. */
   tooLong: number;
 }
 
@@ -39,7 +39,6 @@ const FORESEEN: Readonly<Record<string, readonly Violation["kind"][]>> = {
 
 const MAX_TOKENS = 1_500;
 
-/** Judges one workflow. */
 export function judge(
   definition: WorkflowDefinition,
   seed: number,
@@ -73,7 +72,7 @@ export function judge(
     if (isOther && !rules.some((rule) => /^SOUND-[1-7]$/.test(rule)))
       return { ...answer, proof: "witness", problem: `Run ${index} goes wrong in another way: ${wrong}` };
     if (index >= runs && kinds.length > 0) return { ...answer, proof: "witness", problem: null };
-    // What never happens is looked for in `runs` runs; it needs no witness.
+    // If the check only claims that elements are unused, `runs` runs suffice.
     if (index >= runs && foreseen.length === 0) break;
   }
   const answer = { ...verdict, tooLong: seen.tooLong };
@@ -109,7 +108,7 @@ class Seen {
     }
   }
 
-  /** Returns what happened although an issue says that it never does. */
+  /** Returns the event that contradicts an issue, if any. */
   contradicts({ nodes, transitions }: WorkflowDefinition, { path, message }: InputIssue): string | null {
     const [, list, index] = /^\/(nodes|transitions)\/(\d+)/.exec(path) ?? [];
     const node = list === "nodes" ? nodes[Number(index)]?.ref : undefined;
@@ -147,7 +146,7 @@ class Seen {
   }
 }
 
-/** Returns what went wrong in a run; `null` if nothing did. */
+/** Returns the failure of a run, if any. */
 function wrongIn({ status, violations, trace, error }: RunResult): string | null {
   if (violations.length > 0) return JSON.stringify(violations);
   if (error?.code === "RUN_TOO_LONG") return null;
@@ -167,14 +166,14 @@ function wrongIn({ status, violations, trace, error }: RunResult): string | null
   return new Set(fanIns).size < fanIns.length ? "A fan-in has fired twice." : null;
 }
 
-/** Returns more hops than a token can make in a workflow whose loops are bounded. */
+/** Returns more hops than a token can make in a workflow with bounded loops. */
 function hopsOf({ nodes, transitions }: WorkflowDefinition): number {
   const iterations = transitions.reduce((sum, { loopConfig }) => sum + (loopConfig?.maxIterations ?? 0), 0);
   const groups = new Set(transitions.flatMap(({ siblingGroup }) => siblingGroup ?? [])).size;
   return (iterations + 1) * (nodes.length + 1) * (groups + 1);
 }
 
-/** Returns the decisions of a run: each outcome by itself, or the same one each time; in any order, or the last or first token first. */
+/** Returns the decisions of a run: independent or repeated outcomes; any, the first or the last token first. */
 function decisions(random: Random, index: number): Decisions {
   const isSticky = index % 2 === 1;
   const failing = index % 4 === 3 ? 0.15 : 0;

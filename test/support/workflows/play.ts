@@ -1,7 +1,7 @@
-/** A run whose core a test plays: it ends the work of nodes, and lets time pass. */
-import { newRun } from "../../../src/agents/coordinator/core/begin.ts";
+/** A run with a core that the test plays: the test ends the work of nodes, and lets time pass. */
+
 import type { RunChange } from "../../../src/agents/coordinator/core/draft.ts";
-import { plan } from "../../../src/agents/coordinator/core/plan.ts";
+import { newRun, plan } from "../../../src/agents/coordinator/core/plan.ts";
 import type { RunSignal } from "../../../src/agents/coordinator/core/signals.ts";
 import type { NodeOutcome, RunState, Token } from "../../../src/agents/coordinator/core/state.ts";
 import { workflowSchema } from "../../../src/library/workflows/workflow-schema.ts";
@@ -39,7 +39,7 @@ export class PlayedRun {
     this.take({ type: "run.begin" });
   }
 
-  /** Commits signals together. Throws what the plan throws. */
+  /** Commits signals together. Throws the plan's error. */
   take(...signals: RunSignal[]): RunChange | null {
     const change = plan(this.state, signals, this.now);
     if (change === null) return null;
@@ -53,7 +53,7 @@ export class PlayedRun {
     return [...this.state.tokens.values()].filter((token) => token.node === node);
   }
 
-  /** Returns the signal that ends the work of a token at a node, by default the first one. */
+  /** Returns the signal that ends the work of a token at a node, by default of its first token. */
   ending(node: string, outcome: NodeOutcome, index = 0): RunSignal {
     const token = this.at(node)[index];
     if (token?.phase.kind !== "working") throw new Error(`Nothing works at "${node}".`);
@@ -70,7 +70,7 @@ export class PlayedRun {
     this.take(this.ending(node, { error: { code: "FAILED", message: "It fails." } }, index));
   }
 
-  /** Lets time pass, and what is due happen. */
+  /** Lets time pass, and runs the due work. */
   pass(milliseconds: number): void {
     this.now += milliseconds;
     this.take({ type: "run.expire" });

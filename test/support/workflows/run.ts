@@ -1,4 +1,4 @@
-/** The parts of a run in the reference interpreter, and what it records. */
+/** The parts of a run in the reference interpreter, and its records. */
 import type { WorkflowSynchronization } from "../../../src/protocol/workflow-definition.ts";
 import type { Json, JsonObject } from "../../../src/shared/json.ts";
 
@@ -8,7 +8,7 @@ export interface RunError {
   message: string;
 }
 
-/** The outcome of what a node runs. */
+/** The outcome of a node's task. */
 export type TaskOutcome = { output: Json } | { failure: RunError };
 
 /** The next possible steps of a run, for the caller to choose: a token's task ends, or the time of a fan-in is over. */
@@ -18,11 +18,10 @@ export type Choice = { kind: "task"; token: number; node: string } | { kind: "ti
 export interface Decisions {
   /** `attempt` counts from 0 the runs of a node on one path. */
   taskOutcome(node: string, path: string, attempt: number, input: Json): TaskOutcome;
-  /** Returns the index of the choice that happens next; the first one when absent. */
+  /** Returns the index of the next choice; the first choice if absent. */
   pick?(choices: readonly Choice[]): number;
 }
 
-/** Bounds of a run. */
 export interface Bounds {
   /** Tokens of the run: then it fails with `RUN_TOO_LONG`. */
   tokens?: number;
@@ -39,7 +38,7 @@ export type TraceEntry =
       path: string;
       group: string | null;
       branch: number;
-      /** The transition that has made the token; `null` for the first token, and for those behind fan-ins. */
+      /** The transition that has made the token; `null` for the first token, and for tokens after fan-ins. */
       by: string | null;
     }
   | { type: "completed" | "failed" | "cancelled"; token: number; node: string }
@@ -84,14 +83,13 @@ export interface Scope {
   failure: RunError | null;
 }
 
-/** One fan-out of one token. */
 export interface FanOutInstance {
   id: number;
   group: string;
   origin: string;
   outer: Scope;
   branches: Scope[];
-  /** Where its branches meet; `null` if they do not. */
+  /** The meeting point of its branches; `null` if they do not meet. */
   meeting: { target: string; synchronization: WorkflowSynchronization } | null;
   counts: Counts;
   hops: number;

@@ -3,7 +3,7 @@ import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
 import { workflowSchema } from "../../../src/library/workflows/workflow-schema.ts";
 import type { WorkflowDefinition } from "../../../src/protocol/workflow-definition.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
-import { Random } from "../../simulation/random.ts";
+import { Random } from "../../../src/testing/random.ts";
 import { PlayedTree, type TreeOptions } from "./tree.ts";
 
 const PINNED = { library: "lib", id: "task", effect: "pure", timeoutMs: 60_000 } as const;

@@ -2,16 +2,16 @@
  * A run with the runs of its parts and its sub-workflows. A test plays their cores in a random order: it ends the work of nodes, delivers
  * envelopes, and lets the actors of runs die. A new actor loads the stored state. An agent waits for a person at most once.
  */
-import { newRun } from "../../../src/agents/coordinator/core/begin.ts";
+
 import { childRunOf, partResultOf } from "../../../src/agents/coordinator/core/child-run.ts";
 import { Draft } from "../../../src/agents/coordinator/core/draft.ts";
 import { tokenOf } from "../../../src/agents/coordinator/core/operations.ts";
-import { plan } from "../../../src/agents/coordinator/core/plan.ts";
+import { newRun, plan } from "../../../src/agents/coordinator/core/plan.ts";
 import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
 import { type RunEnvelope, runEnvelopes } from "../../../src/agents/coordinator/core/run-envelopes.ts";
 import type { RunSignal } from "../../../src/agents/coordinator/core/signals.ts";
 import { isOver, type RunState, type Token } from "../../../src/agents/coordinator/core/state.ts";
-import { pendingIn } from "../../../src/agents/coordinator/core/tree-room.ts";
+import { pendingIn } from "../../../src/agents/coordinator/core/tree-share.ts";
 import { workOf } from "../../../src/agents/coordinator/core/work.ts";
 import { RunDatabase } from "../../../src/agents/coordinator/store/run-database.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
@@ -33,7 +33,7 @@ import {
   runWaitsSchema,
 } from "../../../src/protocol/run-call.ts";
 import { asResult } from "../../../src/shared/errors.ts";
-import type { Random } from "../../simulation/random.ts";
+import type { Random } from "../../../src/testing/random.ts";
 import type { TaskOutcome } from "./run.ts";
 
 export interface TreeOptions {
@@ -71,7 +71,7 @@ export class PlayedTree {
     return this.#member(this.options.record.id).state;
   }
 
-  /** Plays until the first run is over, and then until nothing is under way. */
+  /** Plays until the first run has ended, and then until all work has ended. */
   async finish(): Promise<void> {
     for (let step = 0; await this.step(); step++) if (step > 50_000) throw new Error("The runs are stuck.");
     if (!isOver(this.root)) throw new Error("The run is stuck.");
@@ -92,7 +92,7 @@ export class PlayedTree {
     return this.#post.some((one) => one.from === from && one.envelope.type === type);
   }
 
-  /** Ends the life of a run's actor: what it has stored is loaded. */
+  /** Ends the life of a run's actor, and loads its stored state. */
   die(id: string): void {
     const member = this.#member(id);
     const loaded = member.store.load();

@@ -19,7 +19,7 @@ export function evaluate(source: string, variables: Readonly<Record<string, Json
   return expression.evaluate(variables, new Meter(STEPS));
 }
 
-/** Returns a value with another one at a path. Objects on the way are made; anything else there is an error. */
+/** Returns a copy of a value with another value at a path. Creates missing objects. Throws for other values. */
 export function written(value: Json, [name, ...names]: readonly string[], by: Json): Json {
   if (name === undefined) return by;
   if (!isJsonObject(value)) throw new Error(`There is no object to write "${name}" to.`);
@@ -27,7 +27,7 @@ export function written(value: Json, [name, ...names]: readonly string[], by: Js
   return { ...value, [name]: written(member, names, by) };
 }
 
-/** Returns an outer output with what a branch has written over it, member by member. */
+/** Returns an outer output, overwritten with a branch's output member by member. */
 export function overlaid(outer: Json, own: Json): Json {
   if (!isJsonObject(outer) || !isJsonObject(own)) return own;
   const both = Object.entries(own).map(([name, value]) => [
@@ -47,13 +47,12 @@ export function initialState({ contextSchema }: WorkflowDefinition): JsonObject 
   return Object.fromEntries(defaults);
 }
 
-/** The output of a completed branch. */
 export interface BranchOutput {
   index: number;
   output: Json;
 }
 
-/** Returns what a merge writes. The branches are in any order. */
+/** Returns the result of a merge. The branches are in any order. */
 export function merged(strategy: MergeStrategy, source: string, branches: readonly BranchOutput[]): Json {
   const ordered = branches.toSorted((one, other) => one.index - other.index);
   const values = ordered.map(({ output }) => evaluate(source, { _branch: { output } }) ?? null);

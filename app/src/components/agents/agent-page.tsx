@@ -1,4 +1,4 @@
-/** One agent: what it is, what it has used, its memory, and the ways to keep it or to delete it. */
+/** One agent: its identity, its usage, its memory, and buttons to export or delete it. */
 import { useCallback } from "react";
 import { type AgentView, DramatisClientError } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
@@ -64,7 +64,7 @@ export function AgentPage({ id, onDeleted, onMenu }: AgentPageProps) {
 function About({ agent }: { agent: AgentView }) {
   const { id, persona, projectIds, description, createdAt, jurisdiction } = agent;
   const load = useCallback((signal: AbortSignal) => client.agents.usage(id, { signal }), [id]);
-  // A member may not read it: then it is left out.
+  // Members cannot read the usage. The page leaves it out for them.
   const { value: usage } = useResource(load);
   const { version } = "identity" in persona ? {} : persona;
   const facts: Fact[] = [
@@ -124,7 +124,7 @@ function DeleteAgent({ agentId, onDeleted }: { agentId: string; onDeleted: () =>
         texts={{ idle: "Delete agent", asking: "Delete it all for good?", working: "Deleting…" }}
         className="text-danger"
         testId="delete-agent"
-        note="Deletes the agent, its memory, and the conversations in which no other agent takes part. Its id is never used again. Export it first if you want to keep it."
+        note="Deletes the agent, its memory, and the conversations without another agent. Its id is never used again. Export it first if you want to keep it."
         onConfirm={async () => {
           await client.agents.delete(agentId);
           navigate(AGENTS_PATH);

@@ -32,7 +32,7 @@ export function ImportAgent({ onImported }: { onImported: () => void }) {
       <div className="space-y-3 border-t border-line p-4">
         <Field
           label="File of an export"
-          description="The agent gets a new id, and otherwise the identity and the memories of the exported one."
+          description="The new agent has the identity and the memories of the exported agent. Its id is new."
         >
           {(control) => (
             <input

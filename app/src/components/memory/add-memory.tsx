@@ -14,7 +14,7 @@ interface AddMemoryProps {
 export function AddMemory({ agentId, types, onAdded }: AddMemoryProps) {
   const [isOpen, setOpen] = useState(false);
   const [draft, setDraft] = useState(EMPTY_DRAFT);
-  // A repeated try after a lost answer writes nothing twice; changed texts are another memory.
+  // A retry with the same key writes the memory once, also after a lost answer. A change of the draft makes a new key.
   const [attempt, setAttempt] = useState(newAttempt);
 
   function change(next: MemoryDraft) {

@@ -1,6 +1,6 @@
 /**
- * Changes a memory. If somebody else changed it first, saving fails: the form shows the newer version, keeps the typed
- * text, and the next save replaces that version.
+ * Changes a memory. If another person changed it first, saving fails. The form then shows the newer version and keeps the
+ * typed text. The next save replaces that version.
  */
 import { useState } from "react";
 import { DramatisClientError, type Memory } from "../../../../src/client/index.ts";
@@ -46,7 +46,7 @@ export function EditMemory({ memory, types, onSaved, onNewer, onCancel }: EditMe
       {isLate && (
         <div role="alert" className="space-y-1 rounded-lg bg-caution-tint px-3 py-2 text-xs text-caution">
           <p>
-            Somebody changed this memory meanwhile. Nothing of yours is saved yet. Version {base.version} is:
+            Another person has changed this memory. Your change is not saved yet. Version {base.version} is:
           </p>
           <blockquote className="border-l-2 border-current/40 pl-2 whitespace-pre-wrap wrap-anywhere">
             {base.content}

@@ -1,4 +1,4 @@
-/** A search over the memories of several agents, for those who see all of them. */
+/** A search over the memories of several agents, for users who can read all of them. */
 import { type FormEvent, useCallback, useState } from "react";
 import type { AgentIdentity } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
@@ -13,9 +13,9 @@ import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
 import { Matches } from "./memory-results.tsx";
 
-/** Agents that one search asks. */
+/** Maximum number of agents in one search. */
 const MAX_AGENTS = 20;
-/** Results that are shown. */
+/** Maximum number of shown results. */
 const MAX_RESULTS = 50;
 
 interface MemoriesPageProps {

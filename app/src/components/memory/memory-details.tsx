@@ -39,7 +39,7 @@ export function MemoryDetails({
   const { value, error, reload } = useMemory(agentId, id);
   const [isEditing, setEditing] = useState(false);
 
-  // It would lose what was typed.
+  // Escape would discard the typed text.
   useEscape(isEditing ? undefined : onClose);
 
   useEffect(() => {
@@ -47,7 +47,7 @@ export function MemoryDetails({
   }, [changes, reload]);
 
   const isGone = error instanceof DramatisClientError && error.code === "NOT_FOUND";
-  if (isGone) return <p className="text-sm text-muted">There is no such memory. It may have been deleted.</p>;
+  if (isGone) return <p className="text-sm text-muted">Memory not found. It may have been deleted.</p>;
   return (
     <div data-testid="memory-details" data-memory={id} className="space-y-4 text-sm">
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
@@ -92,7 +92,7 @@ function MemoryText({ memory: { content, tainted } }: { memory: Memory }) {
       </p>
       {tainted === true && (
         <p className="rounded-lg bg-caution-tint px-3 py-2 text-xs text-caution">
-          Nobody vouches for it: it comes from content such as a document. The agent is told so.
+          This memory comes from untrusted content, such as a document. The agent sees this mark.
         </p>
       )}
     </>

@@ -1,4 +1,4 @@
-/** The fields of a memory. It says what is wrong with them, and sends what is right. */
+/** The form of a memory. It shows errors at their fields, and submits a draft without errors. */
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { problemText } from "../../format.ts";
 import { type DraftErrors, type DraftField, errorsOf, type MemoryDraft } from "../../memory/memory-draft.ts";
@@ -13,7 +13,7 @@ interface MemoryFormProps {
   /** Types to suggest. */
   types: readonly string[];
   texts: { submit: string; working: string };
-  /** Saves the draft, which has no errors. Rejects if it is refused. */
+  /** Saves a draft without errors. Rejects if the server refuses it. */
   onSubmit: (draft: MemoryDraft) => Promise<unknown>;
   onCancel?: () => void;
 }

@@ -1,4 +1,4 @@
-/** One memory in a list or among results: the beginning of its text, and what is known of it on one line. */
+/** One memory in a list or among results: the beginning of its text, and its facts on one line. */
 import type { ReactNode } from "react";
 import type { Memory } from "../../../../src/client/index.ts";
 import { momentOf } from "../../format.ts";
@@ -37,7 +37,7 @@ export function MemoryItem({ memory, isOpen, search, agentName, children }: Memo
           <span className="max-w-full truncate font-medium">{type}</span>
           {agentName !== undefined && <span className="max-w-full truncate">{agentName}</span>}
           {state !== "current" && <span className="text-caution">{STATE_TEXT[state]}</span>}
-          {tainted === true && <span className="text-caution">Not vouched for</span>}
+          {tainted === true && <span className="text-caution">From untrusted content</span>}
           {speaker !== undefined && <span className="max-w-full truncate">Said by {speaker}</span>}
           {subjectText(subject) !== undefined && (
             <span className="max-w-full truncate">{subjectText(subject)}</span>

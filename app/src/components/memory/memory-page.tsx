@@ -23,7 +23,7 @@ interface MemoryPageProps {
   agentName: string;
   /** The memory that is open. */
   memoryId: string | undefined;
-  /** The query of the address: what is shown. */
+  /** The query string: the search and its filters. */
   search: string;
   onMenu: (() => void) | undefined;
 }

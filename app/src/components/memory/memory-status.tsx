@@ -1,4 +1,4 @@
-/** The state of an agent's memory: how much there is, how it is searched, and what the stores still lack. */
+/** The state of an agent's memory: its size, its embedder, and the pending work of its stores. */
 import type { MemoryStatus } from "../../../../src/client/index.ts";
 import { countText, embedderText, pendingText } from "../../memory/memory-texts.ts";
 

@@ -14,16 +14,18 @@ export function TurnMemories({ turnId }: { turnId: string }) {
   const { value, error, reload } = useTurnMemories(turnId);
   if (error !== undefined) return <ErrorNote text={messageOf(error)} onRetry={reload} />;
   if (value === undefined || !hasMemories(value)) return null;
-  const { told, learned } = value;
+  const { recalled, learned } = value;
   return (
     <div data-testid="turn-memories" className="space-y-2 border-t border-line px-2 py-3 text-xs">
       {value.error !== undefined && (
-        <p className="text-caution">The memory did not answer, and the turn went on without: {value.error}</p>
+        <p className="text-caution">
+          The memory did not answer. The turn continued without memories: {value.error}
+        </p>
       )}
-      {told.length > 0 && (
+      {recalled.length > 0 && (
         <Group title="Remembered for this answer">
-          {told.map((id) => (
-            <li key={id} data-testid="told-memory">
+          {recalled.map((id) => (
+            <li key={id} data-testid="recalled-memory">
               <MemoryLink id={id} memories={value} />
             </li>
           ))}

@@ -85,7 +85,7 @@ export class AiSdkDecoder extends ReplyDecoder {
     const { unified, raw } = membersOf(given);
     // The SDK has no reason of its own for Anthropic's pauses.
     const reason = raw === "pause_turn" ? raw : stringOf(unified);
-    if (reason === "error") return this.error("transient", "The model gave up in the middle of its reply.");
+    if (reason === "error") return this.error("transient", "The model reported an error during its reply.");
     if (reason === "interrupted") return this.error("transient", "The reply ended before it was complete.");
     const { hasCalls, isWaiting } = this.#parts;
     const finish = finishReason(FINISH_REASONS, reason, hasCalls);

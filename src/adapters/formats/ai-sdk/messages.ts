@@ -13,7 +13,7 @@ import { type SpeakerTurn, spokenParts, type TurnFormat } from "../common/turns.
 
 const PROVIDER = "ai-sdk";
 
-/** Calls as every provider behind the SDK takes them. The strictest one accepts ids of 40 characters. */
+/** Calls in a form that every provider behind the SDK accepts. The strictest one accepts ids of 40 characters. */
 export const AI_SDK_CALLS: CallForm = {
   toName: plainName,
   // Leaves room for a number behind the id.

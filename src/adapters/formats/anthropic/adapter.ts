@@ -172,7 +172,7 @@ function choice(
   if (isJsonObject(parameters.thinking) && parameters.thinking.type !== "disabled") {
     throw unsupported(
       "anthropic",
-      "a forced tool call of a model that thinks: disable `thinking`, or let the model choose",
+      "a forced tool call with `thinking`: disable `thinking`, or let the model choose",
     );
   }
   const { disable_parallel_tool_use } = given;

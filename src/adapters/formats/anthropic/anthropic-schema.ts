@@ -18,7 +18,10 @@ const NESTED = new Set(["$defs", "definitions", "properties", "anyOf", "allOf"])
  */
 export function enforceable(schema: JsonObject): JsonObject {
   if (isMap(schema)) {
-    throw unsupported("anthropic", 'structured output with an object of any members: name its "properties"');
+    throw unsupported(
+      "anthropic",
+      'structured output with an object that allows any member: list its "properties"',
+    );
   }
   const made: JsonObject = {};
   const limits: string[] = [];

@@ -42,7 +42,7 @@ export class ChatDecoder extends ReplyDecoder {
     if (chunk.error !== undefined && chunk.error !== null) return inBandError(this.provider, chunk.error);
     const piece = this.#readPiece(chunk);
     if (piece?.finish === "error") {
-      return this.error("transient", "The provider gave up in the middle of its reply.");
+      return this.error("transient", "The provider reported an error during its reply.");
     }
     return piece && this.#take(piece);
   }

@@ -1,12 +1,12 @@
 /**
  * Calls of one message that share an id. Pure.
  *
- * CALLIDS-1  Each call of a message gets an id of its own. The results behind the message answer the calls of one id in their order.
+ * CALLIDS-1  Each call of a message gets an id of its own. The results after the message answer the calls of one id in their order.
  */
 import type { ContextMessage } from "../../../model/messages.ts";
 
 /** Gives calls that share an id within a message ids of their own. Returns the same list if no id repeats. */
-export function withOwnIds(messages: readonly ContextMessage[]): readonly ContextMessage[] {
+export function withUniqueIds(messages: readonly ContextMessage[]): readonly ContextMessage[] {
   if (!messages.some(repeatsId)) return messages;
   let waiting = new Map<string, string[]>();
   return messages.map((message) => {

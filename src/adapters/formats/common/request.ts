@@ -24,9 +24,9 @@ export function continued(request: JsonObject, key: string, later: readonly Json
   return { ...request, [key]: [...requireList(request, key), ...later] };
 }
 
-/** Builds the error for a context that a provider's format cannot express; `what` completes "… cannot take". */
+/** Builds the error for a context that a provider's format cannot express; `what` completes "… does not accept". */
 export function unsupported(provider: ProviderId, what: string): DramatisError {
-  return new DramatisError("UNSUPPORTED", `The provider "${provider}" cannot take ${what}.`);
+  return new DramatisError("UNSUPPORTED", `The provider "${provider}" does not accept ${what}.`);
 }
 
 /** Returns the provider's own tools, from the profile's parameter `tools`; throws `UNSUPPORTED` if that is not a list. */

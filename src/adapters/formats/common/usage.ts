@@ -5,7 +5,7 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { membersOf } from "./json.ts";
 
-/** Returns the valid counts, with the provider's detailed counts (`finer`) as their breakdown. `undefined` if there are none. */
+/** Returns the valid counts, with the provider's detailed counts (`finer`) as their breakdown. `undefined` without valid counts. */
 export function tokenUsage(
   counts: Partial<Record<Exclude<keyof TokenUsage, "breakdown">, unknown>>,
   finer: JsonObject = {},
@@ -23,7 +23,7 @@ export function finerCounts(counts: JsonObject): JsonObject {
   );
 }
 
-/** Adds up the valid counts. `undefined` if there are none. */
+/** Adds up the valid counts. `undefined` without valid counts. */
 export function sum(...values: readonly unknown[]): number | undefined {
   const counts = values.filter(isCount);
   return counts.length === 0 ? undefined : counts.reduce((total, count) => total + count, 0);

@@ -8,7 +8,7 @@ import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { type JsonObject, wellFormed } from "../../../shared/json.ts";
 import { carryCalls } from "./names.ts";
-import { withOwnIds } from "./repeated-ids.ts";
+import { withUniqueIds } from "./repeated-ids.ts";
 
 /** Returns the format with well-formed texts and sound calls in its requests. */
 export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
@@ -23,7 +23,7 @@ export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
 
 /** Repairs messages before a format writes arguments as JSON text. JSON text hides a lone surrogate behind an escape. */
 function soundMessages(messages: readonly ContextMessage[]): readonly ContextMessage[] {
-  return withOwnIds(wellFormed(messages));
+  return withUniqueIds(wellFormed(messages));
 }
 
 function sound(request: JsonObject): JsonObject {

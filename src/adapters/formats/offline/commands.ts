@@ -43,8 +43,8 @@ function parseToolLines(text: string): ToolLines {
 
 /** Rule 3. */
 export function say({ text }: View): OfflineAnswer | undefined {
-  const [, said] = /^!say ([\s\S]+)$/.exec(text) ?? [];
-  return said === undefined ? undefined : { kind: "text", text: said };
+  const [, answer] = /^!say ([\s\S]+)$/.exec(text) ?? [];
+  return answer === undefined ? undefined : { kind: "text", text: answer };
 }
 
 /** Rule 4. */

@@ -38,20 +38,20 @@ export function putTogether(view: View): OfflineAnswer | undefined {
   const step = maySend(view) ? stepsFor(view)[rounds] : undefined;
   const isWaiting = results.some((result) => outcomeOf(result).kind === "pending");
   if (step === undefined || !mayCallTools || isWaiting) return labelled(summary(results, view));
-  const said = results.flatMap((result) => {
+  const answers = results.flatMap((result) => {
     const outcome = outcomeOf(result);
     return outcome.kind === "answer" ? [`The ${nameOf(result, view)} says:\n${bare(outcome.text)}`] : [];
   });
-  return { kind: "calls", calls: step.map((ask) => callOf(ask, said)) };
+  return { kind: "calls", calls: step.map((ask) => callOf(ask, answers)) };
 }
 
 function maySend({ isCalled, colleagues }: View): boolean {
   return !isCalled && colleagues.length > 0;
 }
 
-function callOf({ colleague, message, joins = false }: Ask, said: readonly string[] = []) {
+function callOf({ colleague, message, joins = false }: Ask, answers: readonly string[] = []) {
   const input = {
-    message: [message, ...said].join("\n\n"),
+    message: [message, ...answers].join("\n\n"),
     ...(joins && colleague.hasModes ? { invocationMode: "loop_in" } : {}),
   };
   return { tool: colleague.tool, input: JSON.stringify(input) };

@@ -43,9 +43,9 @@ export function tellName({ text, earlier, memories }: View): OfflineAnswer | und
 export function tellHistory({ text, earlier }: View): OfflineAnswer | undefined {
   const pattern = /\bwhat (?:did|have) I (?:just )?(?:say|said|write|written|ask|asked|tell|told)\b/i;
   if (!pattern.test(read(text))) return undefined;
-  const said = earlier.slice(-3).map((message) => `"${shorten(message, MAX_QUOTE)}"`);
+  const quotes = earlier.slice(-3).map((message) => `"${shorten(message, MAX_QUOTE)}"`);
   return labelled(
-    said.length === 0 ? "this is your first message that I see." : `you said ${said.join(", then ")}.`,
+    quotes.length === 0 ? "this is your first message that I see." : `you said ${quotes.join(", then ")}.`,
   );
 }
 

@@ -114,7 +114,7 @@ function options(profile: ModelProfile, context: ModelContext): JsonObject {
   return { stream, ...(hasOptions ? { stream_options: asked } : {}), ...rest };
 }
 
-/** Leads requests that begin alike to the same cache. */
+/** Leads requests that begin alike to the same cache of OpenAI (OPENAI-2). */
 export function cacheKey({ baseUrl }: ModelProfile, { cache }: ModelContext): JsonObject {
   if (cache === undefined || baseUrl !== undefined) return {};
   return { prompt_cache_key: fitLength(cache.key, MAX_CACHE_KEY) };

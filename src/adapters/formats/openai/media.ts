@@ -25,6 +25,6 @@ export const openaiMedia: ChatMedia = {
     }
     const format = SOUND.get(type);
     if (format !== undefined) return { type: "input_audio", input_audio: { data: media.base64, format } };
-    throw unsupported("openai", `sound of the type "${media.mediaType}", only WAV and MP3`);
+    throw unsupported("openai", `audio of the type "${media.mediaType}", only WAV and MP3`);
   },
 };

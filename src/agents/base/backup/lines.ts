@@ -5,7 +5,7 @@
  * BACKUP-2  An invalid or incomplete file is rejected with an error that names the line. No part of the file becomes visible.
  */
 import { z } from "zod";
-import type { ImportPart } from "../../../protocol/keeping-api.ts";
+import type { ImportPart } from "../../../protocol/data-api.ts";
 import type { ExportHeader } from "../../../protocol/memory.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { parseJsonText } from "../../../shared/json.ts";
@@ -20,6 +20,7 @@ const partSchema = z.strictObject({
   from: z.int().min(1),
   lines: z.array(z.string()).max(1_000),
   isLast: z.boolean(),
+  attempt: z.string().max(100).exactOptional(),
 });
 
 /** Returns the bytes of lines. Encodes each line on demand. */
@@ -71,7 +72,7 @@ export function atLine<Value>(number: number, read: () => Value): Value {
 /** Returns an error with the number of the line. */
 export function inLine(number: number, error: unknown): unknown {
   if (error instanceof DramatisError && error.retriable) return error;
-  const why = error instanceof DramatisError ? error.message : "It does not have the form of an export.";
+  const why = error instanceof DramatisError ? error.message : "It does not have the format of an export.";
   const code = error instanceof DramatisError && error.code === "TOO_LARGE" ? "TOO_LARGE" : "INVALID_INPUT";
   return new DramatisError(code, `Line ${number}: ${why}`, {
     errors: [{ path: `/${number}`, message: why }],

@@ -129,7 +129,7 @@ export class CallBatch {
     const open = () => calls.map((call) => call.operationId).filter((id) => this.#waiting.has(id));
     try {
       await withDeadline(clock, limit, () => running, {
-        reason: () => lost(open(), `gave no answer within ${limit} ms to`),
+        reason: () => lost(open(), `did not answer within ${limit} ms to`),
       });
       if (open().length > 0) console.error(lost(open(), "ended without the results of"));
     } catch (error) {

@@ -10,12 +10,12 @@ export interface WorkerClasses {
 
 /** Explains a class that the Worker does not export. */
 export function notExported(name: string): string {
-  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;\`.`;
+  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;\`.`;
 }
 
 /** Explains an exported class that the configuration does not declare. */
 export function withoutStorage(name: string): string {
-  return `"${name}" is exported, but is no Durable Object class with storage: add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration, after the first deploy in a migration with a new tag.`;
+  return `"${name}" is exported, but it is not a Durable Object class with storage. Add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration. After the first deploy, use a migration with a new tag.`;
 }
 
 /**
@@ -25,10 +25,10 @@ export function withoutStorage(name: string): string {
 export function unreachableClass(error: Error): string | undefined {
   if (!(error instanceof TypeError)) return undefined;
   if (/\b(?:idFromName|getByName) is not a function$/.test(error.message)) {
-    return "The tool calls an actor whose class is no Durable Object class with storage: add the class to `new_sqlite_classes` in the `migrations` of the Worker's configuration. `GET /health` lists such classes.";
+    return "The class of the called actor is not a Durable Object class with storage. Add it to `new_sqlite_classes` in the `migrations` of the Worker's configuration. `GET /health` lists such classes.";
   }
   if (/^Cannot read properties of undefined \(reading '(?:idFromName|getByName)'\)$/.test(error.message)) {
-    return "The tool calls an actor whose class the Worker does not export: export the class under its name from the main module.";
+    return "The Worker does not export the class of the called actor. Export the class under its name from the main module.";
   }
   return undefined;
 }

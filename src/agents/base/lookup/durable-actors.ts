@@ -15,6 +15,7 @@ export function durableActors(env: object): ActorLookup {
     coordinator: (tenant, id, hint) =>
       durableActor(env, { kind: "coordinator", tenant, id }, "UNAVAILABLE", hint),
     trigger: (tenant, id, hint) => durableActor(env, { kind: "trigger", tenant, id }, "UNAVAILABLE", hint),
+    eventLog: (tenant, id) => durableActor(env, { kind: "event-log", tenant, id }, "UNAVAILABLE"),
     mailbox: (address) => durableActor(env, address),
   };
 }
@@ -35,7 +36,7 @@ export async function durableActor<Api>(
   return (await actorIn(namespace, address, hint)) as Api;
 }
 
-/** Throws `INVALID_INPUT` unless the actor at an address is where its id says. `actual` is its jurisdiction (PLACE-3). */
+/** Throws `INVALID_INPUT` unless the actor at an address has the jurisdiction of its id. `actual` is its jurisdiction (PLACE-3). */
 export function checkActorPlace(env: object, address: ActorAddress, actual: string | undefined): void {
   // SAFETY: the platform's namespaces have this method.
   checkPlace(

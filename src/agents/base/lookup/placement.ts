@@ -2,7 +2,7 @@
  * The placement of actors: the platform's namespace is asked with the location that an actor's id names.
  *
  * PLACE-1  Every look-up of an agent, a conversation, a run or a trigger requests the jurisdiction that its id names, if any. This holds
- *          for all actors, routes and handles. Ids of other kinds of actors have no jurisdiction.
+ *          for look-ups by actors, by routes and by handles. Ids of other kinds of actors have no jurisdiction.
  * PLACE-2  workerd outside of the platform has no jurisdictions. There the actor is in the plain namespace, with a warning. Any other
  *          refusal of the platform is an error, without a look-up elsewhere.
  * PLACE-3  An agent, a conversation, a run or a trigger is created only in the jurisdiction that its id names.
@@ -13,7 +13,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { type LocationHint, locationOf } from "../../../shared/location.ts";
 
 /** The kinds of actors whose ids name a jurisdiction. */
-const LOCATED = new Set(["agent", "conversation", "coordinator", "trigger"]);
+const LOCATED = new Set(["agent", "conversation", "coordinator", "trigger", "event-log"]);
 
 /** The message of workerd, which implements the platform's namespaces without jurisdictions. */
 const NOT_IMPLEMENTED = "Jurisdiction restrictions are not implemented in workerd.";
@@ -53,7 +53,7 @@ export function checkPlace(
   if (actual === jurisdiction) return;
   if (actual === undefined && jurisdiction !== undefined && !hasJurisdictions(namespace, jurisdiction))
     return;
-  const place = actual === undefined ? "that is in no jurisdiction" : `in the jurisdiction "${actual}"`;
+  const place = actual === undefined ? "without a jurisdiction" : `in the jurisdiction "${actual}"`;
   throw new DramatisError(
     "INVALID_INPUT",
     `The request for "${id}" reached an actor ${place}. Pass \`locationOf("${id}")\` to \`getAgentByName\`.`,

@@ -6,6 +6,7 @@
  * DEAD-3  Without a directory there is no wake-up. A failed put is retried as PUB-3 states. A rejected letter does not delay other letters.
  */
 
+import type { DeadLetterWriter } from "../../../d1/dead-letters.ts";
 import { Projection } from "../projections/projection.ts";
 import { deadLetterView } from "./dead-letter.ts";
 import type { MailboxPorts } from "./ports.ts";
@@ -26,8 +27,9 @@ export class DeadLetterProjection {
   ) {
     this.#projection = new Projection({
       clock: ports.clock,
-      put: () => this.#put(),
-      mayBeBehind: () => this.#target() !== null && store.unpublished(1).length > 0,
+      directory: () => this.#target(),
+      put: ({ directory, tenant }) => this.#put(directory, tenant),
+      mayBeBehind: () => store.unpublished(1).length > 0,
       // The mailbox shares this wake-up, so do not disarm it.
       wakeup: { arm: (milliseconds) => ports.arm(milliseconds), disarm: () => undefined },
     });
@@ -56,10 +58,7 @@ export class DeadLetterProjection {
   }
 
   /** Puts each noted letter, or removes it if it is no longer dead. Throws after a failure. */
-  async #put(): Promise<void> {
-    const target = this.#target();
-    if (target === null) return;
-    const { directory, tenant } = target;
+  async #put(directory: DeadLetterWriter, tenant: string): Promise<void> {
     const failed = new Set<string>();
     const next = () => this.store.unpublished(BATCH + failed.size).filter(([id]) => !failed.has(id));
     for (let notes = next(); notes.length > 0 && failed.size < MAX_FAILURES; notes = next()) {

@@ -10,10 +10,9 @@ import type { DeadLetterView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
-import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { pageOptionsSchema } from "../../../shared/page.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { redactSecrets } from "../../../shared/redact.ts";
+import { redactSecrets, withoutSecrets } from "../../../shared/redact.ts";
 import { toIso } from "../../../shared/time.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { MAX_SHOWN_BODY_BYTES } from "./mailbox-limits.ts";
@@ -28,7 +27,7 @@ export interface DeadLetter {
   unanswered: boolean;
   /** Milliseconds since the epoch. */
   diedAt: number;
-  /** The time at which a late result arrived. */
+  /** The arrival time of a late result. */
   repliedAt?: number;
 }
 
@@ -69,18 +68,4 @@ function errorView({ errors, ...error }: ErrorData): ErrorData {
     message: redactSecrets(message),
   }));
   return { ...error, message: redactSecrets(error.message), ...defined({ errors: issues }) };
-}
-
-const SECRET_NAME = /secret|token|passw|api[-_]?key|private[-_]?key|authorization|credential|cookie/i;
-
-function withoutSecrets(value: Json): Json {
-  if (typeof value === "string") return redactSecrets(value);
-  if (Array.isArray(value)) return value.map(withoutSecrets);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
-      name,
-      SECRET_NAME.test(name) ? "[redacted]" : withoutSecrets(member),
-    ]),
-  );
 }

@@ -83,7 +83,7 @@ export class Inbox {
     const now = this.ports.clock.now();
     const decision = decideReceipt(operationId, attempt.number, this.store.receipt(operationId), now);
     if (decision.type === "answer") {
-      // Envelopes that the handler sent in an earlier life may still be under way.
+      // Envelopes that the handler sent before a crash may still wait in the outbox.
       this.outbox.load();
       return decision.answer;
     }
@@ -174,5 +174,5 @@ function problemOf(result: unknown, text: string | undefined): string {
   }
   return text === undefined
     ? "returned a value that is not JSON."
-    : `returned more than ${MAX_RESULT_BYTES} bytes. Send an envelope of its own for a large result.`;
+    : `returned more than ${MAX_RESULT_BYTES} bytes. Send a large result in a separate envelope.`;
 }

@@ -8,7 +8,7 @@ const DAY = 24 * 60 * MINUTE;
 export const MAX_ENVELOPE_BYTES = 768 * 1024;
 /** A handler's result as JSON. Larger results need an envelope of their own. */
 export const MAX_RESULT_BYTES = 64 * 1024;
-/** Envelopes of one actor under way. */
+/** Envelopes of one actor in flight. */
 export const MAX_OUTBOX_ENVELOPES = 1_000;
 export const MAX_OUTBOX_BYTES = 8 * 1024 * 1024;
 /** Extra room for owed envelopes, in number and bytes. */
@@ -17,8 +17,6 @@ export const OWED_BYTES = 8 * 1024 * 1024;
 /** Dead letters of one actor. Beyond either limit the oldest is deleted. */
 export const MAX_DEAD_LETTERS = 1_000;
 export const MAX_DEAD_LETTER_BYTES = 64 * 1024 * 1024;
-/** A page of dead letters ends with the letter that exceeds this size. */
-export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** The kept part of a receiver's error: UTF-16 units of its message, its issues, UTF-16 units of an issue's path or message. */
 export const MAX_ERROR_CHARACTERS = 2_000;
 export const MAX_ERROR_ISSUES = 20;
@@ -36,8 +34,11 @@ const FIRST_DELAY_MS = SECOND;
 const DELAY_FACTOR = 4;
 export const MAX_DELAY_MS = 15 * MINUTE;
 
-/** Delay of the wake-up that a commit with envelopes arms. After a crash, delivery begins with this delay. */
-export const WAKE_AFTER_SEND_MS = 5 * SECOND;
+/**
+ * Delay of the wake-up that a commit with envelopes arms. After a crash, delivery begins with this delay. As long as the first heartbeat
+ * of a turn, so a conversation that is created and talks at once writes one wake-up.
+ */
+export const WAKE_AFTER_SEND_MS = 1.5 * SECOND;
 
 /**
  * Ages of an operation, counted from the time in its id. Each age exceeds the previous age, so a receiver never forgets an operation that

@@ -21,7 +21,7 @@ import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { type ActorSchema, REFUSED_RETRY_MS, StorageRefusal, upgrade } from "../storage/schema-upgrade.ts";
-import { deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
+import { type DeadLetter, deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
 import { DeadLetterProjection } from "./dead-letter-projection.ts";
 import {
   Handlers,
@@ -166,6 +166,12 @@ export class Mailbox {
     return { ...page, items: page.items.map(deadLetterView) };
   }
 
+  /** Returns the newest dead letters of some types. Throws `UNAVAILABLE`. */
+  newestDeadLetters(types: readonly string[], limit: number): DeadLetter[] {
+    this.#checkStorage();
+    return this.#store.newestDeadLetters(types, limit);
+  }
+
   /**
    * Delivers a dead letter again. A repeated call during the redelivery is a no-op. Throws `NOT_FOUND`, `CONFLICT` when the letter is too
    * old, `QUEUE_OVERFLOW`, `UNAVAILABLE`.
@@ -182,7 +188,7 @@ export class Mailbox {
       if (ageOf(operationId, this.ports.clock.now()) > REDELIVER_WITHIN_MS) {
         throw new DramatisError(
           "CONFLICT",
-          "This dead letter is older than 30 days; its receiver may have forgotten it. Send a new envelope.",
+          "This dead letter is older than 30 days, so its receiver may no longer detect a duplicate. Send a new envelope.",
         );
       }
       this.#store.removeDeadLetter(operationId);

@@ -53,7 +53,7 @@ import type { Settlement } from "./settlement.ts";
 import type { MailboxStore, StoredEntry } from "./store.ts";
 
 /** An entry in memory. */
-interface Held extends StoredEntry {
+interface LoadedEntry extends StoredEntry {
   /**
    * `staged`: written in a transaction that may still roll back. `found`: read from the store; its attempt may have begun. `waiting`: for
    * its next attempt. `running`: an attempt runs.
@@ -77,8 +77,8 @@ export interface SendOptions {
 
 export class Outbox {
   /** By operation id, in the order of sending. */
-  readonly #held = new Map<string, Held>();
-  /** Destinations with an attempt under way. */
+  readonly #loaded = new Map<string, LoadedEntry>();
+  /** Destinations with an attempt in flight. */
   readonly #busy = new Set<string>();
   #isLoaded = false;
   #isFlushQueued = false;
@@ -93,7 +93,7 @@ export class Outbox {
 
   /** Resolves when the wake-up for the loaded entries is armed. */
   whenArmed(): Promise<void> {
-    return this.#armed ?? (this.#held.size === 0 ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
+    return this.#armed ?? (this.#loaded.size === 0 ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
   }
 
   send(fields: NewEnvelope, options: SendOptions): Promise<void> {
@@ -118,10 +118,10 @@ export class Outbox {
   /** Withdraws some envelopes with the current transaction (MAIL-22). */
   withdraw(isMeant: (envelope: Envelope) => boolean): void {
     this.load();
-    for (const held of this.#held.values()) {
-      if (!isMeant(held.entry.envelope)) continue;
-      held.isWithdrawn = true;
-      this.store.deleteEntry(held.key);
+    for (const loaded of this.#loaded.values()) {
+      if (!isMeant(loaded.entry.envelope)) continue;
+      loaded.isWithdrawn = true;
+      this.store.deleteEntry(loaded.key);
       this.#flushSoon();
     }
   }
@@ -129,7 +129,9 @@ export class Outbox {
   /** Returns the room for envelopes that are not owed. */
   room(): OutboxRoom {
     this.load();
-    const present = [...this.#held.values()].filter((held) => !(held.isWithdrawn && this.#isAbsent(held)));
+    const present = [...this.#loaded.values()].filter(
+      (loaded) => !(loaded.isWithdrawn && this.#isAbsent(loaded)),
+    );
     const bytes = present.reduce((sum, { size }) => sum + size, 0);
     return { envelopes: MAX_OUTBOX_ENVELOPES - present.length, bytes: MAX_OUTBOX_BYTES - bytes };
   }
@@ -137,8 +139,8 @@ export class Outbox {
   /** Returns the entry of an undelivered operation. */
   underWay(operationId: string): OutboxEntry | undefined {
     this.load();
-    const held = this.#held.get(operationId);
-    return held === undefined || this.#isAbsent(held) ? undefined : held.entry;
+    const loaded = this.#loaded.get(operationId);
+    return loaded === undefined || this.#isAbsent(loaded) ? undefined : loaded.entry;
   }
 
   /** Starts due attempts. Returns the milliseconds until the next call; `null` when the outbox is empty. */
@@ -146,7 +148,7 @@ export class Outbox {
     this.load();
     this.#flush();
     const now = this.ports.clock.now();
-    const times = [...this.#held.values()].map(({ entry: { dueAt }, phase }) =>
+    const times = [...this.#loaded.values()].map(({ entry: { dueAt }, phase }) =>
       phase === "running" || dueAt === null || dueAt <= now ? ATTEMPT_TIMEOUT_MS : dueAt - now,
     );
     return times.length === 0 ? null : Math.min(...times);
@@ -155,14 +157,14 @@ export class Outbox {
   /** Reports whether the outbox has no entry. */
   get isEmpty(): boolean {
     this.load();
-    return this.#held.size === 0;
+    return this.#loaded.size === 0;
   }
 
   /** Loads the entries of earlier lives. */
   load(): void {
     if (this.#isLoaded) return;
     for (const stored of this.store.entries()) {
-      this.#held.set(stored.entry.envelope.operationId, { ...stored, phase: "found" });
+      this.#loaded.set(stored.entry.envelope.operationId, { ...stored, phase: "found" });
     }
     this.#isLoaded = true;
   }
@@ -177,27 +179,27 @@ export class Outbox {
   }
 
   /** Reports whether the entry was rolled back or withdrawn. An open transaction may still roll back. */
-  #isAbsent({ phase, isWithdrawn, key }: Held): boolean {
+  #isAbsent({ phase, isWithdrawn, key }: LoadedEntry): boolean {
     return (phase === "staged" || isWithdrawn === true) && !this.store.hasEntry(key);
   }
 
   #stage(entry: OutboxEntry, size: number, options: SendOptions = {}): Promise<void> {
     const { operationId } = entry.envelope;
     if (!this.#hasRoomFor(size, options)) {
-      for (const [id, held] of this.#held)
-        if (!held.isWithdrawn && this.#isAbsent(held)) this.#held.delete(id);
+      for (const [id, loaded] of this.#loaded)
+        if (!loaded.isWithdrawn && this.#isAbsent(loaded)) this.#loaded.delete(id);
     }
     if (!this.#hasRoomFor(size, options)) {
       throw new DramatisError(
         "QUEUE_OVERFLOW",
-        `An actor may have ${MAX_OUTBOX_ENVELOPES} envelopes of ${MAX_OUTBOX_BYTES} bytes under way; retry when some have arrived.`,
+        `An actor may have ${MAX_OUTBOX_ENVELOPES} undelivered envelopes of ${MAX_OUTBOX_BYTES} bytes. Retry after some of them are delivered.`,
         { retriable: true },
       );
     }
     const key = this.store.addEntry(entry);
     // An entry that was rolled back loses its place in the order.
-    this.#held.delete(operationId);
-    this.#held.set(operationId, { key, entry, size, phase: "staged" });
+    this.#loaded.delete(operationId);
+    this.#loaded.set(operationId, { key, entry, size, phase: "staged" });
     this.#flushSoon();
     return this.#arm(WAKE_AFTER_SEND_MS);
   }
@@ -227,10 +229,10 @@ export class Outbox {
   /** Starts the attempts that are due. */
   #flush(): void {
     this.#isFlushQueued = false;
-    for (const held of [...this.#held.values()]) {
+    for (const loaded of [...this.#loaded.values()]) {
       try {
-        this.#takeUp(held);
-        if (this.#mayStart(held)) this.#start(held);
+        this.#takeUp(loaded);
+        if (this.#mayStart(loaded)) this.#start(loaded);
       } catch (error) {
         console.error(error);
       }
@@ -238,49 +240,49 @@ export class Outbox {
   }
 
   /** Drops an entry that was rolled back or withdrawn. Decides about a `found` entry. */
-  #takeUp(held: Held): void {
-    const { phase, entry } = held;
-    if (this.#isAbsent(held)) {
-      this.#held.delete(entry.envelope.operationId);
+  #takeUp(loaded: LoadedEntry): void {
+    const { phase, entry } = loaded;
+    if (this.#isAbsent(loaded)) {
+      this.#loaded.delete(entry.envelope.operationId);
       return;
     }
-    held.isWithdrawn = false;
-    if (phase !== "running") held.phase = "waiting";
+    loaded.isWithdrawn = false;
+    if (phase !== "running") loaded.phase = "waiting";
     if (phase !== "found") return;
     const step = stepOutbox(entry, { type: "woken" }, this.ports.clock.now());
-    if (step.type === "settle") this.#settle(held, step);
-    else held.entry = step.entry;
+    if (step.type === "settle") this.#settle(loaded, step);
+    else loaded.entry = step.entry;
   }
 
-  #mayStart(held: Held): boolean {
-    const { entry, phase } = held;
+  #mayStart(loaded: LoadedEntry): boolean {
+    const { entry, phase } = loaded;
     const { operationId, to } = entry.envelope;
     if (phase === "running" || this.#busy.size >= MAX_IN_FLIGHT || this.#busy.has(addressKey(to)))
       return false;
-    if (this.#held.get(operationId) !== held) return false;
+    if (this.#loaded.get(operationId) !== loaded) return false;
     return entry.dueAt === null || entry.dueAt <= this.ports.clock.now();
   }
 
   /** Records and starts an attempt. `send` has already recorded the first attempt. */
-  #start(held: Held): void {
-    const { operationId, to } = held.entry.envelope;
-    if (held.entry.dueAt !== null) {
+  #start(loaded: LoadedEntry): void {
+    const { operationId, to } = loaded.entry.envelope;
+    if (loaded.entry.dueAt !== null) {
       // The entry is gone if its outcome has committed although the commit reported a failure.
-      if (!this.store.hasEntry(held.key)) {
-        this.#held.delete(operationId);
+      if (!this.store.hasEntry(loaded.key)) {
+        this.#loaded.delete(operationId);
         return;
       }
-      const { entry } = stepOutbox(held.entry, { type: "begin" }, this.ports.clock.now());
-      this.store.putEntry(held.key, entry);
-      held.entry = entry;
+      const { entry } = stepOutbox(loaded.entry, { type: "begin" }, this.ports.clock.now());
+      this.store.putEntry(loaded.key, entry);
+      loaded.entry = entry;
     }
-    held.phase = "running";
+    loaded.phase = "running";
     const destination = addressKey(to);
     this.#busy.add(destination);
-    void this.#attempt(held.entry).then((input) => {
-      held.phase = "waiting";
+    void this.#attempt(loaded.entry).then((input) => {
+      loaded.phase = "waiting";
       this.#busy.delete(destination);
-      this.#apply(held, stepOutbox(held.entry, input, this.ports.clock.now()));
+      this.#apply(loaded, stepOutbox(loaded.entry, input, this.ports.clock.now()));
       this.#flush();
     });
   }
@@ -297,18 +299,18 @@ export class Outbox {
     }
   }
 
-  #apply(held: Held, step: OutboxStep): void {
+  #apply(loaded: LoadedEntry, step: OutboxStep): void {
     if (step.type === "settle") {
-      this.#settle(held, step);
+      this.#settle(loaded, step);
       return;
     }
-    held.entry = step.entry;
+    loaded.entry = step.entry;
     try {
       // The entry was withdrawn during the attempt.
-      if (this.#isAbsent(held)) return;
-      this.store.putEntry(held.key, step.entry);
+      if (this.#isAbsent(loaded)) return;
+      this.store.putEntry(loaded.key, step.entry);
     } catch (error) {
-      // The stored entry has the attempt under way, so a new life counts it as made, which is correct.
+      // The stored entry contains the running attempt, so the next instance of the actor counts it correctly.
       console.error(error);
     }
     this.#armFor(step.entry);
@@ -324,14 +326,14 @@ export class Outbox {
     }
   }
 
-  #settle(held: Held, { entry, outcome }: Extract<OutboxStep, { type: "settle" }>): void {
-    const effects = this.settlement.settle(held.key, entry, outcome);
+  #settle(loaded: LoadedEntry, { entry, outcome }: Extract<OutboxStep, { type: "settle" }>): void {
+    const effects = this.settlement.settle(loaded.key, entry, outcome);
     if (effects === null) {
-      held.entry = stepOutbox(entry, { type: "unsettled" }, this.ports.clock.now()).entry;
-      this.#armFor(held.entry);
+      loaded.entry = stepOutbox(entry, { type: "unsettled" }, this.ports.clock.now()).entry;
+      this.#armFor(loaded.entry);
       return;
     }
-    this.#held.delete(entry.envelope.operationId);
+    this.#loaded.delete(entry.envelope.operationId);
     runEffects(effects).catch((error: unknown) => console.error(error));
   }
 }

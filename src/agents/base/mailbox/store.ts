@@ -9,14 +9,13 @@ import type { z } from "zod";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { Envelope } from "../../../protocol/envelope.ts";
-import { bothOrders, type Page } from "../../../shared/page.ts";
+import { bothOrders, MAX_PAGE_BYTES, type Page } from "../../../shared/page.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { DeadLetter, deadLetterPageSchema } from "./dead-letter.ts";
 import {
   MAX_DEAD_LETTER_BYTES,
   MAX_DEAD_LETTERS,
   MAX_OUTBOX_ENVELOPES,
-  MAX_PAGE_BYTES,
   OWED_ENVELOPES,
   TRIM_BATCH,
 } from "./mailbox-limits.ts";
@@ -49,6 +48,9 @@ const PUT_LETTER = `INSERT INTO mailbox_dead_letters (operation_id, letter) VALU
 const GET_LETTER = "SELECT letter FROM mailbox_dead_letters WHERE operation_id = ?";
 const DELETE_LETTER = "DELETE FROM mailbox_dead_letters WHERE operation_id = ?";
 const NAMING = "SELECT letter FROM mailbox_dead_letters WHERE instr(letter, ?) > 0";
+const NEWEST_OF = `SELECT letter FROM mailbox_dead_letters
+  WHERE json_extract(letter, '$.envelope.type') IN (SELECT value FROM json_each(?))
+  ORDER BY operation_id DESC LIMIT ?`;
 const OUTDATED = `SELECT operation_id FROM (
   SELECT operation_id,
     row_number() OVER newest AS number, sum(octet_length(letter)) OVER newest AS bytes
@@ -107,7 +109,7 @@ export class MailboxStore {
     }));
   }
 
-  /** Adds an entry behind the others, after `entries` was called once. Returns its key. */
+  /** Appends an entry. Call it after the first call of `entries`. Returns its key. */
   addEntry(entry: OutboxEntry): string {
     const key = `${OUTBOX}${String(++this.#lastNumber).padStart(KEY_DIGITS, "0")}`;
     this.putEntry(key, entry);
@@ -172,6 +174,12 @@ export class MailboxStore {
   deadLettersNaming(operationId: string): DeadLetter[] {
     if (!this.#exists("mailbox_dead_letters")) return [];
     return this.database.all<LetterRow>(NAMING, JSON.stringify(operationId)).map(letterOf);
+  }
+
+  /** Returns the newest dead letters of some types. */
+  newestDeadLetters(types: readonly string[], limit: number): DeadLetter[] {
+    if (!this.#exists("mailbox_dead_letters")) return [];
+    return this.database.all<LetterRow>(NEWEST_OF, JSON.stringify(types), limit).map(letterOf);
   }
 
   removeDeadLetter(operationId: string): void {

@@ -21,9 +21,7 @@ const MAX_PROMPT_LENGTH = 50_000;
 /** Bytes of the listed requests of one actor, as JSON. A value of D1 has at most 2,000,000 bytes. */
 const MAX_LIST_BYTES = 1_500_000;
 
-interface ListedActor extends Pick<ProjectionPorts, "clock" | "wakeup"> {
-  /** Returns `null` if there is no directory. */
-  directory(): Directory | null;
+interface ListedActor extends Pick<ProjectionPorts<Directory>, "clock" | "wakeup" | "directory"> {
   /** Returns the actor's requests as of its newest journal entry. */
   waiting(): { tenant: string; place: string; seq: number; waiting: readonly ListedApproval[] };
 }
@@ -33,9 +31,10 @@ export function approvalsProjection({ clock, wakeup, directory, waiting: read }:
   return new Projection({
     clock,
     wakeup,
-    put: async () => {
+    directory,
+    put: (listed) => {
       const { tenant, place, seq, waiting } = read();
-      await directory()?.putApprovals(tenant, place, seq, bounded(waiting));
+      return listed.putApprovals(tenant, place, seq, bounded(waiting));
     },
   });
 }

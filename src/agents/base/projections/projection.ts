@@ -6,16 +6,17 @@
  * PUB-2  Puts run one at a time. A change during a put causes another put, so the directory ends with the newest state.
  * PUB-3  The pause between two attempts is the time that the directory has been behind, from 15 seconds to 15 minutes.
  * PUB-4  A put may request its repetition after a time. A change is put earlier.
+ * PUB-5  Without a directory there is no wake-up.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 
-export interface ProjectionPorts {
+export interface ProjectionPorts<Target> {
   clock: Pick<Clock, "now">;
-  /**
-   * Puts the actor's present state into the directory. Idempotent. Returns milliseconds if it must be called again after that time.
-   */
-  put(): Promise<unknown>;
+  /** Returns `null` if there is no directory. */
+  directory(): Target | null;
+  /** Puts the actor's current state. Idempotent. Returns milliseconds if it must be called again after that time. */
+  put(directory: Target): Promise<unknown>;
   /** Reports whether an earlier life may have left a change to put; `true` when absent. */
   mayBeBehind?(): boolean;
   /**
@@ -30,7 +31,7 @@ export interface ProjectionPorts {
 const MIN_RETRY_MS = 15_000;
 const MAX_RETRY_MS = 15 * 60_000;
 
-export class Projection {
+export class Projection<Target = unknown> {
   /** `null` until this life has looked. */
   #isBehind: boolean | null = null;
   /** The time at which this life found the directory behind, minus the minimal pause; `null` while the directory is current. */
@@ -41,13 +42,19 @@ export class Projection {
   #retryAt = 0;
   #running: Promise<void> | null = null;
 
-  constructor(private readonly ports: ProjectionPorts) {}
+  constructor(private readonly ports: ProjectionPorts<Target>) {}
+
+  /** Reports whether a change or an earlier life left something to put. `false` until this life has looked. */
+  get isBehind(): boolean {
+    return this.#isBehind === true;
+  }
 
   /**
    * Notes a change. Call it in the transaction that makes the change, and `publish` after the commit. Resolves when the
    * wake-up is armed: await that before acknowledging the change. Throws if the wake-up cannot be written.
    */
   note(): Promise<void> {
+    if (this.ports.directory() === null) return Promise.resolve();
     const now = this.ports.clock.now();
     this.#isBehind = true;
     this.#behindSince ??= now - MIN_RETRY_MS;
@@ -68,7 +75,7 @@ export class Projection {
 
   /** Starts a due put. Returns the milliseconds until the next call; `null` when the directory is up to date. */
   wake(): number | null {
-    if (!this.#checkBehind()) return null;
+    if (this.ports.directory() === null || !this.#checkBehind()) return null;
     const now = this.ports.clock.now();
     if (now < this.#retryAt) return this.#retryAt - now;
     this.#behindSince ??= now - MIN_RETRY_MS;
@@ -94,9 +101,11 @@ export class Projection {
 
   async #publish(): Promise<void> {
     try {
+      const directory = this.ports.directory();
+      if (directory === null) return;
       while (this.#checkBehind()) {
         const changes = this.#changes;
-        const again = await this.ports.put();
+        const again = await this.ports.put(directory);
         this.#isBehind = changes !== this.#changes || typeof again === "number";
         if (typeof again === "number" && changes === this.#changes) return await this.#later(again);
       }

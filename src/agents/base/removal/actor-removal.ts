@@ -11,9 +11,10 @@ import {
 } from "../../../memory/corpus/index/owned-vectors.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { ActorStores } from "../storage/schema-upgrade.ts";
+import { DAY_MS } from "../../../shared/time.ts";
+import { type ActorStores, StorageRefusal } from "../storage/schema-upgrade.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
-import { deleteValues, dropOwnTables } from "./own-tables.ts";
+import { deleteValues, dropTables } from "./actor-tables.ts";
 import { type OwnedStore, type RemovedOwner, VECTORS } from "./owned-stores.ts";
 import { Removal, type RemovalStep } from "./removal.ts";
 
@@ -40,8 +41,6 @@ export interface ActorRemovalPorts extends ActorStores {
   tombstone(): ActorTombstone | undefined;
   /** Replaces the actor's record with the tombstone. */
   bury(tombstone: ActorTombstone): void;
-  /** The first step, specific to the kind of actor. It deletes other actors, or leaves them. */
-  first: { name: string; run(tombstone: ActorTombstone): Promise<void> };
 }
 
 /**
@@ -52,15 +51,14 @@ const LATE_WRITE_MS = 90_000;
 const MAIL_PAUSE_MS = 60_000;
 /** Time between two pieces, in milliseconds. */
 const NEXT_PIECE_MS = 100;
-const DAY_MS = 24 * 3_600_000;
 /** Milliseconds after the deletion during which the actor checks for unbound stores. */
 const MISSED_MS = 90 * DAY_MS;
 
-export class ActorRemoval {
-  readonly #removal: Removal;
+export abstract class ActorRemoval<Ports extends ActorRemovalPorts = ActorRemovalPorts> {
+  readonly #job: Removal;
 
-  constructor(private readonly ports: ActorRemovalPorts) {
-    this.#removal = new Removal({
+  constructor(protected readonly ports: Ports) {
+    this.#job = new Removal({
       clock: ports.clock,
       wakeup: ports.wakeup,
       left: () => this.#left(),
@@ -74,28 +72,44 @@ export class ActorRemoval {
     return this.ports.tombstone() !== undefined;
   }
 
+  /** As `isDeleted`, but `false` for storage of a newer release. */
+  get isKnownDeleted(): boolean {
+    try {
+      return this.isDeleted;
+    } catch (error) {
+      if (error instanceof StorageRefusal) return false;
+      throw error;
+    }
+  }
+
+  /** The name of the first step. It is stored. */
+  protected abstract readonly first: string;
+
+  /** The first step. It deletes other actors, or leaves them. */
+  protected abstract removeFirst(tombstone: ActorTombstone): Promise<void>;
+
   /** Buries the actor and arms the wake-up, in the current transaction. Call `run` after the commit, when the promise has resolved. */
-  bury(owner: Omit<ActorTombstone, "deletedAt" | "left" | "places">): Promise<void> {
+  protected bury(owner: Omit<ActorTombstone, "deletedAt" | "left" | "places">): Promise<void> {
     const steps = this.#steps().map(({ name }) => name);
     const isUnbound = owner.vectors !== undefined && !steps.includes(VECTORS);
     const left = isUnbound ? [...steps, VECTORS] : steps;
     this.ports.bury({ ...owner, deletedAt: this.ports.clock.now(), left });
-    return this.#removal.note();
+    return this.#job.note();
   }
 
   /** As `Removal.run`. */
-  run(): Promise<void> {
-    return this.#removal.run();
+  protected run(): Promise<void> {
+    return this.#job.run();
   }
 
   /** As `Removal.wake`. */
   wake(): number | null {
-    return this.#removal.wake() ?? this.#waitForStores();
+    return this.#job.wake() ?? this.#waitForStores();
   }
 
   /** Resumes a removal that a crash interrupted. */
   resume(): void {
-    if (this.#left().length > 0) void this.#removal.run();
+    if (this.#left().length > 0) void this.#job.run();
   }
 
   /**
@@ -125,12 +139,11 @@ export class ActorRemoval {
   }
 
   #steps(): RemovalStep[] {
-    const { first, stores } = this.ports;
-    const outside = stores();
+    const outside = this.ports.stores();
     return [
-      { name: first.name, run: () => this.#buried((tombstone) => first.run(tombstone)) },
+      { name: this.first, run: () => this.#runFirst() },
       ...outside.map((store) => ({ name: store.name, run: () => this.#emptied(store, store.name) })),
-      { name: "own", isAfterAll: true, run: async () => this.#emptyOwn() },
+      { name: "database", isAfterAll: true, run: async () => this.#emptyDatabase() },
       { name: "late", isAfterAll: true, run: () => this.#removeLate(outside) },
       {
         name: "mail",
@@ -140,9 +153,9 @@ export class ActorRemoval {
     ];
   }
 
-  async #buried(work: (tombstone: ActorTombstone) => Promise<void>): Promise<undefined> {
+  async #runFirst(): Promise<undefined> {
     const tombstone = this.ports.tombstone();
-    if (tombstone !== undefined) await work(tombstone);
+    if (tombstone !== undefined) await this.removeFirst(tombstone);
   }
 
   /** Empties a store, or a piece of it. Returns the milliseconds until the next piece. */
@@ -165,7 +178,7 @@ export class ActorRemoval {
     const { clock, tombstone } = this.ports;
     const wait = (tombstone()?.deletedAt ?? 0) + LATE_WRITE_MS - clock.now();
     if (wait > 0) return wait;
-    this.#emptyOwn();
+    this.#emptyDatabase();
     for (const store of stores) {
       const again = await this.#emptied(store, `late ${store.name}`);
       if (again !== undefined) return again;
@@ -173,8 +186,8 @@ export class ActorRemoval {
     return undefined;
   }
 
-  #emptyOwn(): undefined {
-    dropOwnTables(this.ports);
+  #emptyDatabase(): undefined {
+    dropTables(this.ports);
     deleteValues(this.ports, this.ports.keys);
   }
 }

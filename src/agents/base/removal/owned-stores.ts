@@ -1,12 +1,13 @@
 /**
  * The registry of external stores with data of conversations or agents. Each entry can empty its store.
  *
- * REMOVE-4  This registry names every D1 table and every object prefix, including those without such data.
+ * REMOVE-4  This registry names every D1 table, every object prefix and the log of events, including those without such data.
  */
 import type { D1OwnedRows } from "../../../d1/owned-rows.ts";
 import { deleteVectors, type RetainedVectorRows } from "../../../memory/corpus/index/owned-vectors.ts";
 import type { ObjectStore } from "../../../ports/object-store.ts";
 import type { VectorIndex } from "../../../ports/vector-index.ts";
+import type { EventLogWriter } from "../lookup/event-logs.ts";
 
 /** A deleted conversation or agent. */
 export interface RemovedOwner {
@@ -41,15 +42,18 @@ export function ownedStores({
   rows,
   objects,
   vectors,
+  events,
 }: {
   rows: D1OwnedRows | null;
   objects: ObjectStore | null;
   vectors: VectorIndex | null;
+  events: Pick<EventLogWriter, "empty"> | null;
 }): readonly OwnedStore[] {
   const tables =
     rows === null ? [] : rows.tables.map((table) => ({ name: `d1:${table}`, empty: rows.emptying(table) }));
   return [
     ...tables,
+    ...(events === null ? [] : [{ name: "events", empty: (owner: RemovedOwner) => emptyLog(events, owner) }]),
     ...(objects === null
       ? []
       : [{ name: "r2", empty: (owner: RemovedOwner) => emptyPrefix(objects, owner) }]),
@@ -68,6 +72,11 @@ export function ownedStores({
 /** Returns the prefix of every object of a conversation or an agent. */
 function objectPrefix({ tenant, id }: Pick<RemovedOwner, "tenant" | "id">): string {
   return `${encodeURIComponent(tenant)}/${id}/`;
+}
+
+/** Returns 1 if entries are left. */
+async function emptyLog({ empty }: Pick<EventLogWriter, "empty">, { kind, tenant, id }: RemovedOwner) {
+  return kind === "conversation" && (await empty(tenant, id)) ? 1 : undefined;
 }
 
 async function emptyPrefix(objects: ObjectStore, owner: RemovedOwner): Promise<void> {

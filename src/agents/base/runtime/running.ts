@@ -5,7 +5,7 @@
  */
 
 /** All aborts share this error. An error with its own stack for each commit would cost more than the rest of the abort. */
-const NOT_CALLED_FOR = new DOMException("The effect is no longer called for.", "AbortError");
+const NOT_CALLED_FOR = new DOMException("The effect is no longer needed.", "AbortError");
 
 export class RunningEffects {
   readonly #running = new Map<string, AbortController>();

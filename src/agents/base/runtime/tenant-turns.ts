@@ -5,14 +5,14 @@
  *              wait for each other. The first piece of an idle tenant begins at once.
  * TAKETURNS-2  A timer fires between two pieces of a tenant. The isolate reads requests from the network before it runs timers, so it
  *              answers requests of other tenants in between.
- * TAKETURNS-3  An actor that dies while it waits, or right after its turn, holds up the others for at most `GONE_MS`.
+ * TAKETURNS-3  An actor that dies while it waits, or right after its turn, delays the other actors by at most `DEAD_MS`.
  */
 import type { Clock } from "../../../ports/clock.ts";
 
 /** Milliseconds between the beginnings of two pieces. */
 export const PACE_MS = 5;
 /** Milliseconds until an actor that misses its turn counts as dead. */
-export const GONE_MS = 2_000;
+export const DEAD_MS = 2_000;
 
 interface Waiting {
   /** The time of its next check, in milliseconds since the epoch. */
@@ -33,7 +33,7 @@ export class TenantTurns {
     const line = this.#lines.get(tenant) ?? { waiting: [], busyUntil: 0 };
     this.#lines.set(tenant, line);
     if (line.waiting.length > 0 || clock.now() < line.busyUntil) await this.#wait(line, clock);
-    line.busyUntil = clock.now() + GONE_MS;
+    line.busyUntil = clock.now() + DEAD_MS;
     clock.timer(PACE_MS, () => {
       line.busyUntil = 0;
       if (line.waiting.length === 0) this.#lines.delete(tenant);
@@ -48,7 +48,7 @@ export class TenantTurns {
       own.lookAt = clock.now() + wait;
       await new Promise<void>((resolve) => void clock.timer(wait, resolve));
       const now = clock.now();
-      line.waiting = line.waiting.filter((one) => one === own || one.lookAt + GONE_MS > now);
+      line.waiting = line.waiting.filter((one) => one === own || one.lookAt + DEAD_MS > now);
       // The others had counted it as dead.
       if (!line.waiting.includes(own)) line.waiting.unshift(own);
       if (line.waiting[0] !== own || now < line.busyUntil) continue;

@@ -17,7 +17,7 @@ export interface UnitHost<State, Signal, Change, Committed extends Commit<State>
   wakeup: ArmedWakeup;
   /** Returns the state in memory, loaded on first use; `null` before the actor was created. */
   load(): State | null;
-  /** Notes that a change could not be written: the store may be ahead of memory, or behind it. */
+  /** Notes that a change could not be written. The store and the memory may differ. */
   failed(): void;
   /** Reports whether a state equals the newest commit. Returns `false` if the store cannot be read. */
   isStored(state: State): boolean;
@@ -56,7 +56,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
   /** The state after the stages so far. Throws `NOT_FOUND` before the actor was created. */
   get state(): State {
     const state = this.#state ?? this.base;
-    if (state === null) throw new DramatisError("NOT_FOUND", "There is no such actor. Create it first.");
+    if (state === null) throw new DramatisError("NOT_FOUND", "This actor does not exist. Create it first.");
     return state;
   }
 

@@ -1,5 +1,6 @@
 /** A WebSocket of an actor, and its state that survives hibernation. */
 import type { Connection } from "agents";
+import type { FrameFilter } from "../../../protocol/frame-filter.ts";
 import { UNAUTHORIZED_CLOSE } from "../../../protocol/frames.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import type { Flow } from "./socket-reader.ts";
@@ -8,6 +9,8 @@ import type { Flow } from "./socket-reader.ts";
 export interface ConnectionMemory {
   principal: Principal;
   flow: Flow;
+  /** The frames that the connection gets; all when absent. */
+  filter?: FrameFilter;
   /** Ids of the calls that the connection has claimed, if any. */
   claims?: readonly string[];
 }

@@ -1,9 +1,9 @@
 /**
  * Handles WebSocket messages before the SDK does.
  *
- * GUARD-1  The plain door does not support the SDK's protocol, in or out: the SDK's frames are unknown types there.
- * GUARD-2  On both doors a message counts against its connection's allowance before it is read.
- * GUARD-3  On both doors a message is measured before it is parsed (JSON-1). The SDK does not receive refused messages.
+ * GUARD-1  Plain connections do not support the SDK's protocol, in or out: the SDK's frames are unknown types there.
+ * GUARD-2  On both paths a message counts against its connection's allowance before it is read.
+ * GUARD-3  On both paths a message is measured before it is parsed (JSON-1). The SDK does not receive refused messages.
  */
 import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";

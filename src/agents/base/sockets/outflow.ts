@@ -12,17 +12,17 @@
 import { defined } from "../../../shared/defined.ts";
 
 interface Limits {
-  /** Length that one reader may hold; at most half of the total. */
+  /** Maximum length that a reader holds. At most half of the total. */
   window: number;
-  /** Length that all readers together may hold, without the guaranteed length of each. */
+  /** Maximum length that all readers together hold, without the guaranteed length of each reader. */
   total: number;
-  /** Returns the milliseconds for which a length counts. */
+  /** Returns how long a length counts, in milliseconds. */
   countedMs?: (length: number) => number;
 }
 
 /** Length that a reader may always hold. */
 export const GUARANTEED = 16 * 1024;
-/** Milliseconds for which a reader counts after its last change, because its actor may disappear without a close. */
+/** Milliseconds that a reader counts after its last change. Its actor may disappear without a close. */
 const COUNTED_MS = 60_000;
 
 export class Outflow {

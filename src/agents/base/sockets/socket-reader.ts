@@ -26,16 +26,16 @@ import { Stall, type StallPorts } from "./stall.ts";
 const MARK_LENGTH = 32 * 1024;
 /** Length that an unconfirmed reader is charged for each wake of the actor, which does not remember its last frames. */
 const WAKE_LENGTH = 4 * 1024;
-/** Length of answers that a client with acknowledgements may have under way beside a full window. */
+/** Maximum length of unacknowledged answers to a client, in addition to a full window. */
 const MAX_ANSWERS = 32 * 1024;
 /** Random bytes of a mark; a multiple of three, so that Base64 needs no padding. */
 const MARK_BYTES = 9;
-/** The close code behind the last frame. */
+/** The close code after the last frame. */
 const OVER_CLOSE = 1000;
 
 /** The facts of a reader that survive hibernation. */
 export interface Flow {
-  /** Stands for the connection in the outflow; absent before the first frame. */
+  /** The key of the connection in the outflow; absent before the first frame. */
   id?: string;
   acks: boolean;
   /** The marks that are not acknowledged, the oldest first. */
@@ -96,7 +96,7 @@ export class SocketReader<Published> {
       ...defined({ connection: id }),
       held: () => this.#underWay,
       since: () => (acks ? ports.clock.now() : this.#lately.since),
-      // Nothing shows that such a client does not read, and so little harms nobody.
+      // The server cannot see whether such a client reads. This small length is harmless.
       spared: acks ? 0 : GUARANTEED,
       advance: () => this.#retry(),
       cut: () => this.#cut("The client does not read."),
@@ -145,7 +145,7 @@ export class SocketReader<Published> {
       this.#end();
       return;
     }
-    // Without a mark under way, no acknowledgement would make room.
+    // Without a mark in flight, no acknowledgement would make room.
     if (cursor.isBehind && this.#unmarked.length > 0 && this.#marked.length === 0) this.#mark();
     this.#stall.watch(cursor.isBehind);
     if (this.#flow.seq !== this.#waitingSeq) this.#keep();
@@ -159,7 +159,7 @@ export class SocketReader<Published> {
 
   readonly #take: Take = ({ text }) => {
     if (!this.#flow.acks && this.ports.outflow.exceedsWindow(this.#used, text.length)) {
-      this.#cut("Too much for a connection without acknowledgements.");
+      this.#cut("The client without acknowledgements is too slow.");
       return false;
     }
     if (!this.#isSmall(text.length) && !this.#stall.admits(text.length)) return false;
@@ -197,7 +197,7 @@ export class SocketReader<Published> {
       this.advance();
     } catch (error) {
       console.error(error);
-      this.#cut("The frames cannot be read for now.");
+      this.#cut("The frames cannot be read right now.");
     }
   }
 

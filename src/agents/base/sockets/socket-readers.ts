@@ -10,7 +10,7 @@ import { type Flow, NEW_FLOW, SocketReader } from "./socket-reader.ts";
 export interface SocketReadersPorts<Published> {
   /** Returns the open connections. */
   clients(): Iterable<Client>;
-  cursor(place: ReaderPlace): ReaderCursor<Published>;
+  cursor(place: ReaderPlace, client: Pick<Client, "state">): ReaderCursor<Published>;
   outflows: Outflows;
   clock: Pick<Clock, "now" | "timer">;
   /** Closes the connection of a principal that has expired or lost its access. */
@@ -41,7 +41,7 @@ export class SocketReaders<Published> {
       // SAFETY: `#add` wrote this state; the SDK's type only makes it readonly.
       const { principal, flow } = client.state as { principal: Principal; flow: Flow };
       const place = flow.seq === undefined ? ({ from: seq, has: "texts" } as const) : { from: flow.seq };
-      this.#add(client, principal, this.ports.cursor(place), flow, true);
+      this.#add(client, principal, this.ports.cursor(place, client), flow, true);
       this.#attempt(client, (reader) => reader.advance());
     }
   }
@@ -116,7 +116,7 @@ export class SocketReaders<Published> {
     } catch (error) {
       console.error(error);
       reader.leave(false);
-      client.close(CONTINUE_LATER_CLOSE, "The frames cannot be read for now.");
+      client.close(CONTINUE_LATER_CLOSE, "The frames cannot be read right now.");
     }
   }
 }

@@ -30,7 +30,7 @@ export class Stall {
   #progressAt = 0;
   #stopTimer: (() => void) | undefined;
 
-  /** Stands for the reader in the outflow, without a reference to it (OUTFLOW-3). */
+  /** The key of the reader in the outflow. It has no reference to the reader (OUTFLOW-3). */
   readonly #key = {};
 
   constructor(
@@ -77,10 +77,10 @@ export class Stall {
     }
   }
 
-  /** Ends the checks. Unless `isGone`, the reader's length still counts for a while. */
-  end(isGone: boolean): void {
+  /** Ends the checks. Unless `isClosed`, the reader's length still counts for a while. */
+  end(isClosed: boolean): void {
     this.#stop();
-    if (isGone) this.ports.outflow.free(this.#key, this.reader.connection);
+    if (isClosed) this.ports.outflow.free(this.#key, this.reader.connection);
   }
 
   #look(): void {

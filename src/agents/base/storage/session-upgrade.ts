@@ -62,7 +62,7 @@ function alignEvents(database: SqlDatabase): void {
   const [shared] = database.all<{ session_id: string; seq: number }>(SHARED_NUMBER);
   if (shared !== undefined) {
     const { session_id, seq } = shared;
-    const message = `Two events of the session "${session_id}" have the number ${seq}. Give one of them another \`seq\` with a statement of your own.`;
+    const message = `Two events of the session "${session_id}" have the number ${seq}. Change the \`seq\` of one of them with an SQL statement.`;
     throw new StorageRefusal(message);
   }
   database.run(SET_EVENTS_ASIDE);
@@ -97,6 +97,6 @@ function shapeOf(database: SqlDatabase, table: Table): { columns: string[]; key:
 }
 
 function foreign(table: Table, columns: readonly string[]): StorageRefusal {
-  const message = `This actor has a table "${table}" of another origin, with the columns ${columns.join(", ")}. Rename or drop it with a statement of your own: the actor creates its table at the next start.`;
+  const message = `This actor has a table "${table}" with unknown columns: ${columns.join(", ")}. Rename or drop it with an SQL statement. The actor creates its own table at the next start.`;
   return new StorageRefusal(message);
 }

@@ -21,7 +21,7 @@ export class ByteSink {
     return this.#writtenAt;
   }
 
-  /** Bytes that the stream has room for; negative where it holds more. */
+  /** Bytes that the stream has room for; negative if it holds more. */
   get room(): number {
     return this.#controller?.desiredSize ?? 0;
   }

@@ -1,15 +1,15 @@
 /**
- * The envelopes of calls of agents and of runs that a commit owes. They derive from the state before and after the commit, so that each call,
+ * The envelopes of a commit for calls of agents and of runs. They derive from the state before and after the commit, so that each call,
  * cancellation and result is sent. Pure.
  *
- * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
- *             time was over.
- * DELEGATE-11  With the end of a call or of its attempt, its envelope is withdrawn where it is still under way: calls that nobody waits for
- *             take no room from others.
- * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
- *             calls below them. The lists are numbered: whatever arrives when, the newest one holds.
- * FLOWCALL-3  The run of a call that waits no longer is cancelled: the call was stopped, its time was over, or it is unknown whether its start
- *             has arrived. A cancellation that overtakes the start refuses it.
+ * DELEGATE-7  If the caller's turn was stopped or has failed, or the time limit of a call has passed, the call and the calls below it are
+ *             stopped.
+ * DELEGATE-11  At the end of a call or of its attempt, an undelivered envelope of it is withdrawn. So abandoned calls use no room in the
+ *             outbox.
+ * DELEGATE-9  A person who joins the caller's conversation may read the conversations of its open calls and of all calls below them. A person
+ *             who leaves may not. The lists have numbers, and the list with the highest number counts.
+ * FLOWCALL-3  The run of a call is cancelled if the call was stopped, its time limit has passed, or it is unknown whether its start has
+ *             arrived. A start that arrives after its cancellation is refused.
  */
 
 import { callMessage } from "../../../library/tools/agent-tool.ts";
@@ -36,12 +36,13 @@ import { CALL_GRACE_MS } from "./conversation-limits.ts";
 import { correlationOf } from "./correlation.ts";
 import { isSent, type Operation, OUTCOME_UNKNOWN } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
-import { targetInput } from "./planning/tool-call.ts";
+import { targetInput } from "./shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
 import { templateOf } from "./sub-agents.ts";
 import { operationTraceparent } from "./trace.ts";
 import type { Transition } from "./transition.ts";
-import { openCalls, type Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+import { openCalls } from "./turn-operations.ts";
 
 /** Bytes of an envelope beside its body, including the data that the start of a call adds. */
 const CALL_OVERHEAD_BYTES = 2 * 1024;

@@ -5,7 +5,7 @@
  *           reader. If the user is ambiguous, the turn has no user and sees no memories of users.
  */
 import { memoryScope } from "../../../library/memory/scope.ts";
-import type { Mark } from "../../../model/mark.ts";
+import type { Taint } from "../../../model/taint.ts";
 import type { MemoryReader, MemorySubject } from "../../../protocol/memory.ts";
 import type { CalledMemory } from "../../../protocol/tool-memory.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -33,15 +33,15 @@ export function memoryReader(
   return { scope, conversationId: record.id, ...defined({ userId: memoryUser(record, turn) }) };
 }
 
-/** Returns whom what a turn teaches is about. */
+/** Returns the subject of memories that a turn teaches. */
 export function memorySubject(record: Identity, turn: Asked): MemorySubject {
   return { conversationId: record.id, ...defined({ userId: memoryUser(record, turn) }) };
 }
 
-/** Returns the rights of a call that came from a request with `mark`, as a member. Returns `{}` if the agent has no memory. */
-export function calledMemory(record: Identity, turn: Asked, mark: Mark): { memory?: CalledMemory } {
+/** Returns the rights of a call that came from a request with `taint`, as a member. Returns `{}` if the agent has no memory. */
+export function calledMemory(record: Identity, turn: Asked, taint: Taint): { memory?: CalledMemory } {
   const reader = memoryReader(record, turn);
   if (reader === undefined) return {};
   const { scope, userId } = reader;
-  return { memory: { scope, ...defined({ userId, tainted: mark.length > 0 ? true : undefined }) } };
+  return { memory: { scope, ...defined({ userId, tainted: taint.length > 0 ? true : undefined }) } };
 }

@@ -1,6 +1,6 @@
 /** The data of the runs that tool calls and hooks start. Pure. */
 import { formatReference, parseReference } from "../../../library/definitions/reference.ts";
-import type { Mark } from "../../../model/mark.ts";
+import type { Taint } from "../../../model/taint.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, turnId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
@@ -13,11 +13,11 @@ import { calledMemory } from "./called-memory.ts";
 import { userOf, workflowOf } from "./called-workflow.ts";
 import { correlationOf } from "./correlation.ts";
 import type { HookRun } from "./hooks.ts";
-import { markOfCall } from "./marks.ts";
 import type { Operation } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
-import { targetInput } from "./planning/tool-call.ts";
+import { targetInput } from "./shown-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
+import { taintOfCall } from "./taints.ts";
 import { operationTraceparent, turnTraceparent } from "./trace.ts";
 import type { Turn } from "./turn.ts";
 
@@ -35,7 +35,7 @@ export function calledRunOf(
   const input =
     pinned === undefined ? operation.input : targetInput(pinned.definition, operation.input, checkBudget());
   return runOf(record, turn, operation, {
-    ...{ workflow, input, mark: markOfCall(turn, operation.reply) },
+    ...{ workflow, input, taint: taintOfCall(turn, operation.reply) },
     traceparent: operationTraceparent(turn, operation.item),
   });
 }
@@ -45,7 +45,7 @@ export function hookRunOf(
   record: ConversationIdentity,
   turn: Turn,
   run: HookRun,
-  { workflow, ...given }: { workflow: NonNullable<PinnedHook["workflow"]>; input: JsonObject; mark: Mark },
+  { workflow, ...given }: { workflow: NonNullable<PinnedHook["workflow"]>; input: JsonObject; taint: Taint },
 ): CalledRun {
   // A hook has no span of its own.
   return runOf(record, turn, run, {
@@ -61,12 +61,12 @@ function runOf(
   {
     workflow,
     input,
-    mark,
+    taint,
     traceparent,
-  }: { workflow: DefinitionReference; input: JsonObject; mark: Mark; traceparent: string },
+  }: { workflow: DefinitionReference; input: JsonObject; taint: Taint; traceparent: string },
 ): CalledRun {
   const startedBy = userOf(record, turn);
-  if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
+  if (startedBy === undefined) throw new Error("The run of a workflow needs a user as its owner.");
   const { agentId } = turn;
   return {
     workflow: formatReference(parseReference(workflow)),
@@ -75,7 +75,7 @@ function runOf(
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
       ...{ operationId: operationId(turn, item), attempt },
-      ...calledMemory(record, turn, mark),
+      ...calledMemory(record, turn, taint),
     },
   };
 }

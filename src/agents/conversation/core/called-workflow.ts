@@ -61,7 +61,7 @@ export function isRefused(code: ToolErrorCode | undefined): boolean {
 }
 
 /** Returns the run id of a hook's attempt as a member; `{}` for hooks that are tasks. */
-export function hookRunMark(
+export function hookRunMember(
   record: Pick<ConversationIdentity, "id">,
   turn: TurnKey,
   hook: Pick<PinnedHook, "workflow"> | undefined,
@@ -72,7 +72,7 @@ export function hookRunMark(
 }
 
 /** Returns the run id of an operation as a member; `{}` for other operations and before approval. */
-export function runMark(
+export function runMember(
   record: Pick<ConversationIdentity, "id" | "agents">,
   turn: Pick<Turn, "n" | "stem" | "agentId">,
   operation: Operation,

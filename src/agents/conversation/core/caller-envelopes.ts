@@ -1,8 +1,8 @@
 /**
- * The envelopes that a commit owes to the caller of a conversation: a run, or the conversation of another agent. Pure.
+ * The envelopes of a commit to the caller of a conversation: a run, or the conversation of another agent. Pure.
  *
- * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it. A
- *             longer answer is shortened there, beside its excerpt, and the caller reads the whole answer.
+ * DELEGATE-10  A result always fits into its envelope, so it cannot fail the commit that ends the call. The envelope has an excerpt of a
+ *             longer answer, and the caller reads the whole answer.
  * HELD-2  A conversation that a run or an agent called informs its caller when a wait for a person begins, and when it ends.
  * DELEGATE-8  A conversation that a call opened sends its caller one result when it ends. It reports the later spending of calls below it
  *             in later envelopes.
@@ -43,7 +43,8 @@ import {
   chainOf,
 } from "./state.ts";
 import type { Transition } from "./transition.ts";
-import { finalReply, type Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+import { finalReply } from "./turn-operations.ts";
 
 /** An envelope without its own id. */
 export type CallEnvelope = Omit<NewEnvelope, "operationId">;

@@ -29,7 +29,7 @@ export interface AttemptOutcome {
   isLast: boolean;
 }
 
-/** Records an attempt of the turn's present call. */
+/** Records an attempt of the turn's current call. */
 export function withAttempt(turn: Turn, outcome: AttemptOutcome): Turn {
   if (turn.call === null) return turn;
   const { item, profile = 0 } = turn.call;
@@ -60,7 +60,7 @@ export function withOutcome(
   };
 }
 
-/** Records an attempt of the turn's present call that a crash interrupted. */
+/** Records an attempt of the turn's current call that a crash interrupted. */
 export function withCrash(turn: Turn, estimate: TokenEstimate): Turn {
   if (turn.call === null) return turn;
   const { reserved: _reserved, ...call } = turn.call;

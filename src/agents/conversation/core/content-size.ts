@@ -33,8 +33,8 @@ export function activeLength({ active }: ConversationState): number {
 }
 
 /** Returns the length of the notes about other messages that a turn's model gets. */
-function notesLength({ besides, replied, additions, told }: Turn): number {
-  return lengthOf(told?.note) + lengthOf(besides) + lengthOf(replied) + lengthOf(additions);
+function notesLength({ concurrentNote, replied, additions, recalled }: Turn): number {
+  return lengthOf(recalled?.note) + lengthOf(concurrentNote) + lengthOf(replied) + lengthOf(additions);
 }
 
 /** Returns the length of all content of a turn. */

@@ -22,7 +22,7 @@ export const MODEL_ATTEMPTS = 3;
 export const MODEL_BACKOFF_MS = [500, 1_000] as const;
 /** A provider's `Retry-After` lengthens the backoff up to this many milliseconds. */
 export const MAX_BACKOFF_MS = 60_000;
-/** Repairs of one turn's answer where it does not fit its schema. */
+/** Maximum repairs of one turn's answer that does not fit its schema. */
 export const MAX_OUTPUT_REPAIRS = 2;
 /** Length of a withdrawn answer that is sent back to the model. */
 export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
@@ -102,15 +102,17 @@ export const MAX_SHOWN_LENGTH = 256 * 1024;
 export const MAX_QUOTED_LENGTH = 2_000;
 /** Other active turns in the model's input. */
 export const MAX_NOTED_TURNS = 8;
+/** Turns with noted calls, among the turns that a new turn replaces. */
+export const MAX_NOTED_REPLACED = 32;
 /** Length of a noted message, or of the noted operations of a turn. */
 export const MAX_NOTED_LENGTH = 400;
 
 /** Finished turns of other agents in the model's input. */
-export const MAX_SAID_TURNS = 16;
+export const MAX_SHOWN_TURNS = 16;
 /** Length of a message of such a turn. */
-export const MAX_SAID_LENGTH = 1_000;
+export const MAX_SHOWN_MESSAGE_LENGTH = 1_000;
 /** Part of the context's budget that all of this may have. */
-export const SAID_SHARE = 0.1;
+export const SHOWN_SHARE = 0.1;
 /** Finished turns shown to an agent that joins with a full handoff. */
 export const MAX_HANDOFF_TURNS = 64;
 /** Part of the context's budget that a full handoff may have. */

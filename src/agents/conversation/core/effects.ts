@@ -6,29 +6,24 @@
  * EFFECT-6  A turn that waits for others after crashes (ISOLATE-2) calls for no effect.
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers. It also wakes at
  *               the client's time limit.
+ * BEAT-1  The wait for the next heartbeat equals the age of the work, within `MIN_HEARTBEAT_MS` and `MAX_HEARTBEAT_MS`. So a
+ *         crash delays young work briefly, and long work needs few heartbeats.
  */
 
 import { callEnd } from "./call-time.ts";
-import { heartbeatIn } from "./heartbeat.ts";
+import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./conversation-limits.ts";
 import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";
-import { heldTurns } from "./isolation.ts";
+import { delayedTurns } from "./isolation.ts";
 import { dueAt, type Operation } from "./operation.ts";
 import {
+  type BaseState,
   type ConversationState,
   type RunningCompaction,
   runningCompactions,
   type SessionInCompaction,
-  type Standing,
 } from "./state.ts";
-import {
-  type CallingTurn,
-  joiningOperations,
-  type ModelCall,
-  openOperations,
-  runnableOperations,
-  sentCalls,
-  type Turn,
-} from "./turn.ts";
+import type { CallingTurn, ModelCall, Turn } from "./turn.ts";
+import { joiningOperations, openOperations, runnableOperations, sentCalls } from "./turn-operations.ts";
 
 export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
 export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };
@@ -62,12 +57,12 @@ export function effectsOf(state: ConversationState): Effect[] {
 
 /** Returns the effects that the turns of a state call for. */
 export function effectsOfTurns({ active }: Pick<ConversationState, "active">): TurnEffect[] {
-  const held = heldTurns(active);
-  return [...active.values()].flatMap((turn) => (held.has(turn.n) ? [] : effectsOfTurn(turn)));
+  const delayed = delayedTurns(active);
+  return [...active.values()].flatMap((turn) => (delayed.has(turn.n) ? [] : effectsOfTurn(turn)));
 }
 
 /** Returns the calls for summaries, and the extractions, that a state calls for. */
-export function backgroundEffects(state: Pick<Standing, "compactions" | "extraction">): BackgroundEffect[] {
+export function backgroundEffects(state: Pick<BaseState, "compactions" | "extraction">): BackgroundEffect[] {
   const extractions = runningExtractions(state).flatMap(([n, run]): ExtractionEffect[] => {
     if (run.deadline !== undefined || run.reserving !== undefined) return [];
     return [{ kind: "extraction", key: `extraction:${n}:${run.attempt}`, n, run }];
@@ -75,7 +70,7 @@ export function backgroundEffects(state: Pick<Standing, "compactions" | "extract
   return [...compactionEffects(state), ...extractions];
 }
 
-function compactionEffects(state: Pick<Standing, "compactions">): CompactionEffect[] {
+function compactionEffects(state: Pick<BaseState, "compactions">): CompactionEffect[] {
   const calling = runningCompactions(state).filter(({ compaction }) => !compaction.call.leasing);
   return calling.map(({ session, compaction }) => {
     return { kind: "compaction", key: compactionKey({ session, compaction }), session, compaction };
@@ -87,7 +82,7 @@ export function compactionKey({ session, compaction }: SessionInCompaction): str
   return `compaction:${session}:${compaction.turn}:${compaction.call.attempt}`;
 }
 
-/** Returns the effects that a turn calls for unless it is held. */
+/** Returns the effects that a turn calls for unless it is delayed. */
 export function effectsOfTurn(turn: Turn): TurnEffect[] {
   const { n, status, call, assembly } = turn;
   if (status !== "active") return [];
@@ -158,4 +153,9 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
   const heartbeats = begun.map((at) => heartbeatIn(now - Math.max(at, wokeAt)));
   const due = Math.min(...heartbeats, ...deadlines.map((deadline) => deadline - now));
   return due === Number.POSITIVE_INFINITY ? null : Math.max(0, due);
+}
+
+/** Returns the milliseconds until the next heartbeat of work that began `age` milliseconds ago. */
+export function heartbeatIn(age: number): number {
+  return Math.min(Math.max(age, MIN_HEARTBEAT_MS), MAX_HEARTBEAT_MS);
 }

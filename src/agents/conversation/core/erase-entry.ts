@@ -33,6 +33,8 @@ export interface Erasure {
   readonly turns: readonly Turn[];
   /** The conversation's title goes: the entry has it. */
   readonly title?: true;
+  /** Titles in the journal that are from the entry. */
+  readonly formerTitles: readonly string[];
   /** Other content to remove: attachments without another reference, and conversations that a call opened. */
   readonly attachments: readonly string[];
   /** The attachments for the whole results of the attempts of an erased call. They are deleted even if a call has read a page of one. */

@@ -4,6 +4,8 @@
  * ERASE-1  The content of an erased entry is replaced by a placeholder wherever the conversation has it. Order, numbers, ids, times, usage and
  *          costs stay.
  * ERASE-2  Quotes of an erased message in other turns are erased with it: of replies to it, and of turns that an agent began with it.
+ * ERASE-9  A result that arrives after the erasure of its call leaves no note, no record of its task, and no attachment. The conversation
+ *          retries the deletion of the attachment.
  */
 import { messageId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -17,6 +19,12 @@ export const ERASED = "[erased]";
 /** Reports whether an item of a turn was erased. */
 export function isErased({ erased = [] }: Pick<Turn, "erased">, item: number): boolean {
   return erased.includes(item);
+}
+
+/** Reports whether an erasure covers a late report: of an erased call, or of a hook of a turn with an erased entry (ERASE-3). */
+export function coversReport({ erased = [], operations }: Turn, item: number): boolean {
+  if (erased.length === 0) return false;
+  return erased.includes(item) || operations.every((operation) => operation.item !== item);
 }
 
 /** Returns a turn that is over without the content of an item: 0 for the message that began it, otherwise a reply or an operation. */
@@ -40,14 +48,14 @@ export function withoutItem(turn: Turn, item: number): Turn {
 /** Returns another turn without its quotes of an item; the same turn if it has no quote. */
 export function withoutQuotes(turn: Turn, erased: { turn: Turn; item: number }): Turn {
   const id = messageId(erased.turn, erased.item);
-  const { replied, besides, ...others } = turn;
+  const { replied, concurrentNote, ...others } = turn;
   const unquoted: Turn = {
     ...others,
     ...(replied === undefined
       ? {}
       : { replied: turn.replyTo === id ? { ...replied, text: ERASED } : replied }),
     // The note on other turns has the beginnings of their messages.
-    ...(besides === undefined ? {} : { besides: ERASED }),
+    ...(concurrentNote === undefined ? {} : { concurrentNote: ERASED }),
   };
   return turn.exchange?.message === id ? withoutItem(unquoted, 0) : unquoted;
 }
@@ -83,7 +91,7 @@ export function withoutTexts(data: Json): Json {
   );
 }
 
-/** Members of an entry of a hook that the platform wrote, with the form of their values. Whatever else is there the hook may have given. */
+/** Members of a hook's entry that the platform wrote, with the form of their values. All other members may come from the hook. */
 const KEPT_OF_HOOK: Readonly<Record<string, (value: Json) => boolean>> = {
   agentId: isText,
   attempt: isNumber,
@@ -103,7 +111,7 @@ export function isRecorded(type: string): boolean {
   return type === "task.event" || type === "task.metric";
 }
 
-/** Returns the data of an entry of a hook without what the hook gave: its operations keep their kinds, and their outcomes the ids of memories. */
+/** Returns the data of a hook's entry without content of the hook. Operations keep their kinds, and outcomes keep the ids of memories. */
 export function withoutGiven(data: Json): Json {
   if (!isJsonObject(data)) return {};
   return Object.fromEntries(

@@ -1,5 +1,5 @@
 /** Exchanges: the message of a user, its turn, and the turns that agents start after it. Pure. */
-import type { ConversationState, Standing } from "./state.ts";
+import type { BaseState, ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
 import type { Exchange, Turn } from "./turn.ts";
 
@@ -9,15 +9,15 @@ export function exchangeOf({ n, caller, exchange }: Pick<Turn, "n" | "caller" | 
 }
 
 /** Returns how many turns an exchange has had. */
-export function turnsOfExchange({ exchanges }: Pick<Standing, "exchanges">, of: number): number {
+export function turnsOfExchange({ exchanges }: Pick<BaseState, "exchanges">, of: number): number {
   return exchanges?.[of] ?? 1;
 }
 
 /** Counts a turn of an exchange that an agent has started. */
 export function withExchange(
-  { exchanges }: Pick<Standing, "exchanges">,
+  { exchanges }: Pick<BaseState, "exchanges">,
   { exchange }: Pick<Turn, "exchange">,
-): Pick<Standing, "exchanges"> {
+): Pick<BaseState, "exchanges"> {
   if (exchange === undefined) return {};
   const { of } = exchange;
   return {

@@ -50,7 +50,7 @@ export interface Extraction extends HookRun {
   readonly stem: string;
   readonly agentId: string;
   readonly startedAt: number;
-  /** Absent where the agent has no memory. */
+  /** Absent if the agent has no memory. */
   readonly learner?: Learner;
   /** Crashes of the actor under this run; 0 when absent. */
   readonly recoveries?: number;

@@ -24,9 +24,9 @@ export interface LeaseState {
   readonly seq: number;
   readonly spent: Amounts;
   readonly granted: Amounts;
-  /** The question under way. */
+  /** The question that waits for an answer. */
   readonly asked?: LeaseQuestion;
-  /** The answer to the last question, if that was no. Calls that waited for it fail. */
+  /** The refusal of the last question. Calls that waited for it fail. */
   readonly refusal?: LeaseRefusal;
   /** The last question had no answer, so the agent may have granted it. */
   readonly unsure?: true;
@@ -44,7 +44,7 @@ export type LeaseRefusal = { readonly excess: BudgetExcess } | { readonly error:
 
 export const NEW_LEASE: LeaseState = { seq: 0, spent: NOTHING, granted: NOTHING };
 
-/** Reports whether the lease holds a call beside what is reserved. */
+/** Reports whether the lease covers a call in addition to the reserved amounts. */
 export function holds({ spent, granted }: LeaseState, reserved: Amounts, call: Amounts): boolean {
   return isWithin(addAmounts(addAmounts(spent, reserved), call), granted);
 }

@@ -8,6 +8,8 @@
  * LEDGER-4  The use of a called agent also counts for its caller, once, when the call ends. So the amounts of a conversation cover the
  *           whole tree of calls below it.
  * LEDGER-3  A request that a crash interrupted is charged with its input and its maximum output, because the received output is unknown.
+ * BUDGET-7  The budget of a persona limits only the use of its own agent in the conversation. The use of other agents counts for the
+ *           conversation's own budget only.
  */
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
@@ -31,12 +33,18 @@ import {
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Operation } from "./operation.ts";
-import { spentByAgent } from "./own-spending.ts";
 import type { AttemptFacts } from "./signals.ts";
-import { type ConversationState, primaryAgent } from "./state.ts";
-import { type CallRecord, openCalls, type Turn } from "./turn.ts";
+import {
+  type BaseState,
+  type ConversationAgent,
+  type ConversationState,
+  leaseOf,
+  primaryAgent,
+} from "./state.ts";
+import type { CallRecord, Turn } from "./turn.ts";
+import { openCalls } from "./turn-operations.ts";
 
-/** Returns what a turn's model calls have used up. */
+/** Returns the usage of a turn's model calls. */
 function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {
   return calls.reduce<Amounts>((sum, { usage, estimate, profile: index, attempts, crashed = 0 }) => {
     const profile = profileAt(chain, index);
@@ -45,7 +53,7 @@ function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): A
   }, NOTHING);
 }
 
-/** Returns what a turn has used up. */
+/** Returns the usage of a turn. */
 export function spentByTurn(
   { calls, toolCalls = 0, delegated = NOTHING }: Pick<Turn, "calls" | "toolCalls" | "delegated">,
   chain: VersionChain,
@@ -53,7 +61,7 @@ export function spentByTurn(
   return addAmounts(addAmounts(spentByCalls(calls, chain), { toolCalls }), delegated);
 }
 
-/** Returns what a turn has used up, as clients see it. */
+/** Returns the usage of a turn, as clients see it. */
 export function turnSpending(
   chain: VersionChain,
   turn: Pick<Turn, "calls" | "toolCalls" | "delegated">,
@@ -62,7 +70,7 @@ export function turnSpending(
   return { ...spendingView(spentByTurn(turn, chain)), ...(isEstimated ? { estimated: true } : {}) };
 }
 
-/** Returns what the calls of a turn have used up in between. */
+/** Returns the usage of a turn's calls between two states. */
 export function movedSpending(
   before: Pick<Turn, "calls">,
   after: Pick<Turn, "calls">,
@@ -143,7 +151,7 @@ export function budgetLeft(
   });
 }
 
-/** Returns what the calls of a turn that are under way may use up. */
+/** Returns the maximum usage of a turn's running calls. */
 export function reservedByCalls(turn: Pick<Turn, "operations">): Amounts {
   return openCalls(turn).reduce((sum, call) => addAmounts(sum, partOf(call)), NOTHING);
 }
@@ -157,4 +165,62 @@ function partOf({ status, agent }: Operation): Partial<Amounts> {
       return part === undefined ? [] : [[AMOUNT[limit], amountOf(part, limit)]];
     }),
   );
+}
+
+type Spending = Pick<BaseState, "spent" | "spentBy">;
+
+/** Returns the use of an agent. An agent without its own count is the only agent so far, or has no budget. */
+export function spentByAgent({ spent, spentBy }: Spending, agentId: string): Amounts {
+  return countOf(spentBy, agentId) ?? spent;
+}
+
+/** Returns the amounts after an agent has used up more. */
+export function withSpending(
+  { spent, spentBy }: Spending,
+  agentId: string,
+  amounts: Partial<Amounts>,
+): Spending {
+  const own = countOf(spentBy, agentId);
+  return {
+    spent: addAmounts(spent, amounts),
+    ...(spentBy === undefined
+      ? {}
+      : { spentBy: own === undefined ? spentBy : { ...spentBy, [agentId]: addAmounts(own, amounts) } }),
+  };
+}
+
+/** Returns the amounts and the leases after the model calls of an agent have used up more. */
+export function withCharge(
+  state: ConversationState,
+  agentId: string,
+  amounts: Amounts,
+): Spending & Pick<BaseState, "leases"> {
+  const spending = withSpending(state, agentId, amounts);
+  const lease = leaseOf(state, agentId);
+  if (lease === undefined) return spending;
+  const spent = addAmounts(lease.spent, { ...amounts, toolCalls: 0 });
+  return { ...spending, leases: { ...state.leases, [agentId]: { ...lease, spent } } };
+}
+
+/** Returns the counts of the agents with a persona budget after another agent joins; `{}` without such budgets. */
+export function countsWith(
+  { record, spent, spentBy }: Pick<ConversationState, "record"> & Spending,
+  newcomer: ConversationAgent,
+): Pick<BaseState, "spentBy"> {
+  const counts = Object.fromEntries([
+    ...record.agents
+      .filter(isLimited)
+      .map(({ id }) => [id, spentByAgent({ spent, ...(spentBy && { spentBy }) }, id)]),
+    ...(isLimited(newcomer) ? [[newcomer.id, NOTHING]] : []),
+  ]);
+  return Object.keys(counts).length === 0 ? {} : { spentBy: counts };
+}
+
+function isLimited({ chain }: ConversationAgent): boolean {
+  return chain.persona.definition.budget !== undefined;
+}
+
+/** Ids may equal names that every object has, such as `constructor`. */
+function countOf(spentBy: BaseState["spentBy"], agentId: string): Amounts | undefined {
+  return spentBy !== undefined && Object.hasOwn(spentBy, agentId) ? spentBy[agentId] : undefined;
 }

@@ -7,9 +7,7 @@
  *         such entry, so a turn that never waits stores no status.
  */
 import type { ConversationView } from "../../../protocol/views.ts";
-import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { AgentDecision } from "./decisions.ts";
 import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
 import { onlyWaits } from "./waits.ts";
@@ -32,21 +30,6 @@ export function checkOpen({ status }: Pick<ConversationState, "status">): void {
       ? "This conversation has ended."
       : "This conversation has failed: its agents were deleted, so no agent can answer.";
   throw new DramatisError("CONVERSATION_CLOSED", `${why} Start a new one.`);
-}
-
-/** Ends the conversation. */
-export function endConversation(
-  transition: Transition,
-  { status, by, reason }: Extract<AgentDecision, { type: "END_CONVERSATION" }>,
-): Transition {
-  return {
-    ...transition,
-    state: { ...transition.state, status },
-    entries: [
-      ...transition.entries,
-      { type: "conversation.ended", data: { status, by, ...defined({ reason }) } },
-    ],
-  };
 }
 
 /** Notes that a commit makes a conversation wait or resume (LIFE-2). Call it after all other changes of the commit. */

@@ -13,7 +13,9 @@
  *       no note. The same applies to an abandoned call with a handle, while the handle is valid.
  * HELD-1  The time limit of a call of an agent or a run does not count while that work waits for a person. The answer restarts it.
  */
+
 import type { Allowance, Amounts } from "../../../model/spending.ts";
+import type { Taint } from "../../../model/taint.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
@@ -41,7 +43,7 @@ export interface OperationHold {
 export interface CalledAgent {
   readonly id: string;
   readonly mode: AgentMode;
-  /** The template of the sub-agent; absent where the agent works as it is. */
+  /** The template of the sub-agent; absent for an agent without a template. */
   readonly template?: string;
   /** The jurisdiction of the caller's conversation and of the conversation that the call opens; absent without a jurisdiction. */
   readonly jurisdiction?: Jurisdiction;
@@ -94,11 +96,11 @@ export interface Operation extends TaskReservation {
   /** The provider's id of the call. */
   readonly toolCallId: string;
   readonly name: string;
-  /** The pinned tool; `null` where the agent has no tool of this name. */
+  /** The pinned tool; `null` if the agent has no tool of this name. */
   readonly tool: { library: string; id: string; version: number } | null;
   readonly effect: ToolEffect;
   readonly target: OperationTarget;
-  /** Present where the target is an agent. */
+  /** Present if the target is an agent. */
   readonly agent?: CalledAgent;
   readonly mode: OperationMode;
   readonly status: OperationStatus;
@@ -121,6 +123,8 @@ export interface Operation extends TaskReservation {
   readonly task?: TaskView;
   /** Absent before the operation is completed or failed. */
   readonly result?: ToolResult;
+  /** The taint of the result of a call that another turn has taken over. */
+  readonly resultTaint?: Taint;
   readonly completedAt?: number;
   /** When its tool ended without a result: it comes by a handle. */
   readonly deferredAt?: number;

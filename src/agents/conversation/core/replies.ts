@@ -9,9 +9,9 @@
  */
 import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { joinReplies } from "../../../model/joined-reply.ts";
-import { joinedMarks, markMember, type RequestMark } from "../../../model/mark.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
+import { joinTaints, type RequestTaint, taintMember } from "../../../model/taint.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ModelCall, PausedReply, Turn } from "./turn.ts";
@@ -48,16 +48,16 @@ export function recorded(
   if (call === null) return {};
   const { text, finishReason, reasoning, usage, providerMessageId } = reply;
   const native = nativeReply(chain, call, reply);
-  const { mark, echoes } = turn;
-  const members = defined({ reasoning, usage, providerMessageId, native, notice, mark, echoes });
+  const { taint, echoes } = turn;
+  const members = defined({ reasoning, usage, providerMessageId, native, notice, taint, echoes });
   return { call: null, replies: [...replies, { item: call.item, text, finishReason, ...members, at: now }] };
 }
 
-/** Returns the marks of a turn after a request with `mark`, as members. */
-export function marksAfter(turn: Turn, { mark, echoes }: RequestMark): RequestMark {
-  const marks = markMember(joinedMarks(turn.mark, mark));
-  const left = joinedMarks(turn.echoes, echoes).filter((origin) => !marks.mark?.includes(origin));
-  return { ...marks, ...(left.length === 0 ? {} : { echoes: left }) };
+/** Returns the taints of a turn after a request with `taint`, as members. */
+export function taintsAfter(turn: Turn, { taint, echoes }: RequestTaint): RequestTaint {
+  const taints = taintMember(joinTaints(turn.taint, taint));
+  const left = joinTaints(turn.echoes, echoes).filter((origin) => !taints.taint?.includes(origin));
+  return { ...taints, ...(left.length === 0 ? {} : { echoes: left }) };
 }
 
 /** Names the model that gave the reply's native parts: only that model is sent them again (NATIVE-1). */

@@ -4,26 +4,24 @@
  */
 
 import type { ModelError } from "../../../model/error.ts";
-import type { Mark, RequestMark } from "../../../model/mark.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
+import type { RequestTaint, Taint } from "../../../model/taint.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { AgentAskBody, AgentOutcome, CallAsk } from "../../../protocol/agent-call.ts";
-import type { Budget } from "../../../protocol/budget.ts";
 import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
-import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { MemoryOutcome } from "../../../protocol/memory.ts";
-import type { Handoff, Participant } from "../../../protocol/participants.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
-import type { Caller, TurnOrder } from "../../../protocol/views.ts";
+import type { Caller } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { AgentDeleted, Join, Leave, Update } from "./change-signals.ts";
 import type { EraseEntry } from "./erase-entry.ts";
-import type { ConversationAgent } from "./state.ts";
+import type { Replaced, Replacement } from "./replacement.ts";
 import type { Cancel, Complete, Resume } from "./stop-signals.ts";
-import type { RepliedMessage, Told } from "./turn.ts";
+import type { Recalled, RepliedMessage } from "./turn.ts";
 
 /** A user's message: starts a turn. */
 export interface UserMessage {
@@ -36,12 +34,16 @@ export interface UserMessage {
   data: Omit<StartTurn, "idempotencyKey">;
   /** The message that it replies to. */
   replied?: RepliedMessage;
-  /** It waits, and its sender took part when it came. Who has left by then begins no turn. */
+  /** The turn that its turn replaces. */
+  replaces?: Replaced;
+  /** That turn, with the parts of it that the new turn needs. */
+  replacement?: Replacement;
+  /** It waits, and its sender took part when it came. An agent that has left by then begins no turn. */
   member?: true;
 }
 
 /** Measurements of one attempt of a model call. Times are milliseconds since the epoch. */
-export interface AttemptFacts extends RequestMark {
+export interface AttemptFacts extends RequestTaint {
   startedAt: number;
   finishedAt: number;
   firstTextAt?: number;
@@ -53,7 +55,7 @@ export interface AttemptFacts extends RequestMark {
   usage?: TokenUsage;
   /** An estimate of the tokens, if the provider did not count them. Absent for a request that the provider refused. */
   estimate?: TokenEstimate;
-  /** Present only where a limit was reached. */
+  /** Present only if a limit was reached. */
   rateLimit?: RateLimitFeedback;
 }
 
@@ -67,7 +69,7 @@ interface AttemptAddress {
 type Attempt = AttemptAddress & {
   facts: AttemptFacts;
   /** The memories recalled for the cycle, if the call has asked. */
-  told?: Told;
+  recalled?: Recalled;
 };
 
 export type ModelCompleted = { type: "conversation.llm.completed"; reply: ModelReply } & Attempt;
@@ -100,14 +102,14 @@ export interface ToolCompleted {
   spent?: Amounts;
   /** As in `AttemptResult`. */
   tainted?: true;
-  /** The agent of the turn; present where the Executor reports to the actor that has called it. */
+  /** The agent of the turn. Present if the Executor reports to the actor that has called it. */
   agentId?: string;
   /** The executor was lost while it ran. */
   lost?: true;
   /** The memories shown to a context hook. */
-  told?: Told;
-  /** The mark of the input of a hook. */
-  mark?: Mark;
+  recalled?: Recalled;
+  /** The taint of the input of a hook. */
+  taint?: Taint;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */
@@ -244,7 +246,7 @@ export type SummaryCompleted = {
   facts: AttemptFacts;
 } & SummaryAttempt;
 
-/** `facts` is absent where no call was made. */
+/** `facts` is absent if no call was made. */
 export type SummaryFailed = {
   type: "conversation.compaction.failed";
   error: Pick<ModelError, "category" | "message" | "retriable" | "retryAfterMs">;
@@ -328,43 +330,6 @@ export interface Drained {
   count: number;
   bytes: number;
   refused: readonly RefusedMessage[];
-}
-
-/** Changes the order of overlapping turns, or the budget. */
-export interface Update {
-  type: "conversation.update";
-  caller: Caller;
-  order?: TurnOrder;
-  orchestration?: boolean;
-  /** `null` removes the limits. */
-  budget?: Budget | null;
-}
-
-/** Adds a participant. */
-export interface Join {
-  type: "conversation.participant.add";
-  caller: Caller;
-  participant: Participant;
-  /** The agent that joins, with the versions of its definitions; absent for users. */
-  agent?: ConversationAgent;
-  /** Tells the agent of the conversation; absent where lists do not contain it. */
-  announcement?: NewEnvelope;
-  /** The past shown to the agent, if it joins for the first time. */
-  handoff?: Handoff;
-}
-
-/** Removes a participant. */
-export interface Leave {
-  type: "conversation.participant.remove";
-  caller: Caller;
-  participant: Participant;
-}
-
-/** Removes a deleted agent from the conversation. */
-export interface AgentDeleted {
-  type: "conversation.agent.deleted";
-  caller: Caller;
-  agentId: string;
 }
 
 export type Signal =

@@ -45,8 +45,9 @@ export function spansOf(
     ...(turn.calls ?? []).flatMap((call, index) =>
       but.has(call) ? [] : callSpan(record, turn, call, index),
     ),
+    // The calls that the turn took over have their spans in the old turn.
     ...turn.operations.flatMap((operation) =>
-      but.has(operation)
+      but.has(operation) || operation.reply < (turn.taken ?? 0)
         ? []
         : [...approvalSpan(record, turn, operation), ...operationSpan(record, turn, operation)],
     ),

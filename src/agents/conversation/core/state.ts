@@ -33,13 +33,23 @@ export interface ConversationIdentity {
   several?: true;
   /** Absent where lists contain the conversation. */
   listed?: false;
-  /** The call of another agent that opened the conversation; absent where a user did. It has one turn, and ends with it. */
+  /** The call of another agent that opened the conversation; absent if a user did. It has one turn, and ends with it. */
   call?: CallOrigin;
+  /** The conversation and the turn that it was forked from; absent if it is no fork. */
+  forkedFrom?: ForkOrigin;
   /** Identifies the request that created the conversation. */
   fingerprint?: string;
   /** The region that it was asked to begin in. */
   locationHint?: LocationHint;
   createdAt: number;
+}
+
+/** The place of a fork in the history of another conversation. */
+export interface ForkOrigin {
+  readonly conversationId: string;
+  readonly turnId: string;
+  /** The turns that were active there and are missing here; absent if there are none. */
+  readonly omitted?: number;
 }
 
 /** The call of an agent, as the conversation that it opened knows it. */
@@ -88,11 +98,11 @@ export type ConversationStatus = "active" | "completed" | "failed";
 export type ConversationGate = "open" | "cancelled";
 
 /** The state of a conversation without its record and its turns: a part of every journal row. */
-export interface Standing {
+export interface BaseState {
   readonly status: ConversationStatus;
   readonly gate: ConversationGate;
   readonly order: TurnOrder;
-  /** Messages are recorded, and no model is called for them; absent where it is. */
+  /** Messages are recorded, and no model is called for them; absent if it is. */
   readonly orchestration?: false;
   /** Number of the newest turn. */
   readonly turns: number;
@@ -142,7 +152,7 @@ export interface SessionCompaction {
   readonly startedAt: number;
   /** The model call; absent once the compaction was given up or stopped. */
   readonly call?: SummaryCall;
-  /** The attempts of this history that a stop has left behind; absent where the conversation was not stopped. */
+  /** The stopped attempts of this history; absent if the conversation was not stopped. */
   readonly tried?: number;
 }
 
@@ -164,12 +174,12 @@ export interface SummaryCall {
 export type RunningCompaction = SessionCompaction & { readonly call: SummaryCall };
 
 /** The part of the state in every journal row. A wake reads the newest row only. */
-export interface Head extends Standing {
+export interface Head extends BaseState {
   /** Numbers of the active turns, ascending. */
   readonly active: readonly number[];
 }
 
-export interface ConversationState extends Standing {
+export interface ConversationState extends BaseState {
   readonly record: ConversationIdentity;
   /** Number of the newest journal entry. */
   readonly seq: number;
@@ -201,7 +211,7 @@ export interface StoredMember {
 }
 
 /** The head of a new conversation. */
-export const NEW_STANDING: Standing = {
+export const NEW_STATE: BaseState = {
   status: "active",
   gate: "open",
   order: "parallel",
@@ -271,7 +281,7 @@ export function nextEvent(sessions: Readonly<Record<string, number>>, sessionId:
 
 /** Returns the compaction of a session that runs or was given up. */
 export function compactionOf(
-  { compactions }: Pick<Standing, "compactions">,
+  { compactions }: Pick<BaseState, "compactions">,
   sessionId: string,
 ): SessionCompaction | undefined {
   return Object.hasOwn(compactions, sessionId) ? compactions[sessionId] : undefined;
@@ -284,7 +294,7 @@ export interface SessionInCompaction {
 }
 
 /** Returns the compactions that run, each with its session. */
-export function runningCompactions({ compactions }: Pick<Standing, "compactions">): SessionInCompaction[] {
+export function runningCompactions({ compactions }: Pick<BaseState, "compactions">): SessionInCompaction[] {
   return Object.entries(compactions).flatMap(([session, { call, ...compaction }]) =>
     call === undefined ? [] : [{ session, compaction: { ...compaction, call } }],
   );

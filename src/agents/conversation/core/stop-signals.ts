@@ -6,7 +6,7 @@ import type { Caller } from "../../../protocol/views.ts";
 export interface Stop {
   caller: Caller;
   reason?: string;
-  /** Absent where it did not come as a signal of a client. */
+  /** Absent if it did not come as a signal of a client. */
   origin?: SignalOrigin;
 }
 

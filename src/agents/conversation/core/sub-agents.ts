@@ -13,7 +13,7 @@ import type { JournalEntry } from "./journal-entry.ts";
 import type { Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import type { Turn } from "./turn.ts";
-import { agentMark } from "./view-members.ts";
+import { agentMember } from "./view-members.ts";
 
 /** The reason why a sub-agent stopped. `denied`: a rule or a person refused it. `expired`: its time was over. */
 type StopReason = "completed" | "failed" | "cancelled" | "expired" | "denied";
@@ -47,7 +47,7 @@ export function startedEntries(
   turn: Turn,
   operation: Operation,
 ): JournalEntry[] {
-  const { conversationId } = agentMark(turn, operation).agent ?? {};
+  const { conversationId } = agentMember(turn, operation).agent ?? {};
   return entries(record, turn, operation, "subagent.started", defined({ conversationId }));
 }
 

@@ -29,7 +29,8 @@ import { amountsOfModels, type TaskSummary } from "../../../protocol/task-summar
 import type { JsonObject } from "../../../shared/json.ts";
 import { type HookRun, isHookRunning } from "./hooks.ts";
 import { isOpen, isRunning, type Operation, reservedAs, type TaskReservation } from "./operation.ts";
-import { openOperations, type Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+import { openOperations } from "./turn-operations.ts";
 
 /** Returns the task steps of an operation; `undefined` without a task. */
 export function taskOf(
@@ -51,7 +52,7 @@ function asksModel({ action }: PinnedStep): boolean {
   return action.kind === "llm";
 }
 
-/** Returns what the models of a task have used up. */
+/** Returns the usage of a task's models. */
 export function spentByTask({ models }: Pick<TaskSummary, "models">): Amounts {
   return models === undefined ? NOTHING : amountsOfModels(models);
 }
@@ -101,7 +102,7 @@ function times(count: number, { tokens, nanoDollars, modelCalls }: Omit<Amounts,
   return { tokens: tokens * count, nanoDollars: nanoDollars * count, modelCalls: modelCalls * count };
 }
 
-/** Returns what the calls of tasks of a turn, and its context hook, have reserved. */
+/** Returns the reservations of a turn's task calls and of its context hook. */
 export function reservedByTasks(turn: Turn): Amounts {
   const runs = [...openOperations(turn), ...(turn.assembly === undefined ? [] : [turn.assembly])];
   return runs.reduce((sum, { reserved: amounts = {} }) => addAmounts(sum, amounts), NOTHING);
@@ -146,7 +147,7 @@ export function withTasksRecounted(turn: Turn, chain: VersionChain, now: number)
   return { ...turn, operations, ...(run && { assembly: run }) };
 }
 
-/** Returns what is charged for the tasks of a turn that are stopped while they run (LEDGER-5). */
+/** Returns the charge for a turn's tasks that a stop interrupts (LEDGER-5). */
 export function chargedForStop(chain: VersionChain, turn: Turn, now: number): Amounts {
   const running = openOperations(turn).filter((operation) => isRunning(operation, now));
   return running.reduce(

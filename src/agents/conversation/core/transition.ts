@@ -1,6 +1,6 @@
 /** A change of a conversation that is about to be committed. */
 
-import type { SessionEvent } from "../../../memory/session/types.ts";
+import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
@@ -38,6 +38,8 @@ export interface Transition {
   readonly dequeued?: number;
   /** The agents with new versions; absent if the participants are unchanged. */
   readonly membership?: readonly ConversationAgent[];
+  /** The turn that a new turn replaces, and the next event of each session when it began. */
+  readonly superseded?: { n: number; by: string; sessions: Readonly<Record<string, number>> };
   /** Entries with erased content; absent if empty. */
   readonly erased?: readonly Erasure[];
   /** Envelopes to send. */

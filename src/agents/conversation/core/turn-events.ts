@@ -9,8 +9,8 @@
  */
 
 import { outcomeOf } from "../../../memory/session/outcome.ts";
-import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
-import { joinedMarks, type Mark, markMember } from "../../../model/mark.ts";
+import { EventAction, type SessionEvent } from "../../../memory/session/session-event.ts";
+import { joinTaints, type Taint, taintMember } from "../../../model/taint.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { messageId, operationId, parseItemId } from "../../../protocol/ids.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
@@ -18,7 +18,6 @@ import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import { originOf } from "./caller.ts";
-import { markOfMessage, markOfResult } from "./marks.ts";
 import {
   type Operation,
   packOperation,
@@ -26,7 +25,9 @@ import {
   statusOf,
   unpackOperation,
 } from "./operation.ts";
-import { finalReply, operationsOf, type Reply, type Turn } from "./turn.ts";
+import { taintOfMessage, taintOfResult } from "./taints.ts";
+import type { Reply, Turn } from "./turn.ts";
+import { finalReply, operationsOf } from "./turn-operations.ts";
 
 /** The members of an ended turn that its row keeps. Its content is in session events. */
 export type TurnRow = Omit<RecordedTurn, "input" | "replies" | "operations" | "call" | "repairs" | "paused">;
@@ -96,7 +97,7 @@ export function messageEvent(turn: Turn): SessionEvent {
     metadata: {
       origin: originOf(turn.caller),
       ...(typeof turn.input === "string" ? {} : { parts: turn.input }),
-      ...markMember(markOfMessage(turn)),
+      ...taintMember(taintOfMessage(turn)),
     },
   };
 }
@@ -143,14 +144,14 @@ function failureEvent(turn: Turn): SessionEvent {
     content,
     timestamp: completedAt ?? turn.createdAt,
     action: EventAction.SYSTEM_INSTRUCTION,
-    metadata: { origin: "platform", mark: markOfFailure(turn) },
+    metadata: { origin: "platform", taint: taintOfFailure(turn) },
   };
 }
 
-/** Returns the mark of a failure's message: a hook or a model may have quoted its request. */
-function markOfFailure({ error, mark }: Turn): Mark {
+/** Returns the taint of a failure's message: a hook or a model may have quoted its request. */
+function taintOfFailure({ error, taint }: Turn): Taint {
   if (error?.code === "CANCELLED") return [];
-  return joinedMarks(mark, error?.code === "CONTEXT_ASSEMBLY_FAILED" ? ["tool"] : []);
+  return joinTaints(taint, error?.code === "CONTEXT_ASSEMBLY_FAILED" ? ["tool"] : []);
 }
 
 /** Length of a late result in the note to the model, as JSON. */
@@ -210,7 +211,7 @@ export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
     toolCallId,
     toolName: name,
   } as const;
-  const metadata = resultMetadata(name, mode === "async" ? [] : markOfResult(operation));
+  const metadata = resultMetadata(name, mode === "async" ? [] : taintOfResult(operation));
   if (mode === "async") {
     const content = JSON.stringify({ status: "pending", operation_id: id });
     return { ...common, metadata, id: `${PENDING}${id}`, content, timestamp: repliedAt, isSuccess: true };
@@ -220,10 +221,10 @@ export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
   return { ...common, metadata, id, content, timestamp: completedAt ?? repliedAt, isSuccess };
 }
 
-/** Returns the metadata of a result's event. `tool` is the mark of an event without one. */
-function resultMetadata(name: string, mark: Mark): { origin: string; mark?: Mark } {
-  const isUsual = mark.length === 1 && mark[0] === "tool";
-  return { origin: `tool:${name}`, ...(isUsual ? {} : { mark }) };
+/** Returns the metadata of a result's event. `tool` is the taint of an event without one. */
+function resultMetadata(name: string, taint: Taint): { origin: string; taint?: Taint } {
+  const isUsual = taint.length === 1 && taint[0] === "tool";
+  return { origin: `tool:${name}`, ...(isUsual ? {} : { taint }) };
 }
 
 /** Returns the events of the results for the cycle after `replies` replies; if `undefined`, of results without a cycle. */
@@ -253,7 +254,7 @@ export function outcomeEvent(turn: Turn, operation: Operation): SessionEvent {
     content: JSON.stringify((isSuccess ? result?.result : result?.error) ?? null),
     timestamp: completedAt ?? turn.createdAt,
     action: EventAction.SYSTEM_INSTRUCTION,
-    metadata: { ...resultMetadata(name, markOfResult(operation)), operation: { id, name, isSuccess } },
+    metadata: { ...resultMetadata(name, taintOfResult(operation)), operation: { id, name, isSuccess } },
   };
 }
 
@@ -349,7 +350,7 @@ function storedResult(toolCallId: string, success: boolean, content: string): To
   return { tool_call_id: toolCallId, success, ...(success ? { result: value } : { error: value }) };
 }
 
-/** Returns the data of a completed turn's answer; `undefined` where the turn's answer is text. */
+/** Returns the data of a completed turn's answer; `undefined` if the turn's answer is text. */
 export function outputOf(turn: Turn): Json | undefined {
   const answer = turn.output === undefined || turn.status !== "completed" ? undefined : finalReply(turn);
   return answer === undefined || turn.erased?.includes(answer.item) ? undefined : JSON.parse(answer.text);

@@ -2,10 +2,10 @@
 
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
 import type { ErrorCategory } from "../../../model/error.ts";
-import type { Mark } from "../../../model/mark.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
+import type { Taint } from "../../../model/taint.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller, TurnIssues } from "../../../protocol/views.ts";
@@ -13,7 +13,7 @@ import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import type { Assembly } from "./hooks.ts";
-import { isDue, isOpen, isSent, type Operation } from "./operation.ts";
+import type { Operation } from "./operation.ts";
 
 /** A turn, active or finished, with its content. */
 /** The hooks of a turn, by their items. Their operations have these ids. */
@@ -34,19 +34,27 @@ export interface Turn {
   readonly stem: string;
   readonly agentId: string;
   readonly caller: Caller;
-  /** Present where an agent or a run started the turn. */
+  /** Present if an agent or a run started the turn. */
   readonly exchange?: Exchange;
-  /** Present where a node of a run started the turn: its caller. */
+  /** The caller of a turn that a node of a run started. */
   readonly invited?: RunInvitation;
   /** The client's idempotency key, as supplied. */
   readonly clientId?: string;
+  /** The id of the turn with the same message that this turn answers again. */
+  readonly regenerates?: string;
+  /** The id of the turn with the message that this turn's message replaces. */
+  readonly edits?: string;
+  /** The number of replies that it took over from the turn that it regenerates; 0 when absent. */
+  readonly taken?: number;
+  /** The id of the turn that replaced this turn. */
+  readonly replacedBy?: string;
   /** The correlation id of its message, as supplied. `correlationOf` returns the id of any turn. */
   readonly correlationId?: string;
-  /** The place in a trace that its message came with; absent where it begins a trace of its own. */
+  /** The place in a trace that its message came with; absent if it begins a trace of its own. */
   readonly traceparent?: string;
   readonly input: Content;
-  /** The mark of the message beyond its author: of the request that led another agent to write it, or as its sender says. Absent if it is empty. */
-  readonly inputMark?: Mark;
+  /** The taint of the message beyond its author: of the request that led another agent to write it, or as its sender says. Absent if it is empty. */
+  readonly inputTaint?: Taint;
   readonly replyTo?: string;
   /** The agent that the message names as its addressee. */
   readonly to?: string;
@@ -83,15 +91,15 @@ export interface Turn {
    */
   readonly waiting?: number;
   /** The note for the model on other turns that were active when the cycle began, if any. */
-  readonly besides?: string;
-  /** The mark of the note; absent if it is empty. */
-  readonly besidesMark?: Mark;
+  readonly concurrentNote?: string;
+  /** The taint of the note; absent if it is empty. */
+  readonly concurrentTaint?: Taint;
   /** Numbers of the finished turns of other agents that the cycle shows, ascending. Absent if empty. */
-  readonly said?: readonly number[];
+  readonly shownTurns?: readonly number[];
   /** The model's provider found the request too long: the history is cut to half. */
   readonly halved?: true;
   /** The newest turn with a message that the model has seen or need not see (ORDER-4); the turn's own number if absent. */
-  readonly heard?: number;
+  readonly messageCursor?: number;
   /** The place of the turn's events in the session of its agent, once the turn is over. */
   readonly events?: { readonly from: number; readonly count: number };
   /** It completed without a message (TALK-4). */
@@ -102,16 +110,16 @@ export interface Turn {
   readonly assembly?: Assembly;
   /** The provider's request that the context hook gave for this cycle. Removed when the turn ends. */
   readonly request?: JsonObject;
-  /** The mark of that request. */
-  readonly requestMark?: Mark;
-  /** The origins of the sources in the requests that the turn has made, as in `RequestMark`. Absent if the list is empty. */
-  readonly mark?: Mark;
-  /** As in `RequestMark`. Removed when the turn ends. */
-  readonly echoes?: Mark;
+  /** The taint of that request. */
+  readonly requestTaint?: Taint;
+  /** The origins of the sources in the requests that the turn has made, as in `RequestTaint`. Absent if the list is empty. */
+  readonly taint?: Taint;
+  /** As in `RequestTaint`. Removed when the turn ends. */
+  readonly echoes?: Taint;
   /** The memories recalled for the cycle. Absent if the agent has no memory, or before the recall. */
-  readonly told?: Told;
+  readonly recalled?: Recalled;
   /** The memories recalled for earlier cycles of the turn. */
-  readonly toldBefore?: readonly UsedMemory[];
+  readonly recalledBefore?: readonly UsedMemory[];
   /** The hooks of the turn. */
   readonly hooks?: HooksOfTurn;
   /** The model call in progress; `null` while tools run and when the turn is over. */
@@ -151,7 +159,7 @@ export interface UsedMemory {
 }
 
 /** The memories recalled for a cycle. */
-export interface Told {
+export interface Recalled {
   readonly used: readonly UsedMemory[];
   /** The note for the model; absent without memories. Removed when the turn ends. */
   readonly note?: string;
@@ -195,8 +203,8 @@ export interface RepliedMessage {
   readonly by?: Caller;
   /** At most `MAX_QUOTED_LENGTH`. */
   readonly text: string;
-  /** The mark of the text; absent if it is empty. */
-  readonly mark?: Mark;
+  /** The taint of the text; absent if it is empty. */
+  readonly taint?: Taint;
 }
 
 /** The members of a turn that its user's message sets. */
@@ -208,10 +216,12 @@ export type TurnRequest = Pick<
   | "exchange"
   | "invited"
   | "clientId"
+  | "regenerates"
+  | "edits"
   | "correlationId"
   | "traceparent"
   | "input"
-  | "inputMark"
+  | "inputTaint"
   | "replyTo"
   | "to"
   | "replied"
@@ -230,11 +240,11 @@ export type CallingTurn = Turn & { readonly call: ModelCall };
 export interface ModelCall {
   /** Index of the message that receives the reply. */
   readonly item: number;
-  /** From 1; ascends over all attempts for this message, whatever the model. */
+  /** From 1; ascends over all attempts for this message, also of other models. */
   readonly attempt: number;
   /** Index of the model in the chain: 0 (when absent) is the agent's own, the fallbacks follow. */
   readonly profile?: number;
-  /** Attempts for this message that do not count against the present model's limit; 0 when absent. */
+  /** Attempts for this message that do not count against the current model's limit; 0 when absent. */
   readonly before?: number;
   /** Earliest start of the attempt: the end of the backoff. */
   readonly notBefore: number;
@@ -242,7 +252,7 @@ export interface ModelCall {
   readonly final: boolean;
   /** The models with providers that requested a wait, if any. */
   readonly deferred?: readonly DeferredModel[];
-  /** The tokens that are reserved for the attempt; absent where no budget applies. */
+  /** The tokens that are reserved for the attempt; absent if no budget applies. */
   readonly reserved?: TokenEstimate;
   /** The attempt waits for the agent's answer (LEASE-8). */
   readonly leasing?: true;
@@ -270,9 +280,9 @@ export interface Reply {
   readonly native?: NativeReply;
   /** The reply was cut off because the turn was stopped or failed during streaming. The text is the shown text. */
   readonly stopped?: true;
-  /** The origins that the reply inherits, and the other origins in its request, as in `RequestMark`. */
-  readonly mark?: Mark;
-  readonly echoes?: Mark;
+  /** The origins that the reply inherits, and the other origins in its request, as in `RequestTaint`. */
+  readonly taint?: Taint;
+  readonly echoes?: Taint;
   /** The text is a notice of the platform, because the model gave no text in its last call. */
   readonly notice?: true;
   readonly at: number;
@@ -297,8 +307,8 @@ export interface Addition {
   readonly messages: readonly string[];
   /** Number of those before them; 0 when absent. */
   readonly earlier?: number;
-  /** The mark of the messages; absent if it is empty. */
-  readonly mark?: Mark;
+  /** The taint of the messages; absent if it is empty. */
+  readonly taint?: Taint;
 }
 
 /** One call of a model, with all of its attempts. A fallback to another model is another call. */
@@ -323,75 +333,12 @@ export interface CallRecord {
   readonly estimate?: TokenEstimate;
   /** Attempts that a crash interrupted; 0 when absent. */
   readonly crashed?: number;
-  /** Present only where the provider reported that a limit was reached. */
+  /** Present only if the provider reported that a limit was reached. */
   readonly rateLimit?: RateLimitFeedback;
 }
 
 /** The attempts of a call. */
 export type AttemptsRecord = Omit<CallRecord, "item" | "profile">;
-
-/** Returns the tool calls that the reply with this index requested. */
-export function operationsOf({ operations }: Pick<Turn, "operations">, reply: number): Operation[] {
-  return operations.filter((operation) => operation.reply === reply);
-}
-
-/** Returns the operations without a result. */
-export function openOperations({ operations }: Pick<Turn, "operations">): Operation[] {
-  return operations.filter(isOpen);
-}
-
-/** Returns the operations that the next model call waits for. */
-export function blockingOperations(turn: Pick<Turn, "operations">): Operation[] {
-  return openOperations(turn).filter(({ mode }) => mode === "sync");
-}
-
-/** Returns the background operations with results that no cycle has got, including open operations. */
-export function backgroundOperations({ operations }: Pick<Turn, "operations">): Operation[] {
-  return operations.filter(({ mode, delivered }) => mode === "async" && delivered === undefined);
-}
-
-/** Returns the background operations with a result that no cycle has got. */
-export function dueOperations({ operations }: Pick<Turn, "operations">): Operation[] {
-  return operations.filter(isDue);
-}
-
-/**
- * Returns the operations that the actor must run: open operations of code without an interrupted attempt and without a missing reservation.
- */
-export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
-  return openOperations(turn).filter(
-    ({ target, status, reserving }) => target === "code" && status === "pending" && reserving === undefined,
-  );
-}
-
-/** Returns the open calls of agents that work in conversations of their own. */
-export function openCalls(turn: Pick<Turn, "operations">): Operation[] {
-  return openOperations(turn).filter(({ agent }) => agent?.mode === "delegate");
-}
-
-/** Returns the open calls that other actors answer by envelope: of agents that work in conversations of their own, and of runs. */
-export function sentCalls(turn: Pick<Turn, "operations">): Operation[] {
-  return openOperations(turn).filter(isSent);
-}
-
-/** Returns the calls of agents that are to join, and have not. */
-export function joiningOperations(turn: Pick<Turn, "operations">): Operation[] {
-  return openOperations(turn).filter(
-    ({ agent, status }) => agent?.mode === "loop_in" && status === "pending",
-  );
-}
-
-/** Returns the replies without tool calls: the agent's messages. */
-export function agentReplies({ replies, operations }: Pick<Turn, "replies" | "operations">): Reply[] {
-  const calling = new Set(operations.map(({ reply }) => reply));
-  return replies.filter((_, index) => !calling.has(index));
-}
-
-/** Returns the last reply if it has no tool calls: it ended the turn, or the newest cycle; `undefined` otherwise. */
-export function finalReply(turn: Turn): Reply | undefined {
-  const last = turn.replies.length - 1;
-  return operationsOf(turn, last).length > 0 ? undefined : turn.replies[last];
-}
 
 /** Returns a turn's issues as a member; `{}` without issues. */
 export function issuesOf({ issues }: Pick<Turn, "issues">): { issues?: TurnIssues } {

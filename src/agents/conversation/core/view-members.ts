@@ -26,17 +26,17 @@ export function isInterim(data: JournalEntry["data"]): boolean {
 }
 
 /** Returns the marker of an operation that the client must run, as a member; `{}` for other operations. */
-export function clientMark(target: OperationTarget | undefined): { client?: true } {
+export function clientMember(target: OperationTarget | undefined): { client?: true } {
   return target === "client" ? { client: true } : {};
 }
 
 /** Returns the steps of an operation's task as a member; `{}` for other operations. */
-export function taskMark({ task }: Pick<Operation, "task">): { task?: TaskView } {
+export function taskMember({ task }: Pick<Operation, "task">): { task?: TaskView } {
   return task === undefined ? {} : { task };
 }
 
 /** Returns the agent that answers an operation as a member; `{}` for other operations. */
-export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
+export function agentMember(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
   if (agent === undefined) return {};
   const { id, mode, template, spent, asks, jurisdiction } = agent;
   const opens =

@@ -1,13 +1,15 @@
 /** The calls of a conversation that wait for people, as the inbox lists them. Pure. */
+import { approversOf } from "../../../protocol/approval.ts";
 import { operationId, turnId } from "../../../protocol/ids.ts";
-import { approversOf, type ListedApproval } from "../../../protocol/waiting-approvals.ts";
+import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { awaitsApproval } from "./operation.ts";
 import { answeredBy, shownCall } from "./shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
 import type { Transition } from "./transition.ts";
-import { openOperations, type Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+import { openOperations } from "./turn-operations.ts";
 
 /** Returns the calls that wait for a person. */
 export function waitingCalls({

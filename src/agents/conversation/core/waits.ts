@@ -8,7 +8,8 @@
  *         before.
  */
 import type { Operation, OperationTarget } from "./operation.ts";
-import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+import { blockingOperations, dueOperations } from "./turn-operations.ts";
 
 /**
  * The missing result of an operation. It comes from a tool that runs, from an agent or a run, after a person's approval, from the client, or by a
@@ -70,14 +71,14 @@ export function callsModel(turn: Turn): boolean {
 }
 
 /** Reports whether a turn blocks later turns: it works, or waits for other turns. */
-export function holdsQueue(turn: Turn): boolean {
+export function blocksQueue(turn: Turn): boolean {
   const wait = waitOf(turn);
   return wait === "queue" || wait === "cycle" || works(turn);
 }
 
 /** Reports whether a turn that has begun only waits: for outside events or for background work. */
 export function onlyWaits(turn: Turn): boolean {
-  return !holdsQueue(turn);
+  return !blocksQueue(turn);
 }
 
 /** Reports whether a newer message does not stop a turn, because the turn owes no immediate answer. */

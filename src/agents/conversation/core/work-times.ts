@@ -9,7 +9,7 @@ import type { Transition } from "./transition.ts";
 import type { Period, Turn } from "./turn.ts";
 import { callsModel } from "./waits.ts";
 
-/** Returns the work periods of a turn, including the present period, oldest first. */
+/** Returns the work periods of a turn, including the current period, oldest first. */
 export function workTimes({
   worked,
   createdAt,

@@ -20,9 +20,9 @@ const MAX_PIECE = 16 * 1024;
 
 interface LiveText {
   turnId: string;
-  /** The published frames. Their whole text would be copied with each piece that is added. */
+  /** The published frames. One string of their text would be copied with each new piece. */
   pieces: DeltaFrame[];
-  /** Length of the text that was published. */
+  /** Length of the published text. */
   sent: number;
   waiting: string;
 }
@@ -75,7 +75,7 @@ export class DeltaBuffer {
     this.ports.publish(frames);
   }
 
-  /** Returns the published text of every message in progress; the beginnings that fit into `limit` units together. */
+  /** Returns the published text of every message in progress. All texts together have at most `limit` units. */
   partials(limit = Infinity): Snapshot["partials"] {
     let left = limit;
     return [...this.#live].map(([messageId, { turnId, pieces }]) => {
@@ -97,7 +97,7 @@ export class DeltaBuffer {
     return cut(text, text.length);
   }
 
-  /** Returns the messages in progress, with the length of the text that was published. */
+  /** Returns the messages in progress, with the length of their published text. */
   lengths(): { messageId: string; turnId: string; length: number }[] {
     return [...this.#live].map(([messageId, { turnId, sent }]) => ({ messageId, turnId, length: sent }));
   }
@@ -116,7 +116,7 @@ export class DeltaBuffer {
 
   #frame(offset: number, text: string, ids: { turnId?: string; messageId?: string }): DeltaFrame {
     const frame = ephemeralFrame("message.delta", { offset, text }, ids, this.ports.clock.now());
-    // SAFETY: the type of the frame is the one that was passed.
+    // SAFETY: the frame has the type that this call passes.
     return frame as DeltaFrame;
   }
 }

@@ -3,7 +3,7 @@
  * go to the Executor in one call.
  *
  * EFFECT-3  A reply that calls only `pure` tools may be reported together with their results, at most `PURE_WINDOW_MS`
- *           later; a crash in between repeats the model call.
+ *           later. A crash before the report repeats the model call.
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
@@ -30,14 +30,15 @@ import { hookRunRefusal } from "../core/planning/call-guards.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
-import { openOperations, type Turn } from "../core/turn.ts";
+import type { Turn } from "../core/turn.ts";
+import { openOperations } from "../core/turn-operations.ts";
 import { assemblyInput, extractionInput } from "./hook-input.ts";
 import { HookRuns } from "./hook-runs.ts";
 import { askToJoin } from "./join.ts";
 import type { ModelCallContext } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
 import { offered } from "./offer.ts";
-import { recalled } from "./recall.ts";
+import { recallMemories } from "./recall.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
@@ -46,7 +47,7 @@ export type Outcomes = [EffectSignal, ...EffectSignal[]];
 interface Compactions {
   /** Returns the turn that began a compaction when it ended. */
   turnOf(effect: CompactionEffect): CompactedTurn;
-  /** Returns the history that a compaction is to cover. */
+  /** Returns the history that a compaction covers. */
   history(effect: CompactionEffect, turn: CompactedTurn): ContextMessage[];
   /** As `EffectContext.report`. */
   report(outcome: CompactionSignal): boolean;
@@ -59,17 +60,17 @@ export interface EffectContext
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
   /** Returns the finished turns of other agents that a turn's cycle shows. */
-  said(turn: Turn): Turn[];
+  shownTurns(turn: Turn): Turn[];
   compaction: Compactions;
-  /** Returns a turn that is over. */
+  /** Returns an ended turn. */
   finished(n: number): Turn;
-  /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
+  /** Returns the turn as it would be after a signal, without a commit; `undefined` if the signal cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;
-  /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
+  /** Commits outcomes. Returns `false` if they are not stored and wait for another attempt. Never throws. */
   report(...outcomes: Outcomes): boolean;
   /** Returns the bytes of JSON that each open call of a turn may have as its result (LARGE-1). */
   inlineBytes(turn: Turn): number;
-  /** Takes a piece of the text that streams into the message `item`. */
+  /** Receives a piece of the text that streams into the message `item`. */
   onText(turn: Turn, item: number, text: string): void;
   onProgress(turn: Turn, operationId: string, progress: Json): void;
 }
@@ -77,13 +78,13 @@ export interface EffectContext
 /** The reports of pure tools that arrived before the reply that called them was committed. */
 interface EarlyReports {
   results: EffectSignal[];
-  /** The newest progress of each operation that still runs. */
+  /** The newest progress of each running operation. */
   progress: Map<string, Json>;
 }
 
 export class EffectRunner {
   readonly #running = new RunningEffects();
-  /** The measurements so far of the model calls that run, by key. */
+  /** The measurements so far of running model calls, by key. */
   readonly #attempts = new Map<string, () => AttemptFacts>();
 
   readonly hookRuns: HookRuns;
@@ -132,8 +133,8 @@ export class EffectRunner {
       turn,
       call,
       history: () => context.history(turn),
-      said: () => context.said(turn),
-      recall: async () => (await recalled(context, context.record(), turn, signal))?.told,
+      shownTurns: () => context.shownTurns(turn),
+      recall: async () => (await recallMemories(context, context.record(), turn, signal))?.recalled,
       onBegin: (facts: () => AttemptFacts) => this.#attempts.set(key, facts),
       onText: (text: string) => context.onText(turn, call.item, text),
     };
@@ -143,7 +144,7 @@ export class EffectRunner {
       context.report(outcome, ...results);
       for (const [id, value] of progress) context.onProgress(turn, id, value);
     } finally {
-      // Until then a stop counts the attempt, whose outcome is not committed.
+      // A stop before this point counts the attempt, although its outcome is not committed.
       this.#attempts.delete(key);
     }
   }
@@ -181,9 +182,9 @@ export class EffectRunner {
     try {
       const read = effect.kind === "assembly" ? effect.turn : this.context.finished(effect.n);
       const found =
-        effect.kind === "assembly" ? await recalled(this.context, record, read, signal) : undefined;
-      const told = defined({ told: found?.told });
-      const turn: Turn = { ...read, ...told };
+        effect.kind === "assembly" ? await recallMemories(this.context, record, read, signal) : undefined;
+      const recalled = defined({ recalled: found?.recalled });
+      const turn: Turn = { ...read, ...recalled };
       const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
       const hook = effect.kind === "assembly" ? contextAssembly : memoryExtraction;
       if (hook === undefined) throw new Error("The agent has no such hook.");
@@ -192,7 +193,7 @@ export class EffectRunner {
         report(ended(refusal));
         return;
       }
-      const { input, mark } =
+      const { input, taint } =
         effect.kind === "assembly"
           ? assemblyInput(record, turn, this.context.history(turn), found?.memories)
           : extractionInput(
@@ -200,10 +201,10 @@ export class EffectRunner {
               turn,
               await offered(this.context, record, turn, { operationId: operationId(turn, run.item), signal }),
             );
-      const given = { ...told, mark };
+      const given = { ...recalled, taint };
       const { workflow } = hook;
       if (workflow !== undefined) {
-        const called = hookRunOf(record, turn, run, { workflow, input, mark });
+        const called = hookRunOf(record, turn, run, { workflow, input, taint });
         const timeoutMs = Math.min(hook.timeoutMs, HOOK_TIMEOUT_MS);
         const started = { called, timeoutMs, given, tenant: record.tenant, pinned: workflow };
         const failed = await this.hookRuns.start(started, signal);
@@ -213,7 +214,7 @@ export class EffectRunner {
       const batch = new ToolBatch({
         record,
         turn,
-        mark,
+        taint,
         onResults: ([first, ...others]) => report({ ...first, ...given }, ...others),
         onProgress: () => undefined,
       });
@@ -268,7 +269,7 @@ export class EffectRunner {
     stop();
   }
 
-  /** Runs operations that do not run yet: those that may start at the same time in one call. */
+  /** Runs operations that do not run yet. Operations with the same start time go into one call. */
   async #runTools(turn: Turn, effects: readonly OperationEffect[], reports: ToolReports): Promise<void> {
     const { clock, executor } = this.context;
     const now = clock.now();
@@ -291,7 +292,7 @@ export class EffectRunner {
   }
 }
 
-/** Only results that the next model call needs are worth a later commit of the reply. */
+/** Reports whether an operation must wait for the commit of its reply. Only early results that the next model call needs save time. */
 function mayNotRunEarly({ effect, mode }: Operation): boolean {
   return effect !== "pure" || mode === "async";
 }

@@ -1,24 +1,25 @@
 /** The inputs of hooks. */
 import { hookInput, type ShownMemory } from "../../../library/hooks/hook-inputs.ts";
-import { joinedMarks, type Mark, markOfRequest } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import { joinTaints, type Taint, taintOfRequest } from "../../../model/taint.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { OfferedMemory } from "../../../protocol/memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { markOfTurn } from "../core/marks.ts";
 import { baseContext } from "../core/planning/context.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
-import { finalReply, operationsOf, type Turn } from "../core/turn.ts";
+import { taintOfTurn } from "../core/taints.ts";
+import type { Turn } from "../core/turn.ts";
+import { finalReply, operationsOf } from "../core/turn-operations.ts";
 
-/** The input of a hook, and its mark. */
+/** The input of a hook, and its taint. */
 interface HookInput {
   input: JsonObject;
-  mark: Mark;
+  taint: Taint;
 }
 
-/** Returns the input of a context hook. `history` is the window of the session that the cycle sees; `memories` are those that its agent recalls. */
+/** Returns the input of a context hook. `history` is the window of the session for this cycle. `memories` are the recalled memories. */
 export function assemblyInput(
   record: ConversationIdentity,
   turn: Turn,
@@ -30,8 +31,8 @@ export function assemblyInput(
   const { systemInstructions, tools, toolChoice, output } = baseContext(record, [], turn);
   const first = history.findIndex(({ role }) => role === "user");
   const summary = history.slice(0, first === -1 ? history.length : first);
-  const { mark, echoes } = markOfRequest(history);
-  const { replied, besidesMark } = turn;
+  const { taint, echoes } = taintOfRequest(history);
+  const { replied, concurrentTaint } = turn;
   const replyTo = replied && { role: replied.role, text: replied.text, ...defined({ by: replied.by }) };
   const input = hookInput("contextAssembly", {
     conversation_id: record.id,
@@ -48,7 +49,7 @@ export function assemblyInput(
     tool_choice: toolChoice === "auto" ? undefined : toolChoice,
     memories,
   });
-  return { input, mark: joinedMarks(mark, echoes, replied?.mark, besidesMark, markOfTurn(turn)) };
+  return { input, taint: joinTaints(taint, echoes, replied?.taint, concurrentTaint, taintOfTurn(turn)) };
 }
 
 /** Returns the messages by turns. Each turn begins with its user's message. */
@@ -61,20 +62,20 @@ function turnsOf(history: readonly ContextMessage[]): { messages: ContextMessage
   return turns;
 }
 
-/** Returns the input of an extraction. `memories` has the memories that it may change; absent for an agent without memory. */
+/** Returns the input of an extraction. `memories` are the memories that it may change. They are absent for an agent without memory. */
 export function extractionInput(
   record: ConversationIdentity,
   turn: Turn,
   memories?: readonly OfferedMemory[],
 ): HookInput {
   const moves = turn.replies.flatMap(({ text, reasoning }, index) => {
-    const said = defined({ reasoning, text: text === "" ? undefined : text });
+    const words = defined({ reasoning, text: text === "" ? undefined : text });
     const operations = operationsOf(turn, index);
-    if (operations.length === 0) return [said];
+    if (operations.length === 0) return [words];
     return operations.map(({ toolCallId: id, name, input, result }, place) => {
       const { success, result: value, error } = result ?? { success: false };
       const tool_result = { success, ...defined({ result: value, error }) };
-      return { ...(place === 0 ? said : {}), tool_call: { id, name, input }, tool_result };
+      return { ...(place === 0 ? words : {}), tool_call: { id, name, input }, tool_result };
     });
   });
   const input = hookInput("memoryExtraction", {
@@ -86,9 +87,9 @@ export function extractionInput(
     agent_message: finalReply(turn)?.text ?? null,
     turn_transcript: moves.map((move, index) => ({ sequence: index + 1, ...move })),
     completed_at: new Date(turn.completedAt ?? turn.createdAt).toISOString(),
-    said_at: new Date(turn.createdAt).toISOString(),
+    sent_at: new Date(turn.createdAt).toISOString(),
     time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone,
     memories,
   });
-  return { input, mark: markOfTurn(turn) };
+  return { input, taint: taintOfTurn(turn) };
 }

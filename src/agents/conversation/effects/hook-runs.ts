@@ -1,9 +1,9 @@
 /**
  * The runs of hooks that are workflows. The conversation starts a run by RPC. The end of the run comes by envelope, as in a tool call.
  *
- * HOOKRUN-1  An attempt of a hook has one run. A start that is repeated after a crash finds the run, even if the input has changed.
- * HOOKRUN-2  The run of an attempt that was stopped, or ran out of time, is cancelled.
- * HOOKRUN-3  A connection that breaks is opened again after a pause. After `MAX_BREAKS` in a row the attempt fails.
+ * HOOKRUN-1  An attempt of a hook has one run. A repeated start after a crash finds the run, even if the input has changed.
+ * HOOKRUN-2  If an attempt is stopped or times out, its run is cancelled.
+ * HOOKRUN-3  A broken connection is opened again after a pause. After `MAX_BREAKS` in a row the attempt fails.
  */
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -33,10 +33,10 @@ export interface HookRunInput {
   given: HookGiven;
 }
 
-/** The memories that the input of a hook names, and the mark of the input. */
-export type HookGiven = Pick<ToolCompleted, "told" | "mark">;
+/** The memories that the input of a hook names, and the taint of the input. */
+export type HookGiven = Pick<ToolCompleted, "recalled" | "taint">;
 
-/** Consecutive broken connections after which an attempt fails. */
+/** Maximum number of consecutive broken connections of an attempt. */
 const MAX_BREAKS = 20;
 /** Milliseconds before the first new connection. The pause doubles up to `MAX_PAUSE_MS`. */
 const PAUSE_MS = 100;
@@ -49,12 +49,12 @@ interface Waiting {
 }
 
 export class HookRuns {
-  /** The runs that this life of the actor waits for, by operation. */
+  /** The runs that this instance of the actor waits for, by operation. */
   readonly #waiting = new Map<string, Waiting>();
 
   constructor(private readonly context: Pick<RuntimeContext, "clock" | "run" | "waitUntil">) {}
 
-  /** Returns the memories and the mark in the input of an attempt; `undefined` unless this life of the actor waits for the run. */
+  /** Returns the memories and the taint in the input of an attempt; `undefined` unless this instance of the actor waits for the run. */
   givenTo(operationId: string, attempt: number): HookGiven | undefined {
     const waiting = this.#waiting.get(operationId);
     return waiting?.attempt === attempt ? waiting.given : undefined;
@@ -89,7 +89,7 @@ export class HookRuns {
       if (error instanceof DramatisError) return refusedRun(error);
       const reason = "The hook that started it was stopped.";
       const cancelled = begun.then(() => ask((run, principal) => run.cancel(principal, { reason })));
-      // A run that was refused, or has ended by now, needs no cancellation.
+      // The cancellation fails if the run was refused or has ended. That is not an error.
       this.context.waitUntil(cancelled.catch(() => undefined));
       if (signal.aborted) return undefined;
       if (!isTimeout(error)) return refusedRun({ code: "UNAVAILABLE", message: String(error) });
@@ -113,7 +113,7 @@ export class HookRuns {
     return started.ok || started.error.code !== "IDEMPOTENCY_CONFLICT" ? started : run.status(principal);
   }
 
-  /** Returns a function that asks the run's actor again while its connection breaks (HOOKRUN-3). */
+  /** Returns a function that sends a request to the run's actor and repeats it if the connection breaks (HOOKRUN-3). */
   #connection({ tenant, called }: HookRunInput) {
     const { run, clock } = this.context;
     // The conversation vouches for the subject. It gives the run no role.

@@ -1,4 +1,4 @@
-/** Asks an agent that is to join for its versions. */
+/** Asks a joining agent for its versions. */
 import { toErrorData } from "../../../shared/errors.ts";
 import type { RuntimeContext } from "../context.ts";
 import type { JoinEffect } from "../core/effects.ts";
@@ -7,7 +7,7 @@ import { type ConversationIdentity, takesPart } from "../core/state.ts";
 
 type JoinContext = Pick<RuntimeContext, "clock" | "invite">;
 
-/** Returns the outcome; `undefined` once aborted. Never throws. */
+/** Returns the outcome; `undefined` after an abort. Never throws. */
 export async function askToJoin(
   context: JoinContext,
   record: ConversationIdentity,
@@ -37,7 +37,7 @@ export async function invitation(
   return invite(record, agentId);
 }
 
-/** Reports whether an outcome brings an agent that joins, so that lists change. */
+/** Reports whether an outcome adds an agent to the conversation, so that lists change. */
 export function bringsAgent(outcome: EffectSignal): boolean {
   return outcome.type === "conversation.agent.invited" && outcome.outcome.error === undefined;
 }

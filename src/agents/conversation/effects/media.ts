@@ -1,15 +1,14 @@
 /**
- * The media in users' messages: checked when a turn begins, fetched when a model is called.
+ * The media in users' messages. They are checked when a turn begins, and fetched for each model call.
  *
- * MEDIA-1  A turn begins only if every attachment that it names belongs to its conversation, and is an image where an
- *          image part names it.
- * MEDIA-2  A model gets attachments by value. Those beyond `MAX_MEDIA_BYTES`, oldest first, and those that are gone, are
- *          replaced by a text that says so. Where the gateway streams media, attachments other than texts are read while the
- *          request is sent, and the body holds placeholders.
- * MEDIA-3  Attachments that cannot be reached for now are not gone: the sender gets `UNAVAILABLE`, and the attempt of a
- *          model call fails as if its provider had failed.
- * MEDIA-4  An attachment that was deleted or replaced since its request was built, or that cannot be read, ends the attempt
- *          with the retriable error `UNAVAILABLE`, whatever the provider did. The next attempt looks it up again.
+ * MEDIA-1  A turn begins only if every named attachment belongs to its conversation. An image part must name an image.
+ * MEDIA-2  A model gets attachments by value. Beyond `MAX_MEDIA_BYTES`, a note replaces the oldest attachments. A note also replaces
+ *          deleted attachments. If the gateway streams media, it reads attachments other than texts while it sends the request,
+ *          and the body has placeholders.
+ * MEDIA-3  If attachments cannot be reached for now, the sender gets `UNAVAILABLE`, and the attempt of a model call fails as if
+ *          its provider had failed. They do not count as deleted.
+ * MEDIA-4  If an attachment was deleted or replaced after its request was built, or cannot be read, the attempt ends with the
+ *          retriable error `UNAVAILABLE`. The outcome of the provider does not matter. The next attempt looks the attachment up again.
  */
 
 import { isText } from "../../../adapters/formats/common/media.ts";
@@ -51,7 +50,7 @@ export function conversationMedia(
   };
 }
 
-/** Returns the media with each attachment looked up once: an attachment never changes. For one model call. */
+/** Returns media that look up each attachment once, for one model call. Attachments never change. */
 export function lookedUpOnce(media: ConversationMedia): ConversationMedia {
   const heads = new Map<string, Promise<StoredInfo | null>>();
   return {
@@ -64,10 +63,10 @@ export function lookedUpOnce(media: ConversationMedia): ConversationMedia {
   };
 }
 
-/** Bytes of media in one request. */
+/** Maximum bytes of media in one request. */
 export const MAX_MEDIA_BYTES = 16 * 1024 * 1024;
 
-/** Throws `INVALID_INPUT` with the parts that cannot be used, `UNAVAILABLE` if the attachments cannot be looked up. */
+/** Throws `INVALID_INPUT` with the unusable parts, and `UNAVAILABLE` if the attachments cannot be looked up. */
 export async function checkMedia(content: Content, media: ConversationMedia | undefined): Promise<void> {
   if (typeof content === "string") return;
   const issues = await Promise.all(
@@ -84,8 +83,8 @@ export async function checkMedia(content: Content, media: ConversationMedia | un
 }
 
 /**
- * As `checkMedia`, unless the message's turn has begun, before the check or during it: the turn's attachments existed
- * then, and may be gone.
+ * As `checkMedia`, but without errors if the message's turn has begun, before or during the check. The attachments existed at its begin,
+ * and may be deleted by now.
  */
 export async function checkNewMedia(
   content: Content,
@@ -139,7 +138,7 @@ export async function withMedia(
   return resolved;
 }
 
-/** Returns the bytes of media that a request would hold at a time, at most `MAX_MEDIA_BYTES`. */
+/** Returns the maximum bytes of media that a request holds at a time, at most `MAX_MEDIA_BYTES`. */
 export async function mediaBytes(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
@@ -186,18 +185,18 @@ async function resolve(
   const id = attachmentIdOf(source.url);
   if (id === undefined) return { part, bytes: 0 };
   const info = await reached(media, (store) => store.head(id));
-  if (info === null) return replaced(GONE);
+  if (info === null) return replaced(DELETED);
   if (info.size > maxBytes) return replaced(tooLarge);
   const base64 = reads !== undefined && isDeferred(info) ? reads.defer(info) : await wholly(info, media);
-  if (base64 === null) return replaced(GONE);
+  if (base64 === null) return replaced(DELETED);
   const { mediaType, size: bytes } = info;
   const name = part.name ?? info.name;
   return { part: { type, mediaType, ...defined({ name }), source: { base64 } }, bytes };
 }
 
-const GONE = "is no longer there";
+const DELETED = "is no longer there";
 
-/** Reports whether an attachment is read only while its request is sent: formats need texts before. */
+/** Reports whether an attachment is read only while its request is sent. Formats need texts before that. */
 function isDeferred({ mediaType }: AttachmentInfo): boolean {
   return !isText(mediaType);
 }
@@ -213,14 +212,14 @@ export class MediaReads {
   readonly #broken = new AbortController();
   #sent = 0;
 
-  /** `onSent` is called when all media have left. */
+  /** `onSent` is called when all media have been sent. */
   constructor(
     private readonly media: ConversationMedia | undefined,
     private readonly ids: Ids,
     private readonly onSent: () => void,
   ) {}
 
-  /** Aborts when an attachment could not be read, with the error: `UNAVAILABLE`, retriable. */
+  /** Aborts with the retriable error `UNAVAILABLE` when an attachment cannot be read. */
   get signal(): AbortSignal {
     return this.#broken.signal;
   }
@@ -259,7 +258,7 @@ function byteLength(part: ContextPart): number {
   return Math.ceil((part.source.base64.length * 3) / 4);
 }
 
-/** Reads from the attachments. Throws `UNAVAILABLE` where they fail (MEDIA-3) or are not configured. */
+/** Reads from the attachments. Throws `UNAVAILABLE` if they fail (MEDIA-3) or are not configured. */
 async function reached<Answer>(
   media: ConversationMedia | undefined,
   read: (media: ConversationMedia) => Promise<Answer>,
@@ -275,4 +274,16 @@ async function reached<Answer>(
     const message = "The attachments could not be looked up. Try again.";
     throw new DramatisError("UNAVAILABLE", message, { retriable: true, cause });
   }
+}
+
+/** Returns messages with the names of media in their place. */
+export function withoutMedia(messages: readonly ContextMessage[]): ContextMessage[] {
+  return messages.map((message) => {
+    if (message.parts === undefined) return message;
+    const parts = message.parts.map((part): ContextPart => {
+      if (part.type === "text") return part;
+      return { type: "text", text: `[${[part.type, part.name].filter(Boolean).join(" ")}]` };
+    });
+    return { ...message, content: textIn(parts), parts };
+  });
 }

@@ -1,10 +1,10 @@
 /**
- * One attempt of a model call: waits out the backoff, builds the request, streams the reply, and returns the outcome with the
- * attempt's measurements. Never throws; a timeout is a failure like any other.
+ * One attempt of a model call: waits for the backoff, builds the request, streams the reply, and returns the outcome with the
+ * attempt's measurements. Never throws. A timeout is a failure.
  *
- * CALLROOM-1  A call waits in its place for memory for its media, at most for the time limit of an attempt. The attempt, its
- *             record and its own time limit begin when the memory is reserved.
- * CALLROOM-2  A call without memory in that time makes no attempt: its turn fails as retriable, and no model is blamed.
+ * CALLROOM-1  A call waits for memory for its media, at most for the time limit of an attempt. The attempt, its record and its
+ *             own time limit begin when the memory is reserved.
+ * CALLROOM-2  A call without memory in that time makes no attempt. Its turn fails as retriable, and no model gets a failure.
  */
 
 import { modelError } from "../../../adapters/errors/model-errors.ts";
@@ -14,11 +14,11 @@ import { type MediaBudget, TooManyWaiting } from "../../../adapters/resilience/m
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
-import { type Mark, markOfRequest, type RequestMark } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
 import type { ModelDelta, ModelReply, ResponseInfo } from "../../../model/reply.ts";
+import { type RequestTaint, type Taint, taintOfRequest } from "../../../model/taint.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
@@ -29,7 +29,7 @@ import { requestTokens } from "../core/planning/context.ts";
 import type { AttemptFacts } from "../core/signals.ts";
 import { lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
 
-/** The reason why a call that waits for memory gives up. */
+/** The abort reason of a call that waited too long for memory. */
 const NO_ROOM = Symbol("no room");
 
 export type ModelCallContext = Pick<
@@ -45,8 +45,8 @@ export interface AttemptRequest {
   moves: readonly ContextMessage[];
   /** Replaces the choice of tools in `assembled`; absent if the request keeps its own. */
   toolChoice?: ModelContext["toolChoice"];
-  /** The mark of `assembled`. */
-  mark?: Mark;
+  /** The taint of `assembled`. */
+  taint?: Taint;
 }
 
 export interface AttemptInput {
@@ -54,14 +54,14 @@ export interface AttemptInput {
   context: CallContext;
   /** Earliest start of the attempt. */
   notBefore: number;
-  /** Reads what is sent. Called after the backoff. */
+  /** Reads the request. Called after the backoff. */
   request: () => AttemptRequest;
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin?: (facts: () => AttemptFacts) => void;
   onText?: (text: string) => void;
 }
 
-/** The outcome of an attempt: `streamed` reports whether text was streamed. `notCalled` is the error if none was made. */
+/** The outcome of an attempt. `streamed` reports whether text was streamed. `notCalled` is the error of a call without an attempt. */
 export type AttemptResult = { notCalled: ErrorData } | MadeAttempt;
 
 type MadeAttempt = { notCalled?: never; facts: AttemptFacts; streamed: boolean } & (
@@ -78,11 +78,11 @@ export async function performAttempt(
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
   let sent: AttemptRequest | undefined;
-  let mark: RequestMark = {};
+  let taint: RequestTaint = {};
   let received = "";
   let streamed = false;
   let isOver = false;
-  /** Estimates the tokens that the provider has not counted; `undefined` before the request is sent, and where it has counted all. */
+  /** Estimates the tokens that the provider has not counted; `undefined` before the request is sent, and if it has counted all. */
   const estimate = (isWhole: boolean) => {
     if (sent === undefined) return undefined;
     const outputTokens = estimateTokens(received);
@@ -93,14 +93,14 @@ export async function performAttempt(
   };
   const facts = (isCharged = true, isWhole = false): AttemptFacts => ({
     ...observed,
-    ...mark,
+    ...taint,
     ...defined({ estimate: isCharged ? estimate(isWhole) : undefined }),
     startedAt,
     finishedAt: clock.now(),
   });
   const failed = (error: ModelError): AttemptResult => {
     const { status, requestId } = error;
-    // The provider charges nothing for a request that it refuses.
+    // Providers do not charge for refused requests.
     const isCharged = received !== "" || error.category === "timeout" || error.category === "canceled";
     return { ok: false, error, facts: { ...facts(isCharged), ...defined({ status, requestId }) }, streamed };
   };
@@ -112,7 +112,7 @@ export async function performAttempt(
   const within = <Value>(work: (limit: AbortSignal) => Promise<Value>, reason?: () => unknown) =>
     withDeadline(clock, timeoutMs, work, { outer: signal, ...defined({ reason }) });
 
-  /** Reserves memory for the media of messages. Throws `NO_ROOM` if there is none in time. */
+  /** Reserves memory for the media of messages. Throws `NO_ROOM` if no memory is free in time. */
   async function reserve(messages: readonly ContextMessage[], budget: MediaBudget): Promise<void> {
     const bytes = await within(() => mediaBytes(messages, attachments, isStreamed()));
     const claim = { bytes, tenant: context.tenant, leaseMs: leaseOf(profile) };
@@ -153,7 +153,7 @@ export async function performAttempt(
     }
     const outcome = reply.outcome();
     if (outcome.ok) return { ok: true, reply: outcome.reply, facts: facts(true, true), streamed };
-    // The provider is not to blame.
+    // Throws the error of the attachments instead of the provider's error.
     reads.signal.throwIfAborted();
     return failed(outcome.error);
   }
@@ -163,8 +163,8 @@ export async function performAttempt(
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
     const made = request();
-    mark = markOfRequest([...made.base.messages, ...made.moves], made.mark);
-    // Attachments or a gateway that never answer must not hold up the work for ever.
+    taint = taintOfRequest([...made.base.messages, ...made.moves], made.taint);
+    // The time limits bound the wait for attachments and for a gateway that never answers.
     if (mediaBudget !== undefined && made.base.messages.some(({ parts }) => parts !== undefined))
       await reserve(made.base.messages, mediaBudget);
     onBegin?.(facts);
@@ -183,7 +183,7 @@ export async function performAttempt(
   }
 }
 
-/** Returns the text of a delta that a provider counts as output. */
+/** Returns the text of a delta that counts as output. */
 function receivedIn(delta: ModelDelta): string {
   if (delta.type === "text" || delta.type === "reasoning") return delta.text;
   return delta.type === "tool-call" ? `${delta.name ?? ""}${delta.arguments ?? ""}` : "";
@@ -196,7 +196,7 @@ function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo
   if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
 }
 
-/** Converts what the adapter, an abort or a defect threw. The message of a defect stays in the log. */
+/** Converts an error of the adapter, an abort or a defect. The message of a defect appears only in the log. */
 function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
   if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
     return modelError(provider, "validation", error.message);

@@ -11,7 +11,7 @@ import { summaryTokens } from "../core/planning/compaction.ts";
 import { baseContext, sentMoves, summaryContext } from "../core/planning/context.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
-import type { ModelCall, Told, Turn } from "../core/turn.ts";
+import type { ModelCall, Recalled, Turn } from "../core/turn.ts";
 import { type ModelCallContext, performAttempt } from "./model-attempt.ts";
 
 export interface ModelCallInput {
@@ -21,9 +21,9 @@ export interface ModelCallInput {
   /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
   /** Reads the finished turns of other agents that the cycle shows. */
-  said: () => Turn[];
+  shownTurns: () => Turn[];
   /** Recalls memories for the cycle; `undefined` if no recall is needed. */
-  recall?: () => Promise<Told | undefined>;
+  recall?: () => Promise<Recalled | undefined>;
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin: (facts: () => AttemptFacts) => void;
   onText: (text: string) => void;
@@ -32,11 +32,11 @@ export interface ModelCallInput {
 /** Calls the model for a turn's message. */
 export async function performModelCall(
   ports: ModelCallContext,
-  { record, turn: given, call, history, said, recall, onBegin, onText }: ModelCallInput,
+  { record, turn: given, call, history, shownTurns, recall, onBegin, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
-  const told = await recall?.();
-  const turn: Turn = { ...given, ...defined({ told }) };
+  const recalled = await recall?.();
+  const turn: Turn = { ...given, ...defined({ recalled }) };
   const chain = chainOf(record, turn.agentId);
   const own = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
   const limited = withOutputLimit(own, turn.maxOutputTokens);
@@ -49,9 +49,9 @@ export async function performModelCall(
       const moves = sentMoves(chain, profile, turn, []);
       const { toolChoice: asked = "auto" } = turn;
       const toolChoice = asked !== "auto" || call.final ? base.toolChoice : undefined;
-      return { base, assembled, moves, ...defined({ toolChoice, mark: turn.requestMark }) };
+      return { base, assembled, moves, ...defined({ toolChoice, taint: turn.requestTaint }) };
     }
-    const base = baseContext(record, read(history), turn, read(said));
+    const base = baseContext(record, read(history), turn, read(shownTurns));
     return { base, moves: sentMoves(chain, profile, turn, base.messages) };
   };
   const { notBefore } = call;
@@ -62,12 +62,12 @@ export async function performModelCall(
   if (result.notCalled !== undefined)
     return { type: "conversation.llm.not_called", ...address, error: result.notCalled };
   const { facts, streamed, ...outcome } = result;
-  const made = { ...address, facts, ...defined({ told }) };
+  const made = { ...address, facts, ...defined({ recalled }) };
   if (outcome.ok) return { type: "conversation.llm.completed", ...made, reply: outcome.reply };
   return { type: "conversation.llm.failed", ...made, error: outcome.error, streamed };
 }
 
-/** The turn that began a compaction when it ended. */
+/** The turn that began a compaction at its end. */
 export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools" | "correlationId" | "traceparent">;
 
 export interface SummaryInput {
@@ -109,7 +109,7 @@ export async function performSummary(
   return { type: "conversation.compaction.failed", ...address, error: outcome.error, facts };
 }
 
-/** Reads the history. A store that fails for now fails the attempt as `UNAVAILABLE`; the next attempt reads again. */
+/** Reads the history. If the store fails, the attempt fails as `UNAVAILABLE`, and the next attempt reads again. */
 function read<Value>(history: () => Value): Value {
   try {
     return history();

@@ -10,14 +10,14 @@ import { recallOf } from "./recall.ts";
 export interface RequestSources {
   history(): ContextMessage[];
   /** The finished turns of other agents that the cycle shows. */
-  said(): Turn[];
+  shownTurns(): Turn[];
 }
 
-/** Estimates the tokens of a turn's next request. If its history cannot be read now, the maximum counts. */
+/** Estimates the tokens of a turn's next request. If its history cannot be read now, it returns the maximum. */
 export function nextRequestTokens(
   { record }: Pick<ConversationState, "record">,
   turn: CallingTurn,
-  { history, said }: RequestSources,
+  { history, shownTurns }: RequestSources,
 ): number {
   const chain = chainOf(record, turn.agentId);
   const profile = profileAt(chain, turn.call.profile ?? 0) ?? chain.modelProfile.definition;
@@ -27,10 +27,10 @@ export function nextRequestTokens(
       const empty = baseContext(record, [], turn);
       return requestTokens({ base: empty, assembled, moves: sentMoves(chain, profile, turn, []) });
     }
-    const base = baseContext(record, history(), turn, said());
-    // A recall that has not run has at most these tokens.
-    const told = recallOf(record, turn)?.tokens ?? 0;
-    return told + requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
+    const base = baseContext(record, history(), turn, shownTurns());
+    // A later recall has at most these tokens.
+    const recallTokens = recallOf(record, turn)?.tokens ?? 0;
+    return recallTokens + requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
   } catch (error) {
     console.error(error);
     return contextTokens(chain, profile);

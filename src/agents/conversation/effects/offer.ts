@@ -6,14 +6,15 @@ import { unwrap } from "../../../shared/errors.ts";
 import type { RuntimeContext } from "../context.ts";
 import { memoryReader } from "../core/called-memory.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-import { finalReply, type Turn } from "../core/turn.ts";
+import type { Turn } from "../core/turn.ts";
+import { finalReply } from "../core/turn-operations.ts";
 
-/** Time in which the agent must answer, in milliseconds. */
+/** Time limit for the agent's answer, in milliseconds. */
 const OFFER_TIMEOUT_MS = 2_000;
 
 /**
- * Returns the memories that are relevant to a turn; `undefined` where its agent has no memory. Throws what keeps the agent from answering, the
- * reason of `signal` once that aborts.
+ * Returns the memories that are relevant to a turn; `undefined` if its agent has no memory. Throws if the agent does not answer. After an
+ * abort it throws the reason of `signal`.
  */
 export async function offered(
   { clock, agent }: Pick<RuntimeContext, "clock" | "agent">,

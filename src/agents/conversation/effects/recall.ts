@@ -1,4 +1,4 @@
-/** Asks the agent's actor for the memories that matter for a cycle. Never throws: a memory that fails holds up no turn (RECALL-5). */
+/** Asks the agent's actor for the relevant memories of a cycle. Never throws: a turn continues if the memory fails (RECALL-5). */
 import { hasMemoryTools, type RecallLimits, recallLimits } from "../../../library/memory/scope.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import { MIN_RELEVANCE } from "../../../protocol/memory.ts";
@@ -7,26 +7,26 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import type { RuntimeContext } from "../context.ts";
 import { memoryReader } from "../core/called-memory.ts";
-import { type Recalled, renderRecalled, untold } from "../core/planning/recalled.ts";
+import { failedRecall, type RecallResult, renderRecalled } from "../core/recalled.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 
-/** Time in which the agent must answer, in milliseconds. */
+/** Time limit for the agent's answer, in milliseconds. */
 export const RECALL_TIMEOUT_MS = 2_000;
 
-/** Returns the limits of the recall for a turn's present cycle; `undefined` if no recall is needed or it already ran. */
+/** Returns the limits of the recall for a turn's current cycle; `undefined` if the cycle needs no recall or has recalled. */
 export function recallOf(record: ConversationIdentity, turn: Turn): RecallLimits | undefined {
-  if (turn.told !== undefined || turn.request !== undefined) return undefined;
+  if (turn.recalled !== undefined || turn.request !== undefined) return undefined;
   return recallLimits(chainOf(record, turn.agentId).persona.definition);
 }
 
 /** Recalls memories for a cycle; returns `undefined` if no recall is needed. */
-export async function recalled(
+export async function recallMemories(
   { clock, agent }: Pick<RuntimeContext, "clock" | "agent">,
   record: ConversationIdentity,
   turn: Turn,
   signal: AbortSignal,
-): Promise<Recalled | undefined> {
+): Promise<RecallResult | undefined> {
   const limits = recallOf(record, turn);
   const reader = memoryReader(record, turn);
   if (limits === undefined || reader === undefined) return undefined;
@@ -48,7 +48,10 @@ export async function recalled(
       { tokens, hasTools },
     );
   } catch (error) {
-    if (!signal.aborted) console.warn("A turn goes on without memories:", error);
-    return { told: untold(error instanceof DramatisError ? error.code : "UNAVAILABLE"), memories: [] };
+    if (!signal.aborted) console.warn("A turn continues without memories:", error);
+    return {
+      recalled: failedRecall(error instanceof DramatisError ? error.code : "UNAVAILABLE"),
+      memories: [],
+    };
   }
 }

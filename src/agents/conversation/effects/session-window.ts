@@ -2,10 +2,10 @@
  * The window of one agent's session, which its model sees: the last turns before a cycle began. The window stays in memory
  * from turn to turn, so a busy conversation does not read it again.
  *
- * CONTEXT-1  The window is a tail of the turns behind the newest compaction, with its summary if there is one; no result
- *            appears in it without its call.
- * WINDOW-1  The window in memory equals the one that the store would give.
- * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
+ * CONTEXT-1  The window contains the last turns after the newest compaction, and the summary of that compaction. A result
+ *            appears only with its call.
+ * WINDOW-1  The window in memory equals the window in the store.
+ * WINDOW-2  Only small windows stay in memory. Large windows are read when a cycle needs them.
  */
 
 import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
@@ -14,8 +14,8 @@ import { sizesOf, type WindowSizes } from "../../../memory/session/cut.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
 import { lastTurns, selectHistory } from "../../../memory/session/history.ts";
 import { KnownEvents, measuring } from "../../../memory/session/measure.ts";
+import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import { messageTokens } from "../../../memory/session/tokens.ts";
-import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historyBudget } from "../core/planning/context.ts";
@@ -25,22 +25,22 @@ import { turnEvents } from "../core/turn-events.ts";
 /** Bytes and events of one read. Any single turn fits. */
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 const MAX_READ_EVENTS = 10_000;
-/** Tokens of one tool result of a past turn. Longer results are shortened: their turn is over. */
+/** Maximum tokens of a tool result of a past turn. Longer results are shortened. */
 const MAX_PAST_RESULT_TOKENS = 2_048;
-/** Length of a window that is kept, in UTF-16 units: far below the limits of a read. */
-const MAX_KEPT_LENGTH = 64 * 1024;
+/** Maximum length of a window in memory, in UTF-16 units. It is far below the limits of a read. */
+const MAX_CACHED_LENGTH = 64 * 1024;
 
-interface Kept extends EventWindow {
+interface CachedWindow extends EventWindow {
   /** The window ends before this sequence number. */
   upTo: number;
 }
 
-/** The sizes of a window that is too large to be kept. */
+/** The sizes of a window that is too large for memory. */
 interface Large extends WindowSizes {
   upTo: number;
 }
 
-/** The history of a cycle, and how it was cut. */
+/** The history of a cycle, with the budget that cut it. */
 interface Cycle {
   budget: number;
   isHalved: boolean;
@@ -48,12 +48,12 @@ interface Cycle {
 }
 
 export class SessionWindow {
-  #kept: Kept | null = null;
-  /** The sizes of the newest window, if it is not kept. */
+  #cached: CachedWindow | null = null;
+  /** The sizes of the newest window, if it is too large for memory. */
   #large: Large | null = null;
-  /** The histories of cycles in progress: all calls of a cycle see the same, unless their budgets differ. */
+  /** The histories of cycles in progress. All calls of a cycle with equal budgets see the same history. */
   readonly #cycles = new Map<number, Cycle>();
-  /** Measurements of the events in the present window. */
+  /** Measurements of the events in the current window. */
   readonly #known = new KnownEvents();
   readonly #measure = measuring({ maxResultTokens: MAX_PAST_RESULT_TOKENS, known: this.#known });
 
@@ -67,13 +67,13 @@ export class SessionWindow {
     if (known?.budget === budget && known.isHalved === isHalved) return known.messages;
     const upTo = position();
     const { window, messages } = this.#cut(turn, chain, upTo, budget);
-    if (window !== this.#kept) this.#keep({ ...window, upTo });
+    if (window !== this.#cached) this.#cache({ ...window, upTo });
     this.#known.keepOnly(window.events);
     this.#cycles.set(n, { budget, isHalved, messages });
     return messages;
   }
 
-  /** Returns what `messagesFor` would, and keeps nothing: the turn's cycle may begin with a commit that is rolled back. */
+  /** As `messagesFor`, but does not change the window in memory, because the commit that begins the cycle may roll back. */
   messagesAsOf(
     turn: Turn,
     chain: VersionChain,
@@ -88,8 +88,8 @@ export class SessionWindow {
   }
 
   /**
-   * Selects the history of a turn's cycle within a budget from the window that ends before `upTo`. `unstored` are the last turns in it,
-   * in their order, where the store does not have them yet.
+   * Selects the history of a turn's cycle within a budget from the window that ends before `upTo`. `unstored` are its last turns that are
+   * not in the store yet, in their order.
    */
   #cut(
     { agentId, halved }: Turn,
@@ -99,9 +99,9 @@ export class SessionWindow {
     unstored: readonly Turn[] = [],
   ) {
     const maxTurns = recentTurnsLimit(chain.persona.definition);
-    const kept = this.#kept;
+    const cached = this.#cached;
     const storedTo = unstored[0]?.events?.from ?? upTo;
-    const stored = kept?.upTo === storedTo ? kept : this.#read(agentId, storedTo, maxTurns);
+    const stored = cached?.upTo === storedTo ? cached : this.#read(agentId, storedTo, maxTurns);
     const events = [...stored.events, ...unstored.flatMap((turn) => turnEvents(turn))];
     const window =
       unstored.length === 0 ? stored : { ...stored, ...lastTurns({ ...stored, events }, maxTurns) };
@@ -111,8 +111,8 @@ export class SessionWindow {
   }
 
   /**
-   * Returns the history that a compaction covers: the events before `cover` in the window up to `upTo`, which has one turn
-   * more than that of the next turn. So it begins as the window of the turn before.
+   * Returns the history that a compaction covers: the events before `cover` in the window up to `upTo`. This window has one turn more
+   * than the window of the next turn. So it begins like the window of the turn before.
    */
   messagesBefore(
     { cover, upTo }: { cover: number; upTo: number },
@@ -128,37 +128,34 @@ export class SessionWindow {
     );
   }
 
-  /**
-   * Returns the sizes of the window after a turn that ends; `null` if it has at most `high` tokens, or what is in memory does
-   * not tell.
-   */
+  /** Returns the sizes of the window after an ending turn; `null` if it has at most `high` tokens, or if its sizes are not in memory. */
   sizesAfter(turn: Turn, high: number): WindowSizes | null {
     const from = turn.events?.from;
-    const [kept, large] = [this.#kept, this.#large];
-    if (kept !== null && kept.upTo === from) {
-      const events = [...kept.events, ...turnEvents(turn)];
+    const [cached, large] = [this.#cached, this.#large];
+    if (cached !== null && cached.upTo === from) {
+      const events = [...cached.events, ...turnEvents(turn)];
       const most = events.reduce((sum, event) => sum + (this.#measure(event)?.mostTokens ?? 0), 0);
       return most <= high ? null : sizesOf(events, this.#measure);
     }
     return large !== null && large.upTo === from ? this.#grown(large, turn) : null;
   }
 
-  /** Forgets the history of the turn's cycle before. */
+  /** Drops the history of the turn's previous cycle. */
   begin({ n }: Pick<Turn, "n">): void {
     this.#cycles.delete(n);
   }
 
-  /** Ends a turn's cycle. Adds a turn that is over to the window. */
+  /** Ends a turn's cycle. Adds an ended turn to the window. */
   end(turn: Turn, chain: VersionChain): void {
     this.#cycles.delete(turn.n);
     if (turn.events === undefined) return;
     const { from, count } = turn.events;
     const maxTurns = recentTurnsLimit(chain.persona.definition);
-    const [kept, large] = [this.#kept, this.#large];
+    const [cached, large] = [this.#cached, this.#large];
     this.forget();
-    if (kept !== null && kept.upTo === from) {
-      const events = [...kept.events, ...turnEvents(turn)];
-      this.#keep({ ...kept, ...lastTurns({ ...kept, events }, maxTurns), upTo: from + count });
+    if (cached !== null && cached.upTo === from) {
+      const events = [...cached.events, ...turnEvents(turn)];
+      this.#cache({ ...cached, ...lastTurns({ ...cached, events }, maxTurns), upTo: from + count });
     } else if (large !== null && large.upTo === from) {
       const { turns, ...others } = this.#grown(large, turn);
       this.#large = { ...others, turns: turns.slice(-maxTurns), upTo: from + count };
@@ -167,7 +164,7 @@ export class SessionWindow {
 
   /** Drops the window because the store has a newer window. */
   forget(): void {
-    this.#kept = null;
+    this.#cached = null;
     this.#large = null;
   }
 
@@ -182,6 +179,7 @@ export class SessionWindow {
   }
 
   #read(agentId: string, before: number, maxTurns: number): EventWindow {
+    if (before === 0) return { events: [], isCutOff: false };
     return this.events.loadWindow(agentId, {
       before,
       userMessages: maxTurns,
@@ -190,9 +188,9 @@ export class SessionWindow {
     });
   }
 
-  #keep(window: Kept): void {
+  #cache(window: CachedWindow): void {
     this.forget();
-    if (windowLength(window.events) <= MAX_KEPT_LENGTH) this.#kept = window;
+    if (windowLength(window.events) <= MAX_CACHED_LENGTH) this.#cached = window;
     else this.#large = { ...sizesOf(window.events, this.#measure), upTo: window.upTo };
   }
 }
@@ -201,7 +199,7 @@ function sumOf(messages: readonly ContextMessage[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
-/** Lengths of events, which never change. */
+/** Lengths of events. Events never change. */
 const lengths = new WeakMap<SessionEvent, number>();
 
 function windowLength(events: readonly SessionEvent[]): number {

@@ -1,8 +1,8 @@
 /**
- * The windows of a conversation's sessions, one per agent, and the places where cycles began in them.
+ * The windows of a conversation's sessions, one per agent, and the positions of cycles in them.
  *
- * WINDOW-3  A cycle sees its session as its first commit left it: whichever turns complete meanwhile, and after a crash,
- *           too.
+ * WINDOW-3  A cycle sees its session as it was after the cycle's first commit. Turns that complete later, and crashes, do not
+ *           change this.
  */
 import type { WindowSizes } from "../../../memory/session/cut.ts";
 import type { EventStore } from "../../../memory/session/event-store.ts";
@@ -17,16 +17,16 @@ import {
 import type { Turn } from "../core/turn.ts";
 import { SessionWindow } from "./session-window.ts";
 
-/** The parts of the conversation's store that windows are read from. */
+/** The parts of the conversation's store that windows read. */
 interface Sessions {
   events: EventStore;
-  /** Returns the head of the commit that wrote entry `seq`; `null` if there is none. */
+  /** Returns the head of the commit that wrote entry `seq`; `null` without such a commit. */
   journal: { headAt(seq: number): Pick<ConversationState, "sessions"> | null };
 }
 
 export class SessionWindows {
   readonly #windows = new Map<string, SessionWindow>();
-  /** Session positions where cycles began since the actor woke, by turn. */
+  /** Start positions of the cycles that began since the actor woke, by turn. */
   readonly #positions = new Map<number, number>();
 
   constructor(
@@ -34,7 +34,7 @@ export class SessionWindows {
     private readonly record: () => ConversationIdentity,
   ) {}
 
-  /** Notes where a turn's cycle begins, to save a later query. `state` is the state after its commit. */
+  /** Stores the start position of a turn's cycle, to save a later query. `state` is the state after its commit. */
   begin(turn: Turn, { sessions }: Pick<ConversationState, "sessions">): void {
     this.#positions.set(turn.n, nextEvent(sessions, turn.agentId));
     this.#of(turn).begin(turn);
@@ -46,8 +46,8 @@ export class SessionWindows {
   }
 
   /**
-   * Returns the history that a turn's cycle sees or, if it begins with the commit that is planned, will see. `ended` are the turns that
-   * this commit ends.
+   * Returns the history that a turn's cycle sees. If the cycle begins with the planned commit, it returns the history after that commit.
+   * `ended` are the turns that the commit ends.
    */
   messagesAsOf(state: ConversationState, turn: Turn, ended: readonly Turn[] = []): ContextMessage[] {
     const begins = turn.snapshotSeq > state.seq;
@@ -75,7 +75,7 @@ export class SessionWindows {
     return this.#of(turn).sizesAfter(turn, high);
   }
 
-  /** Forgets the window of a session that was compacted. */
+  /** Drops the window of a compacted session. */
   forget(sessionId: string): void {
     this.#windows.get(sessionId)?.forget();
   }
@@ -86,13 +86,13 @@ export class SessionWindows {
     this.#of(turn).end(turn, this.#chain(turn));
   }
 
-  #positionOf({ n, agentId, snapshotSeq }: Turn): number {
+  #positionOf({ n, status, agentId, snapshotSeq }: Turn): number {
     const known = this.#positions.get(n);
     if (known !== undefined) return known;
     const head = this.store.journal.headAt(snapshotSeq);
     if (head === null) throw new Error(`Turn ${n} begins with entry ${snapshotSeq}, which is missing.`);
     const position = nextEvent(head.sessions, agentId);
-    this.#positions.set(n, position);
+    if (status === "active") this.#positions.set(n, position);
     return position;
   }
 

@@ -1,8 +1,8 @@
-/** Operations of one turn that run in one call of the Executor: a batch of calls, whose ends become signals. */
+/** A batch of operations of one turn that run in one call of the Executor. Their ends become signals. */
 
 import { parseReference } from "../../../library/definitions/reference.ts";
 import { taskTarget } from "../../../library/tools/agent-tool.ts";
-import type { Mark } from "../../../model/mark.ts";
+import type { Taint } from "../../../model/taint.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import type { TaskExecutor, ToolInvocation } from "../../../protocol/executor-api.ts";
@@ -12,16 +12,16 @@ import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { calledMemory } from "../core/called-memory.ts";
-import { markOfCall } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
-import { targetInput } from "../core/planning/tool-call.ts";
+import { targetInput } from "../core/shown-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
+import { taintOfCall } from "../core/taints.ts";
 import { operationTraceparent, turnTraceparent } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
 
 export interface ToolReports {
-  /** Takes the results that arrived together. Reports whether they are stored, and none must come by name. */
+  /** Takes results that arrived together. Returns `false` if they are not stored and the Executor must send them by name. */
   onResults: (signals: [ToolEnded, ...ToolEnded[]]) => boolean;
   onProgress: (operationId: string, progress: Json) => void;
 }
@@ -29,9 +29,9 @@ export interface ToolReports {
 export interface ToolBatchInput extends ToolReports {
   record: ConversationIdentity;
   turn: Turn;
-  /** The mark of the input of a hook. An operation has the mark of its reply's request. */
-  mark?: Mark;
-  /** Bytes of JSON that the turn takes as the result of a call (LARGE-1); absent for hooks. */
+  /** The taint of the input of a hook. An operation has the taint of its reply's request. */
+  taint?: Taint;
+  /** Maximum bytes of JSON of a call's result in the turn (LARGE-1); absent for hooks. */
   inlineBytes?: number;
 }
 
@@ -70,7 +70,7 @@ export class ToolBatch {
   }
 
   #callOf(operation: Operation): BatchCall {
-    const { record, turn, inlineBytes, mark = markOfCall(turn, operation.reply) } = this.input;
+    const { record, turn, inlineBytes, taint = taintOfCall(turn, operation.reply) } = this.input;
     const { item, attempt, toolCallId, name, effect, timeoutMs, reserved: allowance } = operation;
     const hook = this.#hooks.get(operation);
     return {
@@ -81,11 +81,11 @@ export class ToolBatch {
           ? { ...invocationOf(chainOf(record, turn.agentId), operation), ...defined({ inlineBytes }) }
           : hookInvocation(hook, operation)),
         ...defined({ allowance }),
-        ...calledMemory(record, turn, mark),
+        ...calledMemory(record, turn, taint),
         timeoutMs,
         context: {
           ...callContext(record, turn),
-          // A hook has no span of its own.
+          // A hook has no span.
           traceparent: hook === undefined ? operationTraceparent(turn, item) : turnTraceparent(turn),
         },
       }),
@@ -116,7 +116,7 @@ export class ToolBatch {
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };
 
-/** Returns what a run of a hook runs, and its input. */
+/** Returns the code of a hook, and its input. */
 function hookInvocation(
   { task }: PinnedHook,
   { tool, input }: Pick<Operation, "tool" | "input">,

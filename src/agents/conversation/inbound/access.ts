@@ -86,7 +86,7 @@ function checkSpeaker(record: ConversationIdentity, principal: Principal): void 
     const who = "runId" in caller ? `run "${caller.runId}"` : `agent "${caller.agentId}"`;
     throw new DramatisError(
       "FORBIDDEN",
-      `The ${who} opened this conversation by a call: only that ${who.split(" ")[0]} speaks here, and nobody may change it. You may stop it, and answer its requests for approval.`,
+      `The ${who} opened this conversation by a call, so only that ${who.split(" ")[0]} can write here. You can stop the conversation, and answer its requests for approval.`,
     );
   }
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
@@ -97,6 +97,12 @@ function checkSpeaker(record: ConversationIdentity, principal: Principal): void 
 export function checkKeeper(record: ConversationIdentity, principal: Principal): void {
   checkReader(record, principal);
   if (!mayReadAll(principal)) checkSpeaker(record, principal);
+}
+
+/** Throws `FORBIDDEN` unless the principal is an operator. */
+export function checkOperator(principal: Principal): void {
+  if (!mayReadAll(principal))
+    throw new DramatisError("FORBIDDEN", "Only operators may read the requests to models.");
 }
 
 /** Throws `INVALID_INPUT` for an invalid principal, because RPC input has no static types (ACCESS-1). */

@@ -1,5 +1,5 @@
 /**
- * Claims of clients' tool calls, so that one of several tabs runs a call.
+ * Claims of clients' tool calls, so that only one of several tabs runs a call.
  *
  * CLAIM-1  A call is claimed by one connection at a time, while that connection is open, also over a hibernation. Its holder may
  *          claim it again.

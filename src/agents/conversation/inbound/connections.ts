@@ -18,6 +18,7 @@ import type { StartTurn, StopOptions } from "../../../protocol/conversation-api.
 import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
 import type { ClientFrame } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
+import type { SocketOptions } from "../../../protocol/upgrade-request.ts";
 import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
@@ -25,6 +26,7 @@ import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { returnToken } from "../../../shared/token-bucket.ts";
 import { type Client, closeUnauthorized } from "../../base/sockets/client.ts";
 import { type Allowance, spend } from "../../base/sockets/flood.ts";
+import { NEW_FLOW } from "../../base/sockets/socket-reader.ts";
 import type { SocketReaders } from "../../base/sockets/socket-readers.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import { wireError } from "../core/view-members.ts";
@@ -55,7 +57,7 @@ export function openConnection(
   ports: ConnectionContext,
   client: Client,
   principal: Principal,
-  { from, acks = false }: { from?: number; acks?: boolean } = {},
+  { from, acks = false, ...filter }: Partial<SocketOptions> = {},
 ): void {
   const refuse = (error: unknown, closeCode?: number) => {
     const { code, retriable } = sendLast(ports, client, error);
@@ -70,7 +72,8 @@ export function openConnection(
     return;
   }
   try {
-    ports.readers.open(client, principal, ports.cursor(principal, { from }), acks);
+    if (Object.keys(filter).length > 0) client.setState({ principal, flow: { ...NEW_FLOW, acks }, filter });
+    ports.readers.open(client, principal, ports.cursor(principal, { from, filter }), acks);
   } catch (error) {
     ports.readers.closed(client);
     refuse(error);

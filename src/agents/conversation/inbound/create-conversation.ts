@@ -1,55 +1,18 @@
 /** Checks the request that creates a conversation, and makes its record. */
 
-import { z } from "zod";
 import { checkPrices, checkRoom } from "../../../library/registry/prices.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
-import { budgetSchema } from "../../../protocol/budget.ts";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
-import { turnOrderSchema } from "../../../protocol/conversation-schemas.ts";
+import { createConversation } from "../../../protocol/conversation-requests.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import { historySchema } from "../../../protocol/history.ts";
-import { locationHintSchema } from "../../../protocol/location-policy.ts";
-import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { agentIdSchema, definitionIdSchema } from "../../../shared/id-schemas.ts";
-import { isConversationId } from "../../../shared/identifiers.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { validate } from "../../../shared/validation.ts";
+import { validateRequest } from "../../../shared/validation.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import { checkHistory } from "./seed-history.ts";
-
-const createConversationSchema = z.strictObject({
-  id: z
-    .string()
-    .refine(
-      isConversationId,
-      "Must be `conv_` and a ULID of 26 capitals and digits, in a jurisdiction with `_` and its name behind them, as `newConversationId()` returns.",
-    ),
-  agentId: agentIdSchema,
-  title: z
-    .string()
-    .max(200)
-    .refine(
-      (title) => !isBlank(title) && title.isWellFormed(),
-      "Must not be blank, and must be well-formed Unicode.",
-    )
-    .optional(),
-  projectId: definitionIdSchema.optional(),
-  users: z.array(z.string().min(1).max(200)).max(100).optional(),
-  history: historySchema.exactOptional(),
-  turns: turnOrderSchema.optional(),
-  budget: budgetSchema.optional(),
-  orchestration: z.boolean().optional(),
-  locationHint: locationHintSchema.optional(),
-  listed: z.boolean().optional(),
-  fingerprint: z.string().min(1).max(200).optional(),
-});
-
-/** The request, checked. */
-export type CheckedConversation = z.output<typeof createConversationSchema>;
 
 /** Maximum length of a version chain as JSON. The chain is one value of the actor's storage, and a value has at most 2 MB. */
 const MAX_CHAIN_LENGTH = 900_000;
@@ -70,13 +33,13 @@ export function agentPart(
 }
 
 /** Throws `INVALID_INPUT`, `INVALID_JSON` or `TOO_LARGE`. */
-export function parseCreate(input: CreateConversation): CheckedConversation {
+export function parseCreate(input: CreateConversation): CreateConversation {
   checkHistory(input.history);
-  return validate(createConversationSchema, input);
+  return validateRequest(createConversation, input);
 }
 
 /** Throws `INVALID_INPUT` unless the actor's name is the address of this conversation. */
-export function checkActorName(actual: string, { tenant }: Principal, { id }: CheckedConversation): void {
+export function checkActorName(actual: string, { tenant }: Principal, { id }: CreateConversation): void {
   const name = `${tenant}:${id}`;
   if (actual === name) return;
   throw new DramatisError(
@@ -89,15 +52,19 @@ export function checkActorName(actual: string, { tenant }: Principal, { id }: Ch
 /** Throws `INVALID_INPUT` if the agent does not work in the project, `TOO_LARGE` if its persona and tools are too large. */
 export function conversationRecord(
   principal: Principal,
-  input: CheckedConversation,
+  input: CreateConversation,
   { chain, projectIds, leased }: { chain: VersionChain; projectIds: string[]; leased?: true },
   now: number,
 ): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";
   if (!projectIds.includes(projectId)) {
-    throw new DramatisError("INVALID_INPUT", `The agent "${input.agentId}" does not work in this project.`, {
-      errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
-    });
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The agent "${input.agentId}" does not belong to this project.`,
+      {
+        errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
+      },
+    );
   }
   if (input.budget !== undefined) {
     checkPrices(chain, input.budget);

@@ -107,7 +107,7 @@ class FrameSource implements StreamedReader {
   expel(mayRead: (principal: Principal) => boolean): void {
     this.#sink.attempt(() => {
       if (mayRead(this.options.principal)) return;
-      this.#refuse("NOT_FOUND", "You do not take part in this conversation any more.");
+      this.#refuse("NOT_FOUND", "You no longer take part in this conversation.");
     });
   }
 

@@ -1,13 +1,13 @@
 /**
- * The door for signals: opens their envelopes, and applies or queues them.
+ * Inbound signals: opens their envelopes, and applies or queues them.
  *
  * SIGNAL-4  Each signal of a batch has its own answer, in order. A refused signal is not stored, and does not stop other signals.
- * SIGNAL-5  Messages begin in their order. If a message must wait, later messages wait behind it. Stops and resumes never wait.
+ * SIGNAL-5  Messages begin in their order. If a message must wait, later messages also wait. Stops and resumes never wait.
  */
 import type { z } from "zod";
 import type { Clock } from "../../../ports/clock.ts";
-import type { StopOptions } from "../../../protocol/conversation-api.ts";
 import { parseItemId, stemOf } from "../../../protocol/ids.ts";
+import { stopRequest, stopSignal } from "../../../protocol/requests.ts";
 import type { AcceptedSignal, SignalResult, StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
 import { asResult, DramatisError, type ErrorData } from "../../../shared/errors.ts";
@@ -19,7 +19,7 @@ import { correlationOf, newCorrelation } from "../core/correlation.ts";
 import type { UserMessage } from "../core/signals.ts";
 import type { SignalOrigin } from "../core/stop-signals.ts";
 import type { ConversationAccess } from "./access.ts";
-import { cancelSignalSchema, messageOf, resumeSignalSchema, startTurnSchema } from "./requests.ts";
+import { messageOf, startTurnSchema } from "./requests.ts";
 import { type OpenedSignal, openSignal, refused } from "./signal-envelope.ts";
 import type { Stops } from "./stops.ts";
 
@@ -106,10 +106,9 @@ export class Ingress {
     const correlationId = supplied ?? newCorrelation(stemOf(this.context.ids.ulid()));
     const origin: SignalOrigin = { correlationId, ...defined({ id, supplied }) };
     if (type === "conversation.resume") {
-      const options: StopOptions = read(resumeSignalSchema, data);
-      await stops.resume(principal, options, origin);
+      await stops.resume(principal, read(stopRequest, data), origin);
     } else {
-      const { turnId, ...options } = read(cancelSignalSchema, data);
+      const { turnId, ...options } = read(stopSignal, data);
       if (turnId === undefined) await stops.cancel(principal, options, origin);
       else await stops.cancelTurn(principal, turnId, options);
     }

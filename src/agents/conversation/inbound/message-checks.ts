@@ -1,6 +1,6 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
 
-import { markMember } from "../../../model/mark.ts";
+import { taintMember } from "../../../model/taint.ts";
 import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { plainText } from "../../../shared/content.ts";
@@ -9,11 +9,13 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import { MAX_QUOTED_LENGTH } from "../core/conversation-limits.ts";
-import { markOfText } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
+import type { Replaced } from "../core/replacement.ts";
 import type { UserMessage } from "../core/signals.ts";
 import type { ConversationIdentity } from "../core/state.ts";
-import { agentReplies, type RepliedMessage, type Turn } from "../core/turn.ts";
+import { taintOfText } from "../core/taints.ts";
+import type { RepliedMessage, Turn } from "../core/turn.ts";
+import { agentReplies } from "../core/turn-operations.ts";
 
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;
@@ -40,17 +42,17 @@ export function repliedMessage(
   if (found?.item === 0) {
     const { caller: by, input } = found.turn;
     const role = by.type === "agent" ? "agent" : "user";
-    return { role, by, text: quoted(plainText(input)), ...markMember(markOfText(found.turn)) };
+    return { role, by, text: quoted(plainText(input)), ...taintMember(taintOfText(found.turn)) };
   }
   const reply = found && agentReplies(found.turn).find(({ item }) => item === found.item);
   if (reply) {
     const by = { type: "agent", agentId: found.turn.agentId, turnId: turnId(found.turn) } as const;
-    const { mark } = reply;
+    const { taint } = reply;
     return {
       role: "agent",
       ...(agents.length === 1 ? {} : { by }),
       text: quoted(reply.text),
-      ...defined({ mark }),
+      ...defined({ taint }),
     };
   }
   throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
@@ -59,15 +61,23 @@ export function repliedMessage(
 }
 
 /** Returns the turn that an identical message started. Throws `IDEMPOTENCY_CONFLICT` for a different message. */
-export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
-  if (turn !== null) {
+export function checkRepeated(turn: Turn | null, { data, replaces }: UserMessage): Turn {
+  if (
+    turn !== null &&
+    turn.regenerates === idOf(replaces, "regenerates") &&
+    turn.edits === idOf(replaces, "edits")
+  ) {
     // The earlier message was erased, so it cannot be compared.
     if (turn.erased?.includes(0)) return turn;
-    const { input: content, replyTo: replyToMessageId, inputMark } = turn;
-    const sent = { ...turn, content, replyToMessageId, untrusted: inputMark && true };
+    const { input: content, replyTo: replyToMessageId, inputTaint } = turn;
+    const sent = { ...turn, content, replyToMessageId, untrusted: inputTaint && true };
     if (bodyText(sent) === bodyText(data)) return turn;
   }
   throw keyConflict();
+}
+
+function idOf(replaces: Replaced | undefined, kind: Replaced["kind"]): string | undefined {
+  return replaces?.kind === kind ? replaces.id : undefined;
 }
 
 /** Reports whether a waiting message and another message with its key have the same body. */
@@ -82,7 +92,7 @@ export function keyConflict(): DramatisError {
   );
 }
 
-/** The members of a message that its key stands for. */
+/** The members of a message that its key identifies. */
 const BODY = [
   ...["content", "replyToMessageId", "to", "tools", "toolChoice"],
   ...["output", "budget", "maxOutputTokens", "singleCalls", "untrusted"],

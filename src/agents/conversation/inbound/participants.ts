@@ -1,10 +1,10 @@
 /**
- * Requests that change who takes part in a conversation.
+ * Requests that change the participants of a conversation.
  *
  * PARTY-4  A user who joins may read the whole conversation and speak in it at once. A user who leaves loses this access: open connections
  *          are closed with 4401, and streams end.
  * PARTY-6  An agent may join only conversations of its projects. If the application is strict, they must also be in its jurisdiction. Other
- *          joins throw `FORBIDDEN`. A join is added to the agent's index of conversations and to the lists of its users.
+ *          joins throw `FORBIDDEN`. A join adds the conversation to the agent's index of conversations, or to the user's list.
  */
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
@@ -17,8 +17,9 @@ import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import type { ActorContext } from "../context.ts";
+import type { Join, Leave } from "../core/change-signals.ts";
 import { checkOpen } from "../core/life.ts";
-import type { Invitation, Join, Leave } from "../core/signals.ts";
+import type { Invitation } from "../core/signals.ts";
 import type { ConversationIdentity, ConversationState } from "../core/state.ts";
 import { conversationView } from "../reads/views.ts";
 import type { ConversationAccess } from "./access.ts";
@@ -31,6 +32,8 @@ interface ParticipantsContext
     readonly changes: { changeParticipants(signal: Join | Leave): Promise<void> };
   };
   access: Pick<ConversationAccess, "checkSpeaker">;
+  /** The log of events, which has the people who may read the conversation. */
+  copies: { events: { publish(): Promise<void> } };
 }
 
 export class Participants {
@@ -55,6 +58,7 @@ export class Participants {
       ...brought,
       ...defined({ handoff }),
     });
+    void this.context.copies.events.publish();
     if (record.listed !== false) await listing.publish();
     return conversationView(runtime.state);
   }
@@ -71,6 +75,7 @@ export class Participants {
       participant,
     });
     if (participant.type === "user") expel();
+    void this.context.copies.events.publish();
     if (runtime.state.record.listed !== false) await listing.publish();
   }
 }
@@ -90,7 +95,7 @@ export async function broughtBy(
   if (!projectIds.includes(projectId))
     throw new DramatisError(
       "FORBIDDEN",
-      `The agent "${id}" does not work in the project "${projectId}" of this conversation.`,
+      `The agent "${id}" does not belong to the project "${projectId}" of this conversation.`,
     );
   checkChainLength(id, chain);
   return {

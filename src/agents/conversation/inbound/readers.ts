@@ -35,7 +35,7 @@ export class ConversationReaders {
   ) {
     this.sockets = new SocketReaders({
       ...{ clock: context.clock, clients: context.clients, outflows },
-      cursor: (place) => this.cursor(place),
+      cursor: (place, { state }) => this.cursor({ ...place, filter: state?.filter }),
       refuse: closeUnauthorized,
     });
     this.#streams = new StreamReaders((at) => context.waitUntil(context.expireAt(at)));

@@ -2,22 +2,17 @@
 
 import { z } from "zod";
 import { knownTraceparent } from "../../../model/span.ts";
-import { budgetSchema } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
-import { turnOrderSchema } from "../../../protocol/conversation-schemas.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
 import {
-  approvalFields,
   identifier,
   outcomeSchema,
-  stopFields,
+  startTurn,
   submissionsSchema,
   type ToolOutcome,
   type ToolSubmission,
-  turnFields,
 } from "../../../protocol/requests.ts";
-import { contentSchema } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
@@ -25,59 +20,13 @@ import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { UserMessage } from "../core/signals.ts";
 
-const key = identifier.refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
-
-export const startTurnSchema = z
-  .strictObject({
-    content: contentSchema,
-    // RPC callers may pass `undefined` for omitted members.
-    ...z.object(turnFields).partial().shape,
-    idempotencyKey: key.optional(),
-    maxOutputTokens: z.int().min(1).optional(),
-    singleCalls: z.literal(true).optional(),
-    foreground: z.literal(true).optional(),
-    traceparent: z
-      .string()
-      .transform((header) => knownTraceparent(header))
-      .optional(),
-  })
-  .transform(({ content, tools, toolChoice, traceparent, ...others }) => ({
-    content,
-    ...defined(others),
-    ...defined({ traceparent }),
-    ...(tools === undefined || tools.length === 0 ? {} : { tools }),
-    ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
-  }));
-
-export const updateSchema = z
-  .strictObject({
-    turns: turnOrderSchema.optional(),
-    budget: budgetSchema.nullable().optional(),
-    orchestration: z.boolean().optional(),
-  })
-  .transform(defined);
-
-/** RPC callers may pass `undefined` for omitted members. */
-export const stopSchema = z.strictObject(stopFields).partial().transform(defined);
-
-/** RPC callers may pass `undefined` for an omitted reason. */
-export const approvalSchema = z.strictObject({
-  approved: approvalFields.approved,
-  reason: approvalFields.reason.optional(),
-});
-
-export const subscribeSchema = z.strictObject({
-  from: z.int().min(0).optional(),
-  turnId: z.string().optional(),
-  untilWaiting: z.boolean().optional(),
-  encoding: z.enum(["sse", "ndjson"]),
-});
-
-/** The payload of a signal that stops a turn, or the conversation. */
-export const cancelSignalSchema = z.strictObject({ turnId: identifier.exactOptional(), ...stopFields });
-
-/** The payload of a signal that resumes the conversation. */
-export const resumeSignalSchema = z.strictObject(stopFields);
+/** A request for a turn. Members that equal their default are absent. */
+export const startTurnSchema = startTurn.transform(({ tools, toolChoice, traceparent, ...others }) => ({
+  ...others,
+  ...defined({ traceparent: knownTraceparent(traceparent) }),
+  ...(tools === undefined || tools.length === 0 ? {} : { tools }),
+  ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
+}));
 
 /** Returns the message of a user who starts a turn. */
 export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {

@@ -6,7 +6,7 @@
  * SEED-2  Each call is directly followed by its one result. With any other history, the conversation is not created.
  */
 import { messageToEvent } from "../../../memory/session/events.ts";
-import type { SessionEvent } from "../../../memory/session/types.ts";
+import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { Ids } from "../../../ports/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -23,7 +23,7 @@ export function checkHistory(history: unknown): void {
   if (utf8Length(JSON.stringify(history)) <= MAX_BYTES) return;
   throw new DramatisError(
     "TOO_LARGE",
-    `A history may have at most ${MAX_BYTES} bytes of JSON; leave out its beginning.`,
+    `A history may have at most ${MAX_BYTES} bytes of JSON; omit its oldest messages.`,
   );
 }
 
@@ -33,11 +33,11 @@ export function seedEvents(
   { sessionId, userId, now, ids }: { sessionId: string; userId: string; now: number; ids: Ids },
 ): SessionEvent[] {
   const names = new Map<string, string>();
-  return messages.map((said) => {
-    for (const { id, name } of said.toolCalls ?? []) names.set(id, name);
-    const called = said.role === "tool" ? names.get(said.toolCallId ?? "") : undefined;
-    const named = called === undefined ? said : { name: called, ...said };
-    const metadata = { ...said.metadata, origin: `client:${userId}` };
+  return messages.map((message) => {
+    for (const { id, name } of message.toolCalls ?? []) names.set(id, name);
+    const called = message.role === "tool" ? names.get(message.toolCallId ?? "") : undefined;
+    const named = called === undefined ? message : { name: called, ...message };
+    const metadata = { ...message.metadata, origin: `client:${userId}` };
     return messageToEvent(sessionId, { ...named, metadata }, { id: ids.ulid(), timestamp: now });
   });
 }

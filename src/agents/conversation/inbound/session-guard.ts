@@ -1,9 +1,8 @@
 /** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
+
+import type { StoredSession } from "../../../memory/session/session-event.ts";
 import type { SessionStorage } from "../../../memory/session/session-store.ts";
 import type { SessionRange, SessionTable } from "../../../memory/session/session-table.ts";
-import type { StoredSession } from "../../../memory/session/types.ts";
-import { systemClock, systemIds } from "../../../ports/system.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../../ports/workers/durable-storage.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { SessionAgent } from "../../base/session-agent.ts";
 import { ConversationDatabase } from "../store/conversation-database.ts";
@@ -11,10 +10,10 @@ import { ConversationDatabase } from "../store/conversation-database.ts";
 /** Every method that writes a session throws `FORBIDDEN`. */
 export class GuardedSessionAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> {
   protected override createSessionStorage(): SessionStorage {
-    const db = new DurableSqlDatabase(this.ctx.storage);
-    const store = new ConversationDatabase(db, new DurableKeyValue(this.ctx.storage));
+    const { database, keyValue, clock, ids } = this.platform;
+    const store = new ConversationDatabase(database, keyValue);
     const { events } = store;
-    return { db, sessions: new ConversationSessions(store), events, clock: systemClock, ids: systemIds };
+    return { db: database, sessions: new ConversationSessions(store), events, clock, ids };
   }
 
   override async createSession(): Promise<never> {

@@ -7,9 +7,9 @@
  */
 
 import { MAX_KEY_LENGTH } from "../../../protocol/requests.ts";
+import { EXTERNAL_TYPES } from "../../../protocol/signal-schemas.ts";
 import {
   type EnvelopeProblem,
-  EXTERNAL_TYPES,
   type ExternalType,
   INTERNAL_TYPES,
   RESERVED_TYPES,
@@ -66,7 +66,7 @@ function typeOf({ type }: Record<string, unknown>): ExternalType {
   if (isOneOf(RESERVED_TYPES, type)) {
     throw refused(
       "reserved_type",
-      `Signals of type ${named} are the conversation's own. Send ${EXTERNAL_LIST}.`,
+      `Only the conversation itself may send signals of type ${named}. Send ${EXTERNAL_LIST}.`,
     );
   }
   if (isOneOf(INTERNAL_TYPES, type)) {
@@ -97,7 +97,7 @@ function textOf(
   const value = envelope[name];
   if (value === undefined) return undefined;
   if (isKey(value)) return value;
-  throw refused(problem, `\`${name}\` must be a text of 1 to ${MAX_KEY_LENGTH} characters.`);
+  throw refused(problem, `\`${name}\` must be a string of 1 to ${MAX_KEY_LENGTH} characters.`);
 }
 
 /** Returns a map of an envelope, which may be missing or null. */
@@ -117,7 +117,7 @@ function correlationOf(members: Record<string, unknown>, problem: EnvelopeProble
   const trimmed = typeof value === "string" ? value.trim() : value;
   if (trimmed === "") return undefined;
   if (isKey(trimmed)) return trimmed;
-  throw refused(problem, `\`correlation_id\` must be a text of at most ${MAX_KEY_LENGTH} characters.`);
+  throw refused(problem, `\`correlation_id\` must be a string of at most ${MAX_KEY_LENGTH} characters.`);
 }
 
 function isKey(value: unknown): value is string {

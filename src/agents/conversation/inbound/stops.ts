@@ -1,21 +1,21 @@
 /**
- * Stops, resumes and the end, for all entrances of a conversation.
+ * Stops, resumes and the end, for all entry points of a conversation.
  *
  * STOP-4  All readers of a conversation, including operators, may stop it and its turns. Only principals that may speak in it may resume or
  *         end it. Its journal names the principal.
  */
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
+import { stopRequest } from "../../../protocol/requests.ts";
 import type { ConversationView, TurnView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { validate } from "../../../shared/validation.ts";
+import { validateRequest } from "../../../shared/validation.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { SignalOrigin, Stop } from "../core/stop-signals.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
 import { conversationView } from "../reads/views.ts";
 import type { ConversationAccess } from "./access.ts";
-import { stopSchema } from "./requests.ts";
 
 interface StopsContext {
   runtime: {
@@ -49,7 +49,7 @@ export class Stops {
   }
 
   /**
-   * Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak, `NOT_CANCELLED` if the conversation is
+   * Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for principals that may not speak, `NOT_CANCELLED` if the conversation is
    * not stopped.
    */
   async resume(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
@@ -58,7 +58,7 @@ export class Stops {
     return conversationView(this.context.runtime.state);
   }
 
-  /** Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak. */
+  /** Throws `INVALID_INPUT` for invalid options, and `FORBIDDEN` for principals that may not speak. */
   async complete(principal: Principal, options: StopOptions): Promise<ConversationView> {
     this.context.access.checkSpeaker(principal);
     await this.context.runtime.changes.end(this.#stop(principal, options));
@@ -67,6 +67,6 @@ export class Stops {
 
   #stop(principal: Principal, options: StopOptions): Stop {
     this.context.access.stateFor(principal);
-    return { caller: { type: "user", userId: principal.subject }, ...validate(stopSchema, options) };
+    return { caller: { type: "user", userId: principal.subject }, ...validateRequest(stopRequest, options) };
   }
 }

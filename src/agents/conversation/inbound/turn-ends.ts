@@ -39,7 +39,7 @@ export class TurnEnds {
     const reason = () =>
       new DramatisError(
         "UNAVAILABLE",
-        `The turn ${id} is not over after ${MAX_TURN_WAIT_MS / 60_000} minutes. It goes on: read it, or send the message again with the same key to wait on.`,
+        `The turn ${id} has not ended after ${MAX_TURN_WAIT_MS / 60_000} minutes. It continues. Read it, or send the message again with the same key to wait longer.`,
         { retriable: true },
       );
     try {

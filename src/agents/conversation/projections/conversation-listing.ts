@@ -1,4 +1,5 @@
 /** The entry of a conversation in the directory and in the indexes of its agents. */
+import type { Directory } from "../../../d1/directory.ts";
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Projection } from "../../base/projections/projection.ts";
@@ -8,10 +9,11 @@ import type { ConversationIdentity } from "../core/state.ts";
 import { conversationSummary } from "../reads/views.ts";
 
 interface ListingContext extends Pick<ActorContext, "clock" | "directory" | "send"> {
+  copies: { events: { note(): Promise<void> } };
   runtime: Pick<StoredConversation, "state">;
 }
 
-export class ConversationListing extends Projection {
+export class ConversationListing extends Projection<Directory> {
   constructor(
     private readonly context: ListingContext,
     wakeup: Wakeup,
@@ -19,17 +21,26 @@ export class ConversationListing extends Projection {
     super({
       clock: context.clock,
       wakeup,
-      put: async () => {
-        const { record } = context.runtime.state;
-        await context.directory()?.putConversation(record.tenant, conversationSummary(record));
+      directory: context.directory,
+      put: async (directory) => {
+        const { record, seq } = context.runtime.state;
+        // A new name does not put the conversation into lists.
+        if (record.listed === false) return;
+        return directory.putConversation(record.tenant, conversationSummary(record), seq);
       },
       changedAt: () => context.runtime.state.record.createdAt,
     });
   }
 
+  /** As `Projection.note`, also for the log of events: it has the people who may read the conversation. */
+  override note(): Promise<void> {
+    const noted = [super.note(), this.context.copies.events.note()];
+    return Promise.all(noted).then(() => undefined);
+  }
+
   /**
    * Call it in the transaction that creates the conversation, and `publish` after the commit. Returns the wake-ups: await them before
-   * acknowledging the creation.
+   * acknowledging the creation. The log of events gets the creation with the next commit.
    */
   announce({ tenant, agents }: ConversationIdentity): Promise<void>[] {
     const sent = agents.map(({ id }) =>
@@ -40,6 +51,6 @@ export class ConversationListing extends Projection {
         body: {},
       }),
     );
-    return [...sent, this.note()];
+    return [...sent, super.note()];
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The copy of a conversation's usage in the directory. The wake-up of the active window publishes it, and stays armed until the directory
- * is up to date. Turns neither wait for the directory nor write a row for it. A slow client of a turn does not delay the totals.
+ * is up to date. Turns do not wait for the directory or write a row for it. A slow client of a turn does not delay the totals.
  *
  * USAGE-1  The directory ends with the conversation's own totals, also after outages and crashes.
  */
@@ -26,11 +26,12 @@ export class UsageProjection {
   ) {
     this.#projection = new Projection({
       clock: context.clock,
-      put: async () => {
+      directory: context.directory,
+      put: (directory) => {
         const { record, usage } = context.runtime.state;
         const { tenant, id: conversationId } = record;
         const { id: agentId } = primaryAgent(record);
-        await context.directory()?.putUsage({ tenant, agentId, conversationId, ...usage });
+        return directory.putUsage({ tenant, agentId, conversationId, ...usage });
       },
       wakeup: {
         // The active window is open: its wake-up is armed.
@@ -42,6 +43,11 @@ export class UsageProjection {
     });
   }
 
+  /** As `Projection.isBehind`. */
+  get isBehind(): boolean {
+    return this.#projection.isBehind;
+  }
+
   /** Notes that a turn or a call for a summary has ended: its calls count now. */
   changed(): void {
     void this.#projection.note();
@@ -51,7 +57,6 @@ export class UsageProjection {
   wake(): number | null {
     const { usage, active } = this.context.runtime.state;
     const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
-    const hasNone = usage.calls <= running || this.context.directory() === null;
-    return hasNone ? null : this.#projection.wake();
+    return usage.calls <= running ? null : this.#projection.wake();
   }
 }

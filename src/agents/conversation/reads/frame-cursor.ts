@@ -5,11 +5,14 @@
  *           once, in order, and the text in progress without a gap.
  * CURSOR-2  There is no queue. A slow reader later reads missed frames from the journal and the texts in progress. It does not get other
  *           frames, such as progress.
- * CURSOR-3  A reader that follows a turn until it waits gets all frames up to the present wait. Earlier waits, after which the turn
+ * CURSOR-4  A filter leaves out frames. The other frames keep their order, and the reader counts as having the omitted frames. Without
+ *           deltas, a snapshot has no text in progress either.
+ * CURSOR-3  A reader that follows a turn until it waits gets all frames up to the current wait. Earlier waits, after which the turn
  *           resumed, do not end the reader.
  */
 
 import type { Clock } from "../../../ports/clock.ts";
+import { admits, type FrameFilter } from "../../../protocol/frame-filter.ts";
 import { endsTurn, type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import type { Snapshot } from "../../../protocol/views.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -37,8 +40,10 @@ export interface CursorStart {
   from?: number | undefined;
   /** Only this turn's frames, up to its last frame. */
   turnId?: string | undefined;
-  /** With `turnId`: ends also at the frame that begins the turn's present wait for background work. */
+  /** With `turnId`: ends also at the frame that begins the turn's current wait for background work. */
   untilWaiting?: boolean | undefined;
+  /** The frames that the reader gets; all when absent. */
+  filter?: FrameFilter | undefined;
   /** The reader has all entries up to `from`, or also the text in progress. */
   has?: "entries" | "texts";
 }
@@ -53,6 +58,7 @@ export class FrameCursor {
   #seq: number | undefined;
   readonly #turnId: string | undefined;
   readonly #untilWaiting: boolean;
+  readonly #filter: FrameFilter;
   /** Length of the text that the reader has, by the id of its message. */
   readonly #offsets = new Map<string, number>();
   #isBehind: boolean;
@@ -60,11 +66,12 @@ export class FrameCursor {
 
   constructor(
     private readonly context: CursorContext,
-    { from, turnId, has, untilWaiting = false }: CursorStart,
+    { from, turnId, has, untilWaiting = false, filter = {} }: CursorStart,
   ) {
     this.#seq = from;
     this.#turnId = turnId;
     this.#untilWaiting = untilWaiting;
+    this.#filter = filter;
     this.#isBehind = has === undefined;
     if (has !== "texts") return;
     for (const { messageId, length } of this.#inProgress()) this.#offsets.set(messageId, length);
@@ -116,7 +123,7 @@ export class FrameCursor {
         time: toIso(clock.now()),
         data: queries.snapshot(state, []),
       }),
-      length: deltas.lengths().reduce((sum, { length }) => sum + length, 0),
+      length: this.#hasDeltas ? deltas.lengths().reduce((sum, { length }) => sum + length, 0) : 0,
       partials: () => deltas.partials(MAX_SNAPSHOT_TEXT),
     });
     return this.#pass(snapshot, take);
@@ -140,6 +147,7 @@ export class FrameCursor {
   }
 
   #passTexts(take: Take): boolean {
+    if (!this.#hasDeltas) return true;
     const { deltas } = this.context.runtime;
     const texts = this.#inProgress();
     for (const { messageId, length } of texts) {
@@ -160,6 +168,10 @@ export class FrameCursor {
     return texts.filter(({ turnId }) => this.#turnId === undefined || turnId === this.#turnId);
   }
 
+  get #hasDeltas(): boolean {
+    return admits(this.#filter, "message.delta");
+  }
+
   #isOwn({ turnId }: Frame): boolean {
     return this.#turnId === undefined || turnId === this.#turnId;
   }
@@ -168,6 +180,7 @@ export class FrameCursor {
   #missing(frame: Frame): Frame | "later" | null {
     if (frame.seq !== undefined) return this.#seq === undefined || frame.seq > this.#seq ? frame : null;
     if (frame.type !== "message.delta") return frame;
+    if (!this.#hasDeltas) return null;
     const { offset, text } = frame.data;
     const known = this.#offsets.get(frame.messageId ?? "") ?? 0;
     if (offset > known) return "later";
@@ -177,7 +190,7 @@ export class FrameCursor {
   }
 
   #pass(frame: Frame, take: Take): boolean {
-    if (!take(this.context.texts.of(frame), frame)) return false;
+    if (admits(this.#filter, frame.type) && !take(this.context.texts.of(frame), frame)) return false;
     const { messageId = "", seq } = frame;
     if (seq !== undefined) this.#seq = seq;
     switch (frame.type) {

@@ -7,15 +7,16 @@
  * PAST-3  A page reads a bounded number of rows.
  */
 import { estimateTokens } from "../../../memory/session/tokens.ts";
-import { joinedMarks, markMember } from "../../../model/mark.ts";
+import { joinTaints, taintMember } from "../../../model/taint.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { PastTurn, PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { shorten } from "../../../shared/text.ts";
 import { toIso } from "../../../shared/time.ts";
-import { markOfText } from "../core/marks.ts";
-import { finalReply, type Turn } from "../core/turn.ts";
+import { taintOfText } from "../core/taints.ts";
+import type { Turn } from "../core/turn.ts";
+import { finalReply } from "../core/turn-operations.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 
 /** Default tokens of a page, and their bounds in a request. */
@@ -77,7 +78,7 @@ function pastTurn(turn: Turn, tokens: number): PastTurn {
     message: shorten(message, limit),
     ...(answer === "" ? {} : { answer: shorten(answer, limit) }),
     ...(tools.length === 0 ? {} : { tools: tools.slice(0, 20) }),
-    ...markMember(joinedMarks(markOfText(turn), last?.mark)),
+    ...taintMember(joinTaints(taintOfText(turn), last?.taint)),
     ...(isShortened ? { shortened: true as const } : {}),
   };
 }

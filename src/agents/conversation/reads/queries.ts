@@ -7,8 +7,9 @@
 
 import { z } from "zod";
 import type { Frame } from "../../../protocol/frames.ts";
-import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../../../protocol/ids.ts";
+import { MAX_TURN_NUMBER, parseItemId, resolveId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import { ENTRY_TYPES, type JournalPageOptions } from "../../../protocol/journal.ts";
+import type { TurnRecording } from "../../../protocol/recording.ts";
 import type { PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import type { TracePart } from "../../../protocol/trace.ts";
 import type {
@@ -25,13 +26,16 @@ import { validate } from "../../../shared/validation.ts";
 import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
 import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
+import type { ReplayOptions } from "../core/replay/recording.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
+import { journalEntries } from "./journal-entries.ts";
 import { readPastTurns } from "./past-turns.ts";
 import { readTrace, type TraceOptions } from "./trace-reader.ts";
 import { newRecentTurns, TurnReader } from "./turn-reader.ts";
+import { recordTurn } from "./turn-recorder.ts";
 import {
   answeredTurnView,
   conversationView,
@@ -45,6 +49,8 @@ import {
 
 /** Journal rows read at a time. */
 const SLICE = 64;
+/** Earlier versions of a turn in its view, and later versions. */
+const MAX_VERSIONS = 32;
 const SNAPSHOT_MESSAGES = 50;
 /** Length of the turns in a snapshot. The same limit applies to its tool results, as JSON. */
 const SNAPSHOT_LENGTH = 256 * 1024;
@@ -60,6 +66,8 @@ const typesSchema = z.array(z.enum(ENTRY_TYPES)).optional();
 
 export class ConversationQueries {
   #recent = newRecentTurns();
+  /** The turn of the newest view. */
+  #viewed: TurnKey | undefined;
 
   constructor(private readonly store: ConversationDatabase) {}
 
@@ -132,9 +140,32 @@ export class ConversationQueries {
     return readTrace(state, turn, { read, after }, options);
   }
 
+  /** Returns the recording of an ended turn. Throws `CONFLICT` for an active or erased turn. */
+  recording(state: ConversationState, id: string, options: ReplayOptions): TurnRecording {
+    return recordTurn(state.record, this.requireTurn(state, id), this.store.journal, options);
+  }
+
   view(state: ConversationState, turn: Turn): TurnView {
-    const before = this.#facts(state, turn.n - 1);
-    return turnView(state.record, turn, before === undefined ? undefined : turnId(before));
+    const before = this.#viewed?.n === turn.n - 1 ? this.#viewed : this.#facts(state, turn.n - 1);
+    this.#viewed = { n: turn.n, stem: turn.stem };
+    const view = turnView(state.record, turn, before === undefined ? undefined : turnId(before));
+    const versions = this.#versions(state, turn);
+    return versions.length === 1 ? view : { ...view, versions };
+  }
+
+  /** Returns the ids of a turn's versions: the turns that it replaced, itself, and the turns that replaced it. */
+  #versions(state: ConversationState, turn: TurnFacts): string[] {
+    const follow = (next: (of: TurnFacts) => string | undefined): string[] => {
+      const found: string[] = [];
+      for (let id = next(turn); id !== undefined && found.length < MAX_VERSIONS; ) {
+        found.push(id);
+        const other = this.#facts(state, parseItemId(id)?.n ?? 0);
+        id = other && next(other);
+      }
+      return found;
+    };
+    const earlier = follow(({ regenerates, edits }) => regenerates ?? edits).reverse();
+    return [...earlier, turnId(turn), ...follow(({ replacedBy }) => replacedBy)];
   }
 
   /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
@@ -189,7 +220,7 @@ export class ConversationQueries {
 
   /** Returns a turn without reading its content. */
   #facts(state: ConversationState, n: number): TurnFacts | undefined {
-    return state.active.get(n) ?? this.store.turns.facts(n) ?? undefined;
+    return n === 0 ? undefined : (state.active.get(n) ?? this.store.turns.facts(n) ?? undefined);
   }
 
   /** Returns a page of journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */
@@ -202,7 +233,7 @@ export class ConversationQueries {
     const after = cursor === undefined ? undefined : Number(cursor);
     const items: Item[] = [];
     let position = after;
-    for (const { entry, seq, at } of this.#entries(order, after, state.seq)) {
+    for (const { entry, seq, at } of journalEntries(this.store.journal, order, after, state.seq)) {
       const item = pick(entry, seq, at);
       if (item === "full") return { items, nextCursor: String(position) };
       if (item !== null) {
@@ -213,28 +244,12 @@ export class ConversationQueries {
     }
     return { items };
   }
-
-  *#entries(order: "asc" | "desc", cursor: number | undefined, newest: number) {
-    const { journal } = this.store;
-    const step = order === "asc" ? 1 : -1;
-    let next = cursor === undefined ? (step === 1 ? 1 : newest) : cursor + step;
-    while (next >= 1 && next <= newest) {
-      const rows = step === 1 ? journal.forward(next, SLICE) : journal.backward(next, SLICE);
-      if (rows.length === 0) return;
-      for (const { seq: first, at, entries } of rows) {
-        const numbered = entries.map((entry, index) => ({ entry, seq: first + index, at }));
-        for (const item of step === 1 ? numbered : numbered.toReversed()) {
-          // A row may begin before the first entry of this slice, or end behind it.
-          if ((item.seq - next) * step < 0) continue;
-          yield item;
-          next = item.seq + step;
-        }
-      }
-    }
-  }
 }
 
-/** Returns the operations of turns, with the newest results that fit. A turn's own view has all results. */
+/**
+ * Returns the operations of turns, with the newest results that fit. A turn's own view has all results. Calls that a turn took over are
+ * in the turn that made them (REPLACE-8).
+ */
 function operationsWithin(
   record: ConversationState["record"],
   turns: readonly Turn[],
@@ -242,7 +257,11 @@ function operationsWithin(
 ): OperationView[] {
   let left = limit;
   const views = turns
-    .flatMap((turn) => turn.operations.map((operation) => ({ turn, operation })))
+    .flatMap((turn) =>
+      turn.operations
+        .filter(({ reply }) => reply >= (turn.taken ?? 0))
+        .map((operation) => ({ turn, operation })),
+    )
     .reverse()
     .map(({ turn, operation }) => {
       left -= lengthOf(operation.result);

@@ -12,7 +12,7 @@ import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { calledConversationId, operationId, turnId } from "../../../protocol/ids.ts";
 import { type SpanView, spanView, type TracePart } from "../../../protocol/trace.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
-import { hookRunMark, isRefused, runMark, userOf } from "../core/called-workflow.ts";
+import { hookRunMember, isRefused, runMember, userOf } from "../core/called-workflow.ts";
 import { exchangeOf } from "../core/exchange.ts";
 import { awaitsApproval, type Operation } from "../core/operation.ts";
 import { spansOf } from "../core/spans.ts";
@@ -100,7 +100,7 @@ function runsOf(record: ConversationIdentity, turn: Turn): string[] {
     item === undefined
       ? []
       : attemptsTo(attempts).flatMap(
-          (one) => hookRunMark(record, turn, hook, { item, attempt: one }).runId ?? [],
+          (one) => hookRunMember(record, turn, hook, { item, attempt: one }).runId ?? [],
         );
   return [
     ...earlier.flatMap(([item, attempts]) => runsOfHook(contextAssembly, item, attempts)),
@@ -108,7 +108,7 @@ function runsOf(record: ConversationIdentity, turn: Turn): string[] {
     ...runsOfHook(memoryExtraction, extraction, extractionAttempt),
     ...turn.operations.flatMap((operation) =>
       attemptsTo(operation.attempt).flatMap(
-        (one) => runMark(record, turn, { ...operation, attempt: one }).runId ?? [],
+        (one) => runMember(record, turn, { ...operation, attempt: one }).runId ?? [],
       ),
     ),
   ];

@@ -30,7 +30,7 @@ export class TurnReader {
 
   constructor(
     private readonly state: ConversationState,
-    private readonly store: ConversationDatabase,
+    private readonly store: Pick<ConversationDatabase, "turn">,
     private readonly recent: RecentTurns,
     private readonly limit = MAX_READ_LENGTH,
   ) {}

@@ -6,12 +6,12 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type {
   ApprovalView,
-  ConversationSummary,
   ConversationView,
   JournalEntryView,
   MessageView,
   MoveView,
   OperationView,
+  PublishedConversation,
   TurnSummary,
   TurnView,
 } from "../../../protocol/views.ts";
@@ -19,19 +19,26 @@ import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
-import { hookRunMark, runMark } from "../core/called-workflow.ts";
+import { hookRunMember, runMember } from "../core/called-workflow.ts";
 import { correlationOf } from "../core/correlation.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
-import { recalledBy } from "../core/marks.ts";
 import { awaitsApproval, type Operation, type OperationMode } from "../core/operation.ts";
-import { usedOnce } from "../core/planning/recalled.ts";
+import { usedOnce } from "../core/recalled.ts";
 import { answeredBy, type ShownCall, shownCall } from "../core/shown-call.ts";
-import { type ConversationIdentity, type ConversationState, chainOf, primaryAgent } from "../core/state.ts";
-import { agentReplies, finalReply, issuesOf, operationsOf, type Reply, type Turn } from "../core/turn.ts";
+import {
+  type ConversationIdentity,
+  type ConversationState,
+  chainOf,
+  type ForkOrigin,
+  primaryAgent,
+} from "../core/state.ts";
+import { recalledBy } from "../core/taints.ts";
+import { issuesOf, type Reply, type Turn } from "../core/turn.ts";
 import { outputOf } from "../core/turn-events.ts";
-import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/view-members.ts";
+import { agentReplies, finalReply, operationsOf } from "../core/turn-operations.ts";
+import { agentMember, clientMember, idsOf, isInterim, taskMember, wireError } from "../core/view-members.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
@@ -69,8 +76,12 @@ export function conversationView(
   };
 }
 
+function forkView({ conversationId, turnId }: ForkOrigin): ConversationView["forkedFrom"] & {} {
+  return { conversationId, turnId };
+}
+
 /** Returns what lists contain of a conversation. */
-export function conversationSummary(record: ConversationIdentity): ConversationSummary {
+export function conversationSummary(record: ConversationIdentity): PublishedConversation {
   const { id, title, projectId, participants, call, createdAt } = record;
   const calledBy =
     call && ("runId" in call.caller ? call.caller : { ...call.caller, conversationId: call.from });
@@ -82,6 +93,7 @@ export function conversationSummary(record: ConversationIdentity): ConversationS
     ...defined({ jurisdiction: jurisdictionOf(id) }),
     participants: [...participants],
     ...defined({ calledBy }),
+    ...(record.forkedFrom && { forkedFrom: forkView(record.forkedFrom) }),
     createdAt: toIso(createdAt),
   };
 }
@@ -89,11 +101,14 @@ export function conversationSummary(record: ConversationIdentity): ConversationS
 /** Returns the message of a transcript entry; `null` if its content was erased. */
 export function messageView(turn: Turn, item: number, at: number): MessageView | null {
   const base = { id: messageId(turn, item), turnId: turnId(turn), createdAt: toIso(at) };
-  const { input, clientId, agentId, caller } = turn;
+  const { input, clientId, agentId, caller, regenerates, edits } = turn;
   if (item === 0 && caller.type === "agent")
     return { ...base, role: "agent", content: input, agentId: caller.agentId };
   const runId = caller.type === "workflow" ? caller.runId : undefined;
-  if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId, runId }) };
+  if (item === 0) {
+    const facts = defined({ clientId, runId, regenerates, edits });
+    return { ...base, role: "user", content: input, ...facts };
+  }
   const reply = turn.replies.find((candidate) => candidate.item === item);
   if (reply === undefined) return null;
   const { text: content, stopped, notice } = reply;
@@ -107,6 +122,7 @@ export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
   const { status, agentId, caller, createdAt, completedAt, queued, waiting, error, silent } = turn;
+  const { regenerates, edits, replacedBy } = turn;
   const phase = queued ? ("queued" as const) : waiting === undefined ? undefined : ("waiting" as const);
   return {
     id: turnId(turn),
@@ -117,7 +133,7 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
     completedAt: completedAt === undefined ? null : toIso(completedAt),
     ...(phase === undefined ? {} : { phase }),
     ...(error === undefined ? {} : { error: wireError(error) }),
-    ...defined({ silent }),
+    ...defined({ silent, regenerates, edits, replacedBy }),
     ...issuesOf(turn),
   };
 }
@@ -139,7 +155,7 @@ function hookRunId(
   [item, attempt = 1]: [item: number | undefined, attempt?: number | undefined],
 ): string | null {
   if (item === undefined) return null;
-  return hookRunMark(record, turn, hook, { item, attempt }).runId ?? operationId(turn, item);
+  return hookRunMember(record, turn, hook, { item, attempt }).runId ?? operationId(turn, item);
 }
 
 /** `previous` is the id of the turn before. */
@@ -166,16 +182,20 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     ...defined({ budget: turn.budget }),
     cost: turnCost(chainOf(record, turn.agentId), turn),
     calls: callViews(record, turn, previous),
-    ...memoriesMark(turn),
+    ...memoryMembers(turn),
     moves: movesOf(record, turn),
   };
 }
 
 /** Returns the turn's memories, given or recalled, as a member, if any. */
-function memoriesMark(turn: Turn): Pick<TurnView, "memories" | "memoryError"> {
-  const { told, toldBefore = [], operations } = turn;
-  const memories = usedOnce([...toldBefore, ...(told?.used ?? []), ...operations.flatMap(recalledBy)]);
-  return defined({ memories: memories.length === 0 ? undefined : memories, memoryError: told?.failed });
+function memoryMembers(turn: Turn): Pick<TurnView, "memories" | "memoryError"> {
+  const { recalled, recalledBefore = [], operations } = turn;
+  const memories = usedOnce([
+    ...recalledBefore,
+    ...(recalled?.used ?? []),
+    ...operations.flatMap(recalledBy),
+  ]);
+  return defined({ memories: memories.length === 0 ? undefined : memories, memoryError: recalled?.failed });
 }
 
 /** Returns one move per tool call, or one text-only move; only a reply's first move has its reasoning and raw form. */
@@ -210,13 +230,13 @@ function toolParts(
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     ...inputOf(record, turn, operation),
-    ...clientMark(target),
-    ...agentMark(turn, operation),
-    ...runMark(record, turn, operation),
+    ...clientMember(target),
+    ...agentMember(turn, operation),
+    ...runMember(record, turn, operation),
     ...(attempt === 1 ? {} : { attempt }),
-    ...asyncMark(mode),
-    ...approvalMark(record, turn, operation),
-    ...taskMark(operation),
+    ...asyncMember(mode),
+    ...approvalMember(record, turn, operation),
+    ...taskMember(operation),
   };
   if (result === undefined) return { toolCall };
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
@@ -245,12 +265,12 @@ export function operationView(record: Agents, turn: Turn, operation: Operation):
     turnId: turnId(turn),
     name,
     ...inputOf(record, turn, operation),
-    ...clientMark(target),
-    ...agentMark(turn, operation),
-    ...runMark(record, turn, operation),
-    ...asyncMark(mode),
-    ...approvalMark(record, turn, operation),
-    ...taskMark(operation),
+    ...clientMember(target),
+    ...agentMember(turn, operation),
+    ...runMember(record, turn, operation),
+    ...asyncMember(mode),
+    ...approvalMember(record, turn, operation),
+    ...taskMember(operation),
     ...(attempt === 1 ? {} : { attempt }),
   };
   if (status === "deferred" && deadline !== undefined)
@@ -269,11 +289,11 @@ function inputOf(record: Agents, { agentId }: Turn, operation: Operation): Shown
 /** Returns an operation with the answer to its request for approval. */
 export function resolvedApproval(record: Agents, turn: Turn, operation: Operation): ResolvedApproval {
   const ids = { operationId: operationId(turn, operation.item), turnId: turnId(turn) };
-  return { ...ids, approval: {}, ...approvalMark(record, turn, operation) };
+  return { ...ids, approval: {}, ...approvalMember(record, turn, operation) };
 }
 
 /** Returns the approval of an operation as a member, if it needs approval. */
-function approvalMark(record: Agents, turn: Turn, operation: Operation): { approval?: ApprovalView } {
+function approvalMember(record: Agents, turn: Turn, operation: Operation): { approval?: ApprovalView } {
   const { approval, deadline } = operation;
   if (awaitsApproval(operation)) {
     const expiresAt = deadline === undefined ? undefined : toIso(deadline);
@@ -282,8 +302,8 @@ function approvalMark(record: Agents, turn: Turn, operation: Operation): { appro
   return approval === undefined ? {} : { approval: { ...approval, at: toIso(approval.at) } };
 }
 
-/** Returns a member that marks a background operation; an empty object for other operations. */
-function asyncMark(mode: OperationMode): { async?: true } {
+/** Returns the member of a background operation; an empty object for other operations. */
+function asyncMember(mode: OperationMode): { async?: true } {
   return mode === "async" ? { async: true } : {};
 }
 

@@ -10,7 +10,7 @@
  */
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
-import type { SessionEvent } from "../../../memory/session/types.ts";
+import { EventAction, type SessionEvent } from "../../../memory/session/session-event.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
@@ -23,12 +23,13 @@ import { callerKey } from "../core/caller.ts";
 import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
 import type { UserMessage } from "../core/signals.ts";
 import {
+  type BaseState,
   type ConversationAgent,
   type ConversationIdentity,
   type ConversationState,
-  NEW_STANDING,
+  NEW_STATE,
+  nextEvent,
   primaryAgent,
-  type Standing,
   type StoredParts,
 } from "../core/state.ts";
 import type { Transition } from "../core/transition.ts";
@@ -54,6 +55,7 @@ export class ConversationDatabase {
   readonly signals: SignalTable;
   readonly #record: VersionedRecord<StoredRecord | ActorTombstone>;
   #newestAt = 0;
+  #hasSubscribers = false;
 
   constructor(
     private readonly database: SqlDatabase,
@@ -72,6 +74,23 @@ export class ConversationDatabase {
     return this.#newestAt;
   }
 
+  /** Reports whether actors have ever subscribed. A rollback may leave `true`. */
+  get hasSubscribers(): boolean {
+    return this.#hasSubscribers;
+  }
+
+  /** Notes in the record that actors have subscribed, in the current transaction. */
+  noteSubscribers(): void {
+    const stored = this.#record.get();
+    if (stored === undefined || isTombstone(stored)) return;
+    this.#hasSubscribers = true;
+    if (stored.subscribed === undefined) this.#putRecord(stored);
+  }
+
+  #putRecord(record: StoredRecord): void {
+    this.#record.put(this.#hasSubscribers ? { ...record, subscribed: true } : record);
+  }
+
   /**
    * Returns the state as of the last commit; `null` before the conversation was created. Upgrades the storage of an older release first.
    * Throws `UNAVAILABLE` for storage of a newer release.
@@ -81,7 +100,9 @@ export class ConversationDatabase {
     if (storedRecord === undefined || isTombstone(storedRecord)) return null;
     const newest = this.journal.newest();
     if (newest === null) return null;
-    const record = this.#withChains(storedRecord);
+    const { subscribed = this.#hasSubscribers, ...withoutMark } = storedRecord;
+    this.#hasSubscribers = subscribed;
+    const record = this.#withChains(withoutMark);
     const { row, head } = newest;
     this.#newestAt = Math.max(this.#newestAt, row.at);
     const active = new Map<number, Turn>();
@@ -102,14 +123,14 @@ export class ConversationDatabase {
   create(
     record: ConversationIdentity,
     history: readonly SessionEvent[] = [],
-    settings: Partial<Pick<Standing, "order" | "budget" | "orchestration">> = {},
+    settings: Partial<Pick<BaseState, "order" | "budget" | "orchestration">> = {},
   ): ConversationState {
     return this.database.transaction(() => {
       const known = this.#record.get();
       if (known !== undefined) {
         const message = isTombstone(known)
-          ? "The conversation of this id was deleted. Use a new id."
-          : "This conversation exists already.";
+          ? "The conversation with this id was deleted. Use a new id."
+          : "This conversation already exists.";
         throw new DramatisError("CONFLICT", message);
       }
       this.createTables();
@@ -117,7 +138,7 @@ export class ConversationDatabase {
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       const { id: sessionId } = primaryAgent(record);
       const sessions = history.length === 0 ? {} : { [sessionId]: history.length };
-      const standing = { ...NEW_STANDING, ...settings, sessions };
+      const standing = { ...NEW_STATE, ...settings, sessions };
       this.journal.append(row, { ...standing, active: [] });
       this.events.append(sessionId, 0, history);
       return { ...standing, record, seq: lastSeq(row), active: new Map(), stored: new Map() };
@@ -135,6 +156,20 @@ export class ConversationDatabase {
     const [, ...joined] = record.agents;
     for (const { id, chain } of joined) this.keyValue.put(chainKey(id), chain);
     this.#record.put(withoutChains(record));
+  }
+
+  /**
+   * The number of the last entry that a fork or an import brought, and the time when it came, in milliseconds since the epoch; 0 for other
+   * conversations. The conversations that calls opened before belong to the original (FORK-6).
+   */
+  get inherited(): Inherited {
+    return this.keyValue.get<Inherited>(INHERITED) ?? { seq: 0, at: 0 };
+  }
+
+  /** Notes that all entries so far come from another conversation. */
+  inherit(at: number): void {
+    const newest = this.journal.newest();
+    if (newest !== null) this.keyValue.put(INHERITED, { seq: lastSeq(newest.row), at });
   }
 
   /** Writes a transition made at `now` in the current transaction, without its envelopes. The mailbox writes these. */
@@ -155,13 +190,14 @@ export class ConversationDatabase {
     }
     if (membership !== undefined) {
       for (const { id, chain } of membership) this.keyValue.put(chainKey(id), chain);
-      this.#record.put(withoutChains(next.record));
+      this.#putRecord(withoutChains(next.record));
     }
     for (const erasure of transition.erased ?? [])
       eraseEntry({ ...this, database: this.database, keyValue: this.keyValue }, erasure);
     for (const n of unextracted) this.turns.amend(n, { issues: { memoryExtractionFailed: true } });
     for (const { n, attempt } of transition.extractions)
       this.turns.amend(n, { hooks: { extractionAttempt: attempt } });
+    if (transition.superseded !== undefined) this.#supersede(transition.superseded, next.record);
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     this.signals.put(enqueued);
     for (const { n, signal } of enqueued) this.#noteWaiting(n, signal);
@@ -172,6 +208,20 @@ export class ConversationDatabase {
     for (const { caller, key, correlationId, turn } of keys)
       this.keyValue.put(seenKey(caller, key, correlationId), turn);
     return { state: { ...next, seq: lastSeq(row), stored }, row };
+  }
+
+  /** Marks a replaced turn, and deletes the summaries that may contain turns from it on. Their events stay. */
+  #supersede(
+    { n, by, sessions }: NonNullable<Transition["superseded"]>,
+    { agents }: Pick<ConversationIdentity, "agents">,
+  ): void {
+    this.turns.amend(n, { replacedBy: by });
+    for (const { id: sessionId } of agents) {
+      const from = nextEvent(sessions, sessionId);
+      const options = { from, actions: [EventAction.COMPACTION], limit: Number.MAX_SAFE_INTEGER };
+      const ids = this.events.load(sessionId, options).map(({ id }) => id);
+      this.events.delete(sessionId, ids);
+    }
   }
 
   /** Returns the tombstone of a deleted conversation; `undefined` for other conversations. */
@@ -236,7 +286,7 @@ export class ConversationDatabase {
   }
 
   /** Adds the versions of the agents that joined later. */
-  #withChains({ agents, ...record }: StoredRecord): ConversationIdentity {
+  #withChains({ agents, ...record }: Omit<StoredRecord, "subscribed">): ConversationIdentity {
     const [primary, ...joined] = agents;
     const others = joined.map(
       ({ id, leased, projectIds, since, deleted, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
@@ -264,7 +314,14 @@ type StoredRecord = Omit<ConversationIdentity, "agents"> & {
     ConversationAgent,
     ...(Omit<ConversationAgent, "chain"> & Partial<Pick<ConversationAgent, "chain">>)[],
   ];
+  /** Actors have subscribed (SUBSCRIBER-6). */
+  subscribed?: true;
 };
+
+const INHERITED = "inherited";
+
+/** The past that a fork or an import brought. */
+type Inherited = { seq: number; at: number };
 
 /** The prefixes of a conversation's keys, except the key of its record. */
 export const CONVERSATION_KEYS = [
@@ -273,9 +330,11 @@ export const CONVERSATION_KEYS = [
   "erasing:",
   "handles:",
   "importing",
+  "inherited",
   "late:",
   "opening:",
   "seen:",
+  "subscriber:",
   "tool:",
   "uninvited:",
 ] as const;

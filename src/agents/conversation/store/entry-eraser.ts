@@ -3,23 +3,24 @@
  *
  * ERASE-3  The content of an erased entry is removed from turns, events, long texts and the journal. Numbers and order stay. The journal
  *          also loses the results and the quoted failures of the turn's hooks.
- * ERASE-4  Summaries from after the start of the entry's turn are dropped. So are the texts that agents received when they joined since
- *          then. Until the next summary, the agents use the full history without the entry.
+ * ERASE-4  Summaries from after the start of the entry's turn are dropped, and also texts for agents that joined after it. Until the next
+ *          summary, the agents use the full history without the entry.
  */
 import type { EventStore } from "../../../memory/session/event-store.ts";
-import { EventAction } from "../../../memory/session/types.ts";
+import { EventAction } from "../../../memory/session/session-event.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import type { Erasure } from "../core/erase-entry.ts";
 import { ERASED } from "../core/erasure.ts";
+import { withoutInputs } from "../core/replacement.ts";
 import type { Turn } from "../core/turn.ts";
 import { turnEvents } from "../core/turn-events.ts";
 import type { Journal } from "./journal.ts";
 import type { TurnTable } from "./turns.ts";
 
 const SINCE = `SELECT session_id, seq, id, action, created_at FROM cf_agents_events
-  WHERE created_at >= ?1 AND (action = 'compaction' OR id LIKE 'handoff\\_%' ESCAPE '\\' OR id = ?2)`;
+  WHERE created_at >= ?1 AND (action = 'compaction' OR action = 'supersession' OR id LIKE 'handoff\\_%' ESCAPE '\\' OR id = ?2)`;
 const NAMING = `SELECT 1 AS found FROM cf_agents_events
   WHERE instr(coalesce(metadata, ''), ?1) > 0 OR instr(coalesce(content, ''), ?1) > 0
   UNION ALL SELECT 1 FROM turns WHERE instr(body, ?1) > 0 LIMIT 1`;
@@ -28,7 +29,7 @@ const NAMING_TEXT = "SELECT 1 AS found FROM cf_agents_long_text WHERE instr(text
 const NAMING_SIGNAL = "SELECT 1 AS found FROM signals WHERE instr(body, ?) > 0 LIMIT 1";
 /** Turns that may quote an entry. */
 const QUOTING = `SELECT n FROM turns WHERE status <> 'active' AND n > ?1
-  AND (instr(body, ?2) > 0 OR instr(body, '"besides"') > 0) ORDER BY n`;
+  AND (instr(body, ?2) > 0 OR instr(body, '"concurrentNote"') > 0) ORDER BY n`;
 
 /** The key prefixes of notes about data that an erasure must still remove elsewhere. */
 export const TO_REMOVE = {
@@ -54,14 +55,19 @@ export function quotingTurns(database: SqlDatabase, n: number, id: string): numb
 /** Removes the content of an entry. Call it in a transaction. */
 export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
   const { database, events, journal, keyValue } = stores;
-  const { turn: n, item, turns, attachments, results, conversations } = erasure;
+  const { turn: n, item, turns, formerTitles, attachments, results, conversations } = erasure;
   const own = turns.find((turn) => turn.n === n);
   if (own === undefined) throw new Error(`The erasure of an entry of turn ${n} lacks that turn.`);
   for (const turn of turns) rewrite(stores, turn);
   for (const noted of database.all<Noted>(SINCE, own.createdAt, `late_${operationId(own, item)}`)) {
     const { session_id: sessionId, seq, id, action, created_at: timestamp } = noted;
+    const [event] = events.load(sessionId, { from: seq, before: seq + 1, limit: 1, tail: false });
     events.deleteRange(sessionId, seq, seq + 1);
     if (action === EventAction.COMPACTION) continue;
+    if (event?.action === EventAction.SUPERSESSION) {
+      events.append(sessionId, seq, [{ ...event, content: withoutInputs(event.content) }]);
+      continue;
+    }
     events.append(sessionId, seq, [
       {
         ...{ id, sessionId, seq, timestamp },
@@ -72,6 +78,7 @@ export function eraseEntry(stores: ErasedStores, erasure: Erasure): void {
     ]);
   }
   journal.redact(own.firstSeq, n, item);
+  if (formerTitles.length > 0) journal.removeTitles(formerTitles);
   for (const attachment of attachments)
     if (!isNamed(database, attachment)) keyValue.put(TO_REMOVE.attachment + attachment, 1);
   for (const result of results) keyValue.put(TO_REMOVE.attachment + result, 1);

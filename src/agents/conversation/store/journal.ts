@@ -2,6 +2,7 @@
  * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
  * JOURNAL-1  Entry numbers have no gaps: the first number of a row follows the last number of the previous row.
+ * TITLE-2  The erasure of a message also erases titles in the journal that are from the message. Their entries have the title `null`.
  * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten.
  */
 
@@ -11,10 +12,10 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Json } from "../../../shared/json.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { isRecorded, withoutGiven, withoutTexts } from "../core/erasure.ts";
-import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
-import { type Head, NEW_STANDING } from "../core/state.ts";
+import { type JournalEntry, type JournalRow, lastSeq } from "../core/journal-entry.ts";
+import { type Head, NEW_STATE } from "../core/state.ts";
 
 export const CREATE_JOURNAL =
   "CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, body TEXT NOT NULL)";
@@ -34,6 +35,13 @@ const OF_ITEM_OR_HOOK = `SELECT seq, at, body FROM journal WHERE seq >= ?1 AND (
     OR instr(body, '"task.') > 0))) ORDER BY seq`;
 /** Entries of hooks have texts that derive from the turn's texts. */
 const OF_HOOK = /^(?:memory_extraction|context_assembly)\./;
+/** Rows that changed the title. May include false matches. */
+const OF_TITLE = `SELECT seq, at, body FROM journal WHERE instr(body, '["conversation.updated",null,null,{"title":"') > 0`;
+/** Rows that may have the end of a turn, or of any turn. */
+const ENDS = `SELECT seq, at, body FROM journal
+  WHERE seq >= ?1 AND (instr(body, ?2) > 0 OR instr(body, ?3) > 0) ORDER BY seq`;
+/** Rows that may have entries of a type, newest first. */
+const OF_TYPE = "SELECT seq, at, body FROM journal WHERE instr(body, ?) > 0 ORDER BY seq DESC";
 const REPLACE = "UPDATE journal SET body = ? WHERE seq = ?";
 
 type Row = { seq: number; at: number; body: string };
@@ -57,6 +65,29 @@ export class Journal {
     return stored === undefined ? null : unpack(stored).head;
   }
 
+  /** Returns the head after the commit that ended turn `n`, with that commit's last entry; `null` if it has not ended. */
+  endOf(from: number, n: number): (Head & { seq: number }) | null {
+    const ends = ["turn.completed", "turn.failed"];
+    const parts = ends.map((type) => `"${type}",${n}`);
+    for (const stored of this.database.each<Row>(ENDS, this.#beginOf(from), ...parts)) {
+      const { row, head } = unpack(stored);
+      if (row.entries.some(({ type, turn }) => turn === n && ends.includes(type)))
+        return { ...head, seq: lastSeq(row) };
+    }
+    return null;
+  }
+
+  /** Returns the newest entry of a type, with its number; `null` if there is none. */
+  newestOf(type: EntryType): (JournalEntry & { seq: number }) | null {
+    for (const stored of this.database.each<Row>(OF_TYPE, `"${type}",`)) {
+      const { row } = unpack(stored);
+      const index = row.entries.findLastIndex((entry) => entry.type === type);
+      const entry = row.entries[index];
+      if (entry !== undefined) return { ...entry, seq: row.seq + index };
+    }
+    return null;
+  }
+
   /** Returns at most `limit` rows, ascending, from the row with entry `from` on. */
   forward(from: number, limit: number): JournalRow[] {
     return this.#rows(FORWARD, from, limit);
@@ -65,6 +96,11 @@ export class Journal {
   /** Returns at most `limit` rows, descending, from the last row that begins at or before entry `from`. */
   backward(from: number, limit: number): JournalRow[] {
     return this.#rows(BACKWARD, from, limit);
+  }
+
+  /** Returns at most `limit` rows with their heads, ascending, from the row with entry `from` on. */
+  withHeads(from: number, limit: number): { row: JournalRow; head: Head }[] {
+    return this.database.all<Row>(FORWARD, from, limit).map(unpack);
   }
 
   /** Returns at most `limit` rows as they are stored, from the row with entry `from` on. */
@@ -111,6 +147,27 @@ export class Journal {
         return [type, turn, place, withoutTexts(data)];
       });
       this.database.run(REPLACE, JSON.stringify([head, ...redacted]), stored.seq);
+    }
+  }
+
+  /** Returns the titles that changes of the conversation gave to it. */
+  titles(): Set<string> {
+    const entries = this.database.all<Row>(OF_TITLE).flatMap((stored) => unpack(stored).row.entries);
+    return new Set(entries.flatMap(({ type, data }) => titleIn(type, data) ?? []));
+  }
+
+  /** Removes titles from the data of entries. */
+  removeTitles(titles: readonly string[]): void {
+    for (const stored of this.database.all<Row>(OF_TITLE)) {
+      // SAFETY: only `append` writes this column.
+      const [head, ...packed] = JSON.parse(stored.body) as [PackedHead, ...PackedEntry[]];
+      const kept = packed.map((entry): PackedEntry => {
+        const [type, turn, item, data] = entry;
+        const title = titleIn(type, data);
+        if (!isJsonObject(data) || title === undefined || !titles.includes(title)) return entry;
+        return [type, turn ?? null, item ?? null, { ...data, title: null }];
+      });
+      this.database.run(REPLACE, JSON.stringify([head, ...kept]), stored.seq);
     }
   }
 
@@ -192,9 +249,9 @@ export function packHead({
     s: Object.keys(sessions).length === 0 ? undefined : sessions,
     a: active.length === 0 ? undefined : active,
     u: isUnused(usage) ? undefined : packUsage(usage),
-    st: status === NEW_STANDING.status ? undefined : status,
-    g: gate === NEW_STANDING.gate ? undefined : gate,
-    o: order === NEW_STANDING.order ? undefined : order,
+    st: status === NEW_STATE.status ? undefined : status,
+    g: gate === NEW_STATE.gate ? undefined : gate,
+    o: order === NEW_STATE.order ? undefined : order,
     m: orchestration,
     q: queue,
     c: Object.keys(compactions).length === 0 ? undefined : compactions,
@@ -225,12 +282,12 @@ export function unpackHead({
   w,
   t: exchanges,
 }: PackedHead): Head {
-  const usage = u === undefined ? NEW_STANDING.usage : unpackUsage(u);
+  const usage = u === undefined ? NEW_STATE.usage : unpackUsage(u);
   const counted = amountsOfUsage(usage);
   const spent = p === undefined ? counted : addAmounts(counted, unpackSpending(p));
   const spentBy = w && mapped(w, unpackSpending);
   return {
-    ...NEW_STANDING,
+    ...NEW_STATE,
     ...defined({ turns, sessions, usage, spent, status, gate, order, orchestration, queue }),
     ...defined({ compactions, extraction, budget, leases, spentBy, exchanges }),
     active,
@@ -282,6 +339,11 @@ function isUnused(usage: UsageTotals): boolean {
 function unpackUsage(packed: PackedUsage): UsageTotals {
   const [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars] = packed;
   return { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars };
+}
+
+function titleIn(type: EntryType, data: Json | undefined): string | undefined {
+  if (type !== "conversation.updated" || !isJsonObject(data)) return undefined;
+  return typeof data.title === "string" ? data.title : undefined;
 }
 
 function isOf({ turn, item }: JournalEntry, n: number, other: number): boolean {

@@ -62,7 +62,7 @@ export function partKey(turn: TurnKey, index: number): string {
   return memberKey(turnId(turn), `part-${index}`);
 }
 
-/** Returns the id that the texts of an element's members are stored under; `undefined` where it has no such members. */
+/** Returns the id that the texts of an element's members are stored under; `undefined` if it has no such members. */
 export function elementId(turn: TurnKey, list: ListName, { item }: { item: number }): string | undefined {
   if (list === "calls") return undefined;
   return list === "replies" ? messageId(turn, item) : operationId(turn, item);

@@ -30,6 +30,9 @@ export type TurnFacts = Pick<
   | "error"
   | "silent"
   | "issues"
+  | "regenerates"
+  | "edits"
+  | "replacedBy"
 >;
 
 /** The columns of a turn's row; the body is JSON. */

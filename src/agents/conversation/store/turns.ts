@@ -7,8 +7,10 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { MAX_TURN_NUMBER } from "../../../protocol/ids.ts";
 import type { TurnIssues } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
+import { MAX_PAGE_BYTES } from "../../../shared/page.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { ListedTurn } from "../core/decisions.ts";
+import { replacedNumber } from "../core/replacement.ts";
 import type { StoredParts } from "../core/state.ts";
 import type { HooksOfTurn, Turn } from "../core/turn.ts";
 import type { TurnRow } from "../core/turn-events.ts";
@@ -24,12 +26,13 @@ const PUT = `INSERT INTO turns (n, status, body) VALUES (?, ?, ?)
 const GET = "SELECT n, status, body FROM turns WHERE n = ?";
 const FORWARD = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n LIMIT ?";
 const AFTER = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n";
+const REPLACING = `SELECT n, status, body FROM turns
+  WHERE n > ? AND (instr(body, '"regenerates":"') > 0 OR instr(body, '"edits":"') > 0) ORDER BY n`;
+const ERASED_FROM = `SELECT n FROM turns WHERE n >= ? AND instr(body, '"erased"') > 0 ORDER BY n`;
 const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?";
 
 /** Maximum number of rows in a search for the newest turns of a kind. */
 const MAX_LOOK_BACK = 64;
-/** Bytes of rows in one list. */
-const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
 /** The outcome of a write. */
 export interface Written {
@@ -76,8 +79,11 @@ export class TurnTable {
     this.database.run(PUT, turn.n, turn.status, body);
   }
 
-  /** Adds issues or facts of hooks to a finished turn. */
-  amend(n: number, { issues, hooks }: { issues?: TurnIssues; hooks?: HooksOfTurn }): void {
+  /** Adds issues, facts of hooks or the next version to a finished turn. */
+  amend(
+    n: number,
+    { issues, hooks, replacedBy }: { issues?: TurnIssues; hooks?: HooksOfTurn; replacedBy?: string },
+  ): void {
     const [row] = this.database.all<TurnColumns>(GET, n);
     if (row === undefined) return;
     const members = JSON.parse(row.body);
@@ -85,6 +91,7 @@ export class TurnTable {
       ...members,
       ...(issues && { issues: { ...members.issues, ...issues } }),
       ...(hooks && { hooks: { ...members.hooks, ...hooks } }),
+      ...defined({ replacedBy }),
     };
     this.database.run(PUT, n, row.status, JSON.stringify(changed));
   }
@@ -103,14 +110,14 @@ export class TurnTable {
 
   /**
    * Lists turns after (or, descending, before) number `n`, without their content. The list has at most `limit` turns, and ends when its
-   * rows have `MAX_LISTED_BYTES`. `more` reports whether others follow.
+   * rows have `MAX_PAGE_BYTES`. `more` reports whether others follow.
    */
   list(n: number, order: "asc" | "desc", limit: number): { turns: TurnFacts[]; more: boolean } {
     const rows: TurnColumns[] = [];
     let bytes = 0;
     let more = false;
     for (const row of this.database.each<TurnColumns>(order === "asc" ? FORWARD : BACKWARD, n, limit + 1)) {
-      more = rows.length === limit || bytes > MAX_LISTED_BYTES;
+      more = rows.length === limit || bytes > MAX_PAGE_BYTES;
       if (more) break;
       rows.push(row);
       bytes += utf8Length(row.body);
@@ -127,12 +134,29 @@ export class TurnTable {
     return numbers;
   }
 
+  /** Returns the newest turn that replaced turn `n` or a turn before it; `undefined` if there is none. Reads only rows after `n`. */
+  supersededBy(n: number): TurnFacts | undefined {
+    let by: TurnFacts | undefined;
+    for (const row of this.database.each<TurnColumns>(REPLACING, n))
+      if ((replacedNumber(JSON.parse(row.body)) ?? Number.POSITIVE_INFINITY) <= n) by = factsOf(row);
+    return by;
+  }
+
+  /** Returns the numbers of the turns with erased content, from number `n` on. May include other turns. */
+  erasedFrom(n: number): number[] {
+    return this.database.all<{ n: number }>(ERASED_FROM, n).map((row) => row.n);
+  }
+
   /** Returns the newest turns that pass, at most `limit`, descending, without their content. It reads `MAX_LOOK_BACK` rows at most. */
   newest(limit: number, passes: (turn: ListedTurn) => boolean): ListedTurn[] {
     const found: ListedTurn[] = [];
     if (limit === 0) return found;
+    // Replaced turns are left out: from the replaced turn up to the turn that replaced it.
+    let end = Number.POSITIVE_INFINITY;
     for (const row of this.database.each<TurnColumns>(BACKWARD, MAX_TURN_NUMBER + 1, MAX_LOOK_BACK)) {
-      const { agentId, caller, exchange, silent } = JSON.parse(row.body);
+      const { agentId, caller, exchange, silent, regenerates, edits } = JSON.parse(row.body);
+      if (row.n >= end) continue;
+      end = replacedNumber({ regenerates, edits }) ?? end;
       // SAFETY: only `put` writes this column.
       const turn = {
         n: row.n,

@@ -6,11 +6,11 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import { Draft } from "./draft.ts";
 import { failureOf } from "./evaluation.ts";
-import { partStart } from "./fan-out-parts.ts";
+import { partStart } from "./fan-out.ts";
 import { runCaller } from "./record.ts";
 import type { RunState, Token } from "./state.ts";
 import { nodeTrail } from "./trace.ts";
-import { roomOf, sharedRoom } from "./tree-room.ts";
+import { treeShareBelow, treeShareOf } from "./tree-share.ts";
 
 /**
  * Returns the start of the run of an attempt: its sub-workflow, or its part of a fan-out. Throws `NOT_FOUND` if the attempt no longer waits
@@ -24,7 +24,7 @@ export function childRunOf(state: RunState, id: number, attempt: number): ChildR
   const shared = {
     ...{ projectId, startedBy, rootRunId: parent?.rootRunId ?? record.id },
     ...nodeTrail(record, token),
-    room: sharedRoom(roomOf(record), token.phase.room ?? 1),
+    share: treeShareBelow(treeShareOf(record), token.phase.share ?? 1),
     ...defined({ origin: originOf(state), width, path: path.length === 0 ? undefined : [...path] }),
   };
   if (token.part === true) return { ...shared, workflow: record.workflow, ...startOf(state, token) };
@@ -53,7 +53,7 @@ function startOf(state: RunState, token: Token): Pick<ChildRun, "part" | "input"
 }
 
 function notWanted(): DramatisError {
-  return new DramatisError("NOT_FOUND", "The run above waits for no run of this attempt any more.");
+  return new DramatisError("NOT_FOUND", "The parent run no longer waits for a run of this attempt.");
 }
 
 /** Returns the JSON of the output of a run for an operation of its caller, as UTF-8. Throws `NOT_FOUND`. */
@@ -64,7 +64,7 @@ export function wholeOutput({ record, output }: RunState, { operationId, attempt
   return new TextEncoder().encode(JSON.stringify(output));
 }
 
-/** Returns the result of the part that a run has for an operation of the run above. Throws `NOT_FOUND`. */
+/** Returns the result of the part that a run has for an operation of the parent run. Throws `NOT_FOUND`. */
 export function partResultOf(
   { record: { part, parent }, output }: RunState,
   { operationId, attempt }: CallAddress,

@@ -4,22 +4,23 @@ import type { RunEntry, RunError, RunStatus } from "../../../protocol/workflow-r
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { type Graph, graphOf } from "./graph.ts";
-import { branchPlace } from "./part-place.ts";
+import { OutboxReservation, type OutboxRoom, UNLIMITED_ROOM } from "./outbox-reservation.ts";
 import { MAX_TOKENS } from "./run-limits.ts";
-import { AMPLE, type Room, StartRoom } from "./start-room.ts";
 import {
   type Branch,
+  branchPlace,
   definitionOf,
   type FanOut,
-  type Kept,
   type RunState,
   type RunTime,
   type Scope,
   type ScopeKey,
+  type StoppedWork,
   type Token,
+  type WorkingToken,
 } from "./state.ts";
+import { WorkCounts } from "./tree-share.ts";
 import { isNothing } from "./usage.ts";
-import { WorkCounts } from "./work-counts.ts";
 
 /** The change of one commit, and the state after it. */
 export interface RunChange {
@@ -27,7 +28,7 @@ export interface RunChange {
   readonly entries: readonly RunEntry[];
   /** The numbers of the tokens that were made, changed or removed. */
   readonly tokens: ReadonlySet<number>;
-  /** The numbers of the fan-outs that were opened, closed, restored, stopped, or changed beside their branches. */
+  /** The numbers of the fan-outs that were opened, closed, restored, stopped, or changed. Changes of branches do not count. */
   readonly fanOuts: ReadonlySet<number>;
   /** Branches with a change, by the number of their fan-out. */
   readonly branches: ReadonlyMap<number, ReadonlySet<number>>;
@@ -57,17 +58,17 @@ export class Draft {
   readonly work: WorkCounts;
   steps = 0;
   /** Outbox room for the envelopes of this commit. */
-  readonly room: StartRoom;
+  readonly outbox: OutboxReservation;
   #made: { tokens: number; fanOuts: number };
   /** Fan-outs with a list of branches that this draft has copied. */
-  readonly #own = new Map<number, Branch[]>();
+  readonly #copies = new Map<number, Branch[]>();
   readonly #touched = {
     tokens: new Set<number>(),
     fanOuts: new Set<number>(),
     branches: new Map<number, Set<number>>(),
   };
-  /** Copied before the first change. Most commits change neither map. */
-  #kept: { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } | undefined;
+  /** Copied before the first change. Most commits do not change these maps. */
+  #stopped: { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } | undefined;
   /** Tokens that can take a step, in order. */
   readonly #pending: number[];
   #next = 0;
@@ -75,9 +76,9 @@ export class Draft {
   constructor(
     readonly before: RunState,
     readonly now: number,
-    room: () => Room = () => AMPLE,
+    outboxRoom: () => OutboxRoom = () => UNLIMITED_ROOM,
   ) {
-    this.room = new StartRoom(room);
+    this.outbox = new OutboxReservation(outboxRoom);
     this.graph = graphOf(definitionOf(before));
     this.tokens = new Map(before.tokens);
     this.fanOuts = new Map(before.fanOuts);
@@ -111,6 +112,19 @@ export class Draft {
     this.entries.push(entry);
   }
 
+  /** Adds an entry of a token. */
+  noteOf({ id, node }: Pick<Token, "id" | "node">, type: RunEntry["type"], data?: Json): void {
+    this.note(data === undefined ? { type, token: id, node } : { type, token: id, node, data });
+  }
+
+  /** Returns a token that works on an attempt; `undefined` if the token has ended or works on another attempt. */
+  working(id: number, attempt: number): WorkingToken | undefined {
+    const token = this.tokens.get(id);
+    const phase = token?.phase;
+    if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return undefined;
+    return { ...token, phase };
+  }
+
   /** Makes a token, which counts as active in its scope. Throws `TooLong`. */
   create(token: Omit<Token, "id" | "phase" | "createdAt">): Token {
     const made = { ...token, id: this.#take(), phase: { kind: "ready" }, createdAt: this.now } as const;
@@ -119,12 +133,8 @@ export class Draft {
     this.#touched.tokens.add(made.id);
     this.#pending.push(made.id);
     this.count(token.scope, 1);
-    this.note({
-      type: "token.created",
-      token: made.id,
-      node: made.node,
-      ...placeData(this.placeOf(made.scope)),
-    });
+    const { group, branch, path } = this.placeOf(made.scope);
+    this.noteOf(made, "token.created", group === null ? undefined : { group, branch, path });
     return made;
   }
 
@@ -133,12 +143,13 @@ export class Draft {
     const id = this.#take();
     const { arrived } = this.branch(fanOut, branch);
     this.setBranch(fanOut, branch, { arrived: [...arrived, id] });
-    if (this.fanOut(fanOut).firstArrivalAt === undefined) this.mark(fanOut, { firstArrivalAt: this.now });
+    if (this.fanOut(fanOut).firstArrivalAt === undefined)
+      this.changeFanOut(fanOut, { firstArrivalAt: this.now });
     return id;
   }
 
   /** Changes a fan-out itself, beside its branches. */
-  mark(id: number, change: Partial<Pick<FanOut, "firstArrivalAt" | "spread">>): void {
+  changeFanOut(id: number, change: Partial<Pick<FanOut, "firstArrivalAt" | "spread">>): void {
     this.#setFanOut(id, change);
     this.#touched.fanOuts.add(id);
   }
@@ -168,35 +179,33 @@ export class Draft {
 
   /** Removes a token without counting it, and keeps it for a retry. */
   stop(token: Token): void {
-    if (this.remove(token.id)) this.keep(token);
+    if (this.remove(token.id)) this.addStopped(token);
   }
 
-  /** Keeps a removed token for a retry. Its output is dropped because the retry makes a new output. */
-  keep(token: Token): void {
+  /** Adds a removed token to the stopped work. Its output is dropped because the retry makes a new output. */
+  addStopped(token: Token): void {
     const { phase } = token;
     const isDone = phase.kind === "resolved" && "output" in phase.outcome;
-    this.#ownKept().tokens.set(
-      token.id,
-      isDone ? { ...token, phase: { ...phase, outcome: { output: null } } } : token,
-    );
+    const stopped = isDone ? { ...token, phase: { ...phase, outcome: { output: null } } } : token;
+    this.#stoppedCopy().tokens.set(token.id, stopped);
   }
 
   /** Tokens and fan-outs stopped by failures. */
-  get kept(): Kept {
-    return this.#kept ?? this.before.kept ?? NOTHING_KEPT;
+  get stopped(): StoppedWork {
+    return this.#stopped ?? this.before.stopped ?? NOTHING_STOPPED;
   }
 
-  /** Makes kept tokens pending, opens kept fan-outs again, and clears their failures. Returns the numbers of the fan-outs. */
+  /** Makes stopped tokens pending, opens stopped fan-outs again, and clears their failures. Returns the numbers of the fan-outs. */
   restore(tokens: readonly Token[]): number[] {
-    const fanOuts = [...this.kept.fanOuts.values()];
-    this.#kept = { tokens: new Map(), fanOuts: new Map() };
+    const fanOuts = [...this.stopped.fanOuts.values()];
+    this.#stopped = { tokens: new Map(), fanOuts: new Map() };
     for (const { firstArrivalAt, ...fanOut } of fanOuts) {
       const { id } = fanOut;
       const branches = fanOut.branches.map(({ failure: _, ...branch }): Branch => branch);
       const failed = fanOut.branches.flatMap(({ failure }, index) => (failure === undefined ? [] : [index]));
       const arrival = firstArrivalAt === undefined ? {} : { firstArrivalAt: this.now };
       this.fanOuts.set(id, { ...fanOut, ...arrival, branches, failed: 0 });
-      this.#own.set(id, branches);
+      this.#copies.set(id, branches);
       this.#touched.fanOuts.add(id);
       if (failed.length > 0) this.#touched.branches.set(id, new Set(failed));
     }
@@ -211,20 +220,20 @@ export class Draft {
     return fanOuts.map(({ id }) => id);
   }
 
-  /** Drops kept tokens and fan-outs: all, or only those inside a fan-out. */
-  forget(fanOut?: number): void {
-    const { tokens, fanOuts } = this.kept;
+  /** Drops stopped tokens and fan-outs: all, or only those inside a fan-out. */
+  dropStopped(fanOut?: number): void {
+    const { tokens, fanOuts } = this.stopped;
     if (tokens.size === 0 && fanOuts.size === 0) return;
-    const isGone = (key: ScopeKey) => fanOut === undefined || this.isWithin(key, fanOut);
-    const goneTokens = [...tokens.values()].filter(({ scope }) => isGone(scope));
-    const goneFanOuts = [...fanOuts.values()].filter(({ outer }) => isGone(outer));
-    const own = this.#ownKept();
-    for (const { id } of goneTokens) {
-      own.tokens.delete(id);
+    const isInside = (key: ScopeKey) => fanOut === undefined || this.isWithin(key, fanOut);
+    const tokensInside = [...tokens.values()].filter(({ scope }) => isInside(scope));
+    const fanOutsInside = [...fanOuts.values()].filter(({ outer }) => isInside(outer));
+    const stopped = this.#stoppedCopy();
+    for (const { id } of tokensInside) {
+      stopped.tokens.delete(id);
       this.#touched.tokens.add(id);
     }
-    for (const { id } of goneFanOuts) {
-      own.fanOuts.delete(id);
+    for (const { id } of fanOutsInside) {
+      stopped.fanOuts.delete(id);
       this.#touched.fanOuts.add(id);
       this.#touched.branches.delete(id);
     }
@@ -259,7 +268,7 @@ export class Draft {
     const branches = Array.from({ length: total }, (): Branch => ({ active: 0, output: {}, arrived: [] }));
     // A branch without a token is not yet finished.
     this.fanOuts.set(id, { ...fanOut, id, branches, finished: total, failed: 0 });
-    this.#own.set(id, branches);
+    this.#copies.set(id, branches);
     this.#touched.fanOuts.add(id);
     this.count(fanOut.outer, 1);
     return id;
@@ -268,11 +277,9 @@ export class Draft {
   /** Closes a fan-out that has ended. A retry no longer repeats its failures. */
   close(id: number): void {
     const { outer } = this.fanOut(id);
-    this.forget(id);
-    this.fanOuts.delete(id);
-    this.#own.delete(id);
+    this.dropStopped(id);
     this.#touched.branches.delete(id);
-    this.#touched.fanOuts.add(id);
+    this.#removeFanOut(id);
     this.count(outer, -1);
   }
 
@@ -282,10 +289,14 @@ export class Draft {
     const branches = fanOut.branches.map((branch) =>
       branch.active === 0 ? branch : { ...branch, active: 0 },
     );
+    this.#removeFanOut(id);
+    this.#stoppedCopy().fanOuts.set(id, { ...fanOut, branches, finished: branches.length });
+  }
+
+  #removeFanOut(id: number): void {
     this.fanOuts.delete(id);
-    this.#own.delete(id);
+    this.#copies.delete(id);
     this.#touched.fanOuts.add(id);
-    this.#ownKept().fanOuts.set(id, { ...fanOut, branches, finished: branches.length });
   }
 
   scope(key: ScopeKey): Scope {
@@ -301,7 +312,7 @@ export class Draft {
     const before = this.branch(fanOut, index);
     const after = { ...before, ...change };
     const { finished, failed } = this.fanOut(fanOut);
-    const branches = this.#ownBranches(fanOut);
+    const branches = this.#branchesCopy(fanOut);
     branches[index] = after;
     this.#setFanOut(fanOut, {
       branches,
@@ -314,7 +325,7 @@ export class Draft {
 
   /** Returns a scope and those around it, the innermost first. */
   *around(key: ScopeKey): Generator<ScopeKey> {
-    const outerOf = (id: number) => (this.fanOuts.get(id) ?? this.kept.fanOuts.get(id))?.outer ?? null;
+    const outerOf = (id: number) => (this.fanOuts.get(id) ?? this.stopped.fanOuts.get(id))?.outer ?? null;
     for (let one = key; one !== null; one = outerOf(one.fanOut)) yield one;
     yield null;
   }
@@ -335,7 +346,8 @@ export class Draft {
   /** Returns the change since the draft was made; `null` if the run is unchanged. */
   finish(): RunChange | null {
     const { tokens, fanOuts, branches } = this.#touched;
-    const { before, entries, status, kept, spent } = this;
+    const { before, entries, status, stopped, spent, recoveries } = this;
+    const { error, output, time, retried, tainted } = this;
     // Each row of the journal begins with an entry of its own.
     if (entries.length === 0 && !isNothing(subtractAmounts(spent, before.spent ?? NOTHING)))
       this.note({ type: "usage.counted" });
@@ -350,23 +362,17 @@ export class Draft {
       root: this.root,
       tokens: this.tokens,
       fanOuts: this.fanOuts,
-      ...defined({
-        error: this.error,
-        output: this.output,
-        time: this.time,
-        retried: this.retried,
-        tainted: this.tainted,
-      }),
+      ...defined({ error, output, time, retried, tainted }),
       ...(isNothing(spent) ? {} : { spent }),
-      ...(this.recoveries > 0 && { recoveries: this.recoveries }),
-      ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),
+      ...(recoveries > 0 && { recoveries }),
+      ...(stopped.tokens.size + stopped.fanOuts.size > 0 && { stopped }),
     };
     return { state, entries, tokens, fanOuts, branches };
   }
 
-  #ownKept(): { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } {
-    this.#kept ??= { tokens: new Map(this.kept.tokens), fanOuts: new Map(this.kept.fanOuts) };
-    return this.#kept;
+  #stoppedCopy(): { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } {
+    this.#stopped ??= { tokens: new Map(this.stopped.tokens), fanOuts: new Map(this.stopped.fanOuts) };
+    return this.#stopped;
   }
 
   /** Adds to the active tokens and fan-outs of a scope. A negative `by` subtracts. */
@@ -379,21 +385,15 @@ export class Draft {
     this.fanOuts.set(id, { ...this.fanOut(id), ...change });
   }
 
-  #ownBranches(id: number): Branch[] {
-    const own = this.#own.get(id) ?? [...this.fanOut(id).branches];
-    this.#own.set(id, own);
+  #branchesCopy(id: number): Branch[] {
+    const own = this.#copies.get(id) ?? [...this.fanOut(id).branches];
+    this.#copies.set(id, own);
     return own;
   }
 }
 
-const NOTHING_KEPT: Kept = { tokens: new Map(), fanOuts: new Map() };
+const NOTHING_STOPPED: StoppedWork = { tokens: new Map(), fanOuts: new Map() };
 
 function isFinished({ active, failure }: Branch): boolean {
   return active === 0 || failure !== undefined;
-}
-
-function placeData({ group, branch, path }: { path: string; group: string | null; branch: number }): {
-  data?: Json;
-} {
-  return group === null ? {} : { data: { group, branch, path } };
 }

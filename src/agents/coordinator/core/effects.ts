@@ -9,7 +9,7 @@ import { graphOf } from "./graph.ts";
 import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./run-limits.ts";
 import { runDueAt } from "./run-time.ts";
 import { definitionOf, isOver, type RunState, type Token, type Working } from "./state.ts";
-import { pendingIn } from "./tree-room.ts";
+import { pendingIn } from "./tree-share.ts";
 import { workOf } from "./work.ts";
 
 export type RunEffect =

@@ -23,7 +23,7 @@ export function failureOf(error: unknown): RunError {
   if (error instanceof TokenFailure) return error.error;
   if (error instanceof ExpressionError) return invalid(error.message);
   if (error instanceof Spent)
-    return invalid("Its expressions take too many steps. Compute less, or in a task.");
+    return invalid("Its expressions take too many steps. Simplify them, or move the work into a task.");
   throw error;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Fan-outs and fan-ins. Pure.
+ * Fan-ins: which branches decide them, and the token behind them. Pure.
  *
  * FANIN-1  The fan-in of a fan-out fires once: when the first branch arrives (`any`), enough branches completed (`mOfN`), or all have
  *          finished (`all`). A branch has finished when all its tokens have arrived or ended. Each finished branch triggers a check of the
@@ -9,7 +9,7 @@
  *          branches have ended without success, `all` and `any` fail too. With `onTimeout: "proceed_with_available"` they fire instead.
  * FANIN-4  A failure counts for the innermost branch with a fan-in that waits for it. The other tokens of the branch are cancelled. Outside
  *          such branches the failure ends the run.
- * FANIN-5  When a fan-in fires, the work of its other branches is cancelled. A token continues behind it, in the scope around the fan-out.
+ * FANIN-5  When a fan-in fires, the work of its other branches is cancelled. A token continues after it, in the scope around the fan-out.
  * FANIN-6  `timeoutMs` counts from the first arrival. When it expires, the fan-in fails with `SYNC_TIMEOUT`, or continues with the
  *          completed branches. Earlier failures do not stop it. In a spread fan-out the running parts have `CLOSE_MS` more to report
  *          (PARTS-5).
@@ -23,41 +23,17 @@ import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
 import {
   cancelParts,
   completedOf,
-  createBranches,
   excessOf,
   failedOf,
-  isWide,
-  openSpread,
+  noteArrival,
   runsParts,
   tallyOf,
-} from "./fan-out-parts.ts";
-import { hasCompleted, isDecided, keepResult } from "./own-part.ts";
-import { countedWith, type Firing } from "./routing.ts";
+} from "./part-results.ts";
+import { hasCompleted, isDecided, keepResult } from "./part-run.ts";
 import { CLOSE_MS, MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./run-limits.ts";
-import type { FanOut, Meeting, ScopeKey, Token } from "./state.ts";
+import type { PartProgress } from "./signals.ts";
+import type { FanOut, Meeting, ScopeKey } from "./state.ts";
 import { merged, written } from "./values.ts";
-
-/** Opens a fan-out of a token: one branch for each item of its transitions. Returns its number. Throws `TooLong` and `TokenFailure`. */
-export function fanOut(draft: Draft, token: Token, group: string, firing: readonly Firing[]): number {
-  const { scope: outer, node: origin } = token;
-  const total = firing.reduce((sum, { items }) => sum + items.length, 0);
-  const { path } = draft.placeOf(outer);
-  const counts = countedWith(
-    token.counts,
-    firing.map(({ transition }) => transition),
-  );
-  if (isWide(draft, total)) {
-    const id = openSpread(draft, token, { group, origin, outer, path, counts }, firing);
-    const parts = draft.fanOut(id).branches.length;
-    const data = { fanOut: id, group, total, parts };
-    draft.note({ type: "fan_out.started", token: token.id, node: origin, data });
-    return id;
-  }
-  const id = draft.open({ group, origin, outer, path, counts }, total);
-  draft.note({ type: "fan_out.started", token: token.id, node: origin, data: { fanOut: id, group, total } });
-  createBranches(draft, id, token.counts, firing);
-  return id;
-}
 
 /** Fires the fan-in of a fan-out, or fails it, if its branches decide it. */
 export function consider(draft: Draft, id: number): void {
@@ -65,7 +41,7 @@ export function consider(draft: Draft, id: number): void {
   if (fanOut === undefined) return;
   const meeting = draft.graph.meeting(fanOut.origin, fanOut.group);
   if (fanOut.part !== undefined) {
-    if (isDecided(fanOut, meeting)) endOwnPart(draft, fanOut, meeting);
+    if (isDecided(fanOut, meeting)) endPartRun(draft, fanOut, meeting);
     return;
   }
   const verdict = meeting === null ? unjoined(fanOut) : verdictOf(fanOut, meeting);
@@ -91,13 +67,19 @@ function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait
   if (closing !== undefined && waitsForParts) return "wait";
   if (closing?.isTimeout === true) return "fire";
   if (failed > maxFailures)
-    return unsatisfiable(fanOut, `${failed} of ${total} branches failed, and ${maxFailures} may.`);
+    return unsatisfiable(
+      fanOut,
+      `${failed} of ${total} branches failed, but at most ${maxFailures} may fail.`,
+    );
   if (total === 0 || (strategy === "any" && firstArrivalAt !== undefined)) return "fire";
   if (typeof strategy === "object") {
     if (completed >= strategy.mOfN) return "fire";
     const possible = completed + open;
     return possible < strategy.mOfN
-      ? unsatisfiable(fanOut, `${strategy.mOfN} of ${total} branches must complete, and ${possible} can.`)
+      ? unsatisfiable(
+          fanOut,
+          `${strategy.mOfN} of ${total} branches must complete, but only ${possible} can complete.`,
+        )
       : "wait";
   }
   // Progress reports of parts have no outputs. The outputs arrive when parts end.
@@ -110,7 +92,7 @@ function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait
 /** Returns the failure of a fan-in, with the first failure of its branches as the cause to fix. */
 function unsatisfiable(fanOut: FanOut, problem: string): RunError {
   const [index, failure] = failedOf(fanOut)[0] ?? [];
-  const first = failure && ` The first failure, of branch ${index}: ${failure.code}: ${failure.message}`;
+  const first = failure && ` The first failure is from branch ${index}: ${failure.code}: ${failure.message}`;
   const message = `${problem.slice(0, -1)} at the fan-in of "${fanOut.group}".${first ?? ""}`;
   return { code: "SYNC_UNSATISFIABLE", message };
 }
@@ -139,7 +121,7 @@ export function timeOutAt({ firstArrivalAt, spread, part }: FanOut, meeting: Mee
   if (spread?.closing !== undefined) return spread.closing.since + CLOSE_MS;
   const { timeoutMs } = meeting?.synchronization ?? {};
   if (firstArrivalAt === undefined || timeoutMs === undefined) return null;
-  // The run above enforces the timeout of its parts.
+  // The parent run enforces the timeout of its parts.
   return part === undefined ? firstArrivalAt + timeoutMs : null;
 }
 
@@ -150,24 +132,39 @@ function fireWhole(draft: Draft, fanOut: FanOut, meeting: Meeting, isTimeout: bo
     fire(draft, fanOut, meeting);
     return;
   }
-  draft.mark(id, { spread: { ...spread, closing: { since: draft.now, isTimeout } } });
+  draft.changeFanOut(id, { spread: { ...spread, closing: { since: draft.now, isTimeout } } });
 }
 
 /** Lets new parts begin if the closed parts did not complete enough branches (PARTS-7). */
 function reopen(draft: Draft, fanOut: FanOut): void {
   if (fanOut.spread?.closing === undefined || runsParts(fanOut)) return;
   const { closing: _, ...spread } = fanOut.spread;
-  draft.mark(fanOut.id, { spread });
+  draft.changeFanOut(fanOut.id, { spread });
+}
+
+/** Stores the progress of a part, and checks the fan-in. The counts of a part never decrease. */
+export function takeProgress(draft: Draft, { token: id, attempt, ...progress }: PartProgress): void {
+  const token = draft.working(id, attempt);
+  if (token?.part !== true || token.scope === null) return;
+  const { fanOut, branch } = token.scope;
+  draft.recoveries = 0;
+  const { tally = { completed: 0, failed: 0 } } = draft.branch(fanOut, branch);
+  const completed = Math.max(tally.completed, progress.completed);
+  const failed = Math.max(tally.failed, progress.failed);
+  draft.setBranch(fanOut, branch, { tally: { completed, failed } });
+  noteArrival(draft, fanOut, progress.firstArrivalAt);
+  draft.noteOf(token, "part.progress", { completed, failed });
+  consider(draft, fanOut);
 }
 
 /** Ends the part of this run with its completed branches. A run that is over stays unchanged. */
 export function closePart(draft: Draft): void {
   for (const fanOut of draft.fanOuts.values())
     if (fanOut.part !== undefined)
-      endOwnPart(draft, fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));
+      endPartRun(draft, fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));
 }
 
-function endOwnPart(draft: Draft, fanOut: FanOut, meeting: Meeting | null): void {
+function endPartRun(draft: Draft, fanOut: FanOut, meeting: Meeting | null): void {
   keepResult(draft, fanOut, meeting);
   cancelBelow(draft, fanOut.id);
   draft.close(fanOut.id);
@@ -194,7 +191,7 @@ function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
   if (merge !== undefined) {
     try {
       const meter = new Meter(MAX_TOKEN_STEPS);
-      // Results of parts contain only the merged values (OWNPART-2).
+      // Results of parts contain only the merged values (RUNPART-2).
       const source = spread === undefined ? merge.source : "_branch.output";
       const value = checkedMerge(merged(merge.strategy, source, completed), group);
       write(draft, { scope: outer, path: merge.target, value }, meter);
@@ -228,7 +225,7 @@ export function write(
   const [area, ...names] = path.split(".");
   if (area === "state") {
     if (scope !== null)
-      throw new TokenFailure(invalid(`"${path}" is shared. A branch writes below "output" only.`));
+      throw new TokenFailure(invalid(`"${path}" is shared. Inside a fan-out, write below "output" only.`));
     // SAFETY: the path has a name below the area, so an object stays one.
     draft.state = written(draft.state, names, value, meter) as typeof draft.state;
     return;
@@ -281,7 +278,7 @@ function cancelBelow(draft: Draft, id: number, branch?: number): void {
     const inner = [...draft.fanOuts.values()].filter(({ outer }) => draft.isWithin(outer, id, branch));
     for (const token of tokens) {
       draft.stop(token);
-      draft.note({ type: "token.cancelled", token: token.id, node: token.node });
+      draft.noteOf(token, "token.cancelled");
     }
     for (const one of inner) draft.stopFanOut(one.id);
   }

@@ -113,9 +113,9 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
   // The expiry of gates may have failed before this answer.
   const { deadline = Number.POSITIVE_INFINITY } = token?.phase.kind === "working" ? token.phase : {};
   if (token?.phase.kind !== "working" || work?.kind !== "gate" || deadline <= draft.now)
-    throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
+    throw new DramatisError("CONFLICT", "This gate no longer waits for an answer.");
   checkAnswer(work.question, answer);
-  draft.note({ type: "gate.answered", token: id, node: token.node, data: { by, answer } });
+  draft.noteOf(token, "gate.answered", { by, answer });
   draft.change(id, { phase: resolved(token.phase, { output: answer }) });
 }
 
@@ -141,10 +141,11 @@ function checked(schema: JsonObject, value: Json, path = ""): InputIssue[] {
 
 /** Ends the gates after their deadline. */
 export function closeGates(draft: Draft): void {
-  for (const { id, node, phase } of [...draft.tokens.values()]) {
+  for (const token of [...draft.tokens.values()]) {
+    const { id, node, phase } = token;
     if (phase.kind !== "working" || phase.deadline === undefined || phase.deadline > draft.now) continue;
     const error = { code: "TIMEOUT", message: `The deadline for an answer to "${node}" has passed.` };
-    draft.note({ type: "gate.expired", token: id, node, data: { error } satisfies Json });
+    draft.noteOf(token, "gate.expired", { error });
     draft.change(id, { phase: resolved(phase, { error }) });
   }
 }

@@ -11,7 +11,7 @@ import type { RunState } from "./state.ts";
 import { workOf } from "./work.ts";
 
 /** Reports whether a run waits for a person (HOLD-1). */
-export function isHeld({ record, tokens, time }: RunState): boolean {
+export function waitsForPerson({ record, tokens, time }: RunState): boolean {
   if (time?.isAsked === true) return true;
   for (const token of tokens.values()) {
     const { phase } = token;
@@ -23,16 +23,15 @@ export function isHeld({ record, tokens, time }: RunState): boolean {
 
 /** Applies a wait message from the work of a token. */
 export function takeWait(draft: Draft, { token: id, attempt, wait }: RunWaits): void {
-  const token = draft.tokens.get(id);
-  const phase = token?.phase;
-  if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
+  const token = draft.working(id, attempt);
+  if (token === undefined) return;
+  const { phase } = token;
   if (wait.seq <= (phase.wait?.seq ?? -1)) return;
   draft.change(id, { phase: { ...phase, wait } });
-  const place = { token: id, node: token.node };
   const isAtRest = wait.isAtRest === true;
   const isHoldChanged = wait.isHeld !== (phase.wait?.isHeld ?? false);
-  if (isHoldChanged) draft.note({ ...place, type: wait.isHeld ? "work.held" : "work.released" });
+  if (isHoldChanged) draft.noteOf(token, wait.isHeld ? "work.held" : "work.released");
   // Each commit has an entry, so a message that overtook another message has one too.
   if (!isHoldChanged || isAtRest !== (phase.wait?.isAtRest ?? false))
-    draft.note({ ...place, type: "run.rested", data: { isAtRest } });
+    draft.noteOf(token, "run.rested", { isAtRest });
 }

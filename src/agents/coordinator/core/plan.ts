@@ -5,37 +5,37 @@
  * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless
  *              its result comes within `LOST_RESULT_MS`. Without a result it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
  * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times before the next node ends fails with `RECOVERY_EXHAUSTED`. If a
- *              run only waits, for room too, its wake is no interruption.
+ *              run only waits, for outbox room or a share too, its wake is no interruption.
  * RUNSIGNAL-6  From the second interruption on, interrupted tasks pause before they begin again: 250 ms, doubled up to a minute. A burst of
  *              crashes, which other work in the process may cause, therefore cannot exhaust the interruptions of a run.
  * RUNSIGNAL-5  If the outbox is full, the end of a node is still stored. The run continues later.
- * RUNSIGNAL-2  After a transient failure, another attempt follows, as the policy of the task says. A `once` task has no further attempt.
  */
-import { nextAttemptAt } from "../../../library/tools/retry.ts";
 import { addAmounts } from "../../../model/spending.ts";
 import type { PartStart } from "../../../protocol/run-call.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
-import { endRun } from "./end.ts";
-import { closePart, consider, timeOut, timeOutAt } from "./fan-in.ts";
-import { takePart, takeProgress } from "./fan-out-parts.ts";
+import { closePart, takeProgress, timeOut, timeOutAt } from "./fan-in.ts";
 import { answerGate, closeGates } from "./gates.ts";
 import { takeWait } from "./holds.ts";
-import { beginPart } from "./own-part.ts";
+import type { OutboxRoom } from "./outbox-reservation.ts";
+import { takePart } from "./part-results.ts";
+import { beginPart } from "./part-run.ts";
+import type { RunRecord } from "./record.ts";
 import { LOST_RESULT_MS, MAX_RECOVERIES, MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS } from "./run-limits.ts";
-import { retryRun } from "./run-retry.ts";
+import { endRun, retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
-import type { NodeEnded, PartEnded, PartProgress, RunSignal } from "./signals.ts";
-import type { Room } from "./start-room.ts";
+import type { RunSignal } from "./signals.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
-import { pendingIn } from "./tree-room.ts";
+import { endNode } from "./token.ts";
+import { pendingIn } from "./tree-share.ts";
 import { reportedBy } from "./usage.ts";
+import { initialState } from "./values.ts";
 import { workOf } from "./work.ts";
 
 /**
- * Applies signals in their order. Returns the change, or `null` if the run is unchanged. `room` returns the outbox room for new work.
+ * Applies signals in their order. Returns the change, or `null` if the run is unchanged. `outboxRoom` returns the outbox room for new work.
  * Throws the errors of `answerGate` and `retryRun`. Throws `QUEUE_OVERFLOW` if a wake could only advance tokens with more room; the caller
  * retries it later.
  */
@@ -43,70 +43,70 @@ export function plan(
   state: RunState,
   signals: readonly RunSignal[],
   now: number,
-  room?: () => Room,
+  outboxRoom?: () => OutboxRoom,
 ): RunChange | null {
   if (isOver(state) && !signals.some(({ type }) => type === "run.retry")) return null;
-  const draft = new Draft(state, now, room);
+  const draft = new Draft(state, now, outboxRoom);
   draft.spent = addAmounts(draft.spent, reportedBy(state, signals));
-  const isHeld = signals.some(({ type }) => type === "run.hold");
+  const isOutboxFull = signals.some(({ type }) => type === "run.outbox_full");
   for (const signal of signals) {
     if (isOver(draft) && signal.type !== "run.retry") continue;
     apply(draft, signal);
     // The same step may crash the actor again, so a commit stores the recovery before tokens advance.
-    if (!isOver(draft) && !isHeld && signal.type !== "run.recover") advance(draft);
+    if (!isOver(draft) && !isOutboxFull && signal.type !== "run.recover") advance(draft);
   }
   const change = draft.finish();
-  if (change === null && draft.room.isFull && signals.every(({ type }) => type === "run.expire"))
+  if (change === null && draft.outbox.isFull && signals.every(({ type }) => type === "run.expire"))
     throw new DramatisError("QUEUE_OVERFLOW", "The outbox is full. The run resumes after delivery.", {
       retriable: true,
     });
   return change;
 }
 
+type Signals = { readonly [Type in RunSignal["type"]]: Extract<RunSignal, { type: Type }> };
+
+/** Applies each type of signal. */
+const APPLY: { readonly [Type in keyof Signals]: (draft: Draft, signal: Signals[Type]) => void } = {
+  "run.begin": begin,
+  "run.advance": () => undefined,
+  "run.outbox_full": () => undefined,
+  "run.used": () => undefined,
+  "run.waits": takeWait,
+  "node.ended": endNode,
+  "part.progress": takeProgress,
+  "part.ended": takePart,
+  "part.close": closePart,
+  "gate.answered": answerGate,
+  "run.recover": recover,
+  "run.expire": expire,
+  "run.retry": retryRun,
+  "run.cancel": cancel,
+};
+
 function apply(draft: Draft, signal: RunSignal): void {
-  switch (signal.type) {
-    case "run.begin":
-      begin(draft, signal.part);
-      break;
-    case "part.ended":
-    case "part.progress":
-      report(draft, signal);
-      break;
-    case "part.close":
-      closePart(draft);
-      break;
-    case "run.waits":
-      takeWait(draft, signal);
-      break;
-    case "run.advance":
-    case "run.hold":
-    case "run.used":
-      break;
-    case "node.ended":
-      endNode(draft, signal);
-      break;
-    case "gate.answered":
-      answerGate(draft, signal);
-      break;
-    case "run.recover":
-      recover(draft);
-      break;
-    case "run.expire":
-      expire(draft);
-      break;
-    case "run.retry":
-      retryRun(draft, signal);
-      break;
-    case "run.cancel":
-      draft.error = { code: "CANCELLED", message: signal.reason ?? "The run was cancelled." };
-      endRun(draft, "cancelled", signal.by);
-      break;
-    default:
-      signal satisfies never;
-  }
+  // SAFETY: the type of a signal names the function for it.
+  const take = APPLY[signal.type] as (draft: Draft, signal: RunSignal) => void;
+  take(draft, signal);
 }
 
-function begin(draft: Draft, part?: PartStart): void {
+/**
+ * Returns the state of a run before its first token, which `run.begin` makes. Its journal has one entry. A run that has a part of a fan-out
+ * begins with the areas of `part`.
+ */
+export function newRun(record: RunRecord, part?: Pick<PartStart, "state" | "output">): RunState {
+  return {
+    record,
+    status: "running",
+    seq: 1,
+    made: { tokens: 0, fanOuts: 0 },
+    state: part?.state ?? initialState(record.workflow.definition),
+    root: { active: 0, output: part?.output ?? {} },
+    tokens: new Map(),
+    fanOuts: new Map(),
+  };
+}
+
+function begin(draft: Draft, { part }: Signals["run.begin"]): void {
   if (draft.before.made.tokens > 0) return;
   if (part !== undefined) {
     beginPart(draft, part);
@@ -116,49 +116,9 @@ function begin(draft: Draft, part?: PartStart): void {
   draft.create({ node: initialNode, scope: null, counts: {}, items: {}, fanIn: null });
 }
 
-function report(draft: Draft, signal: PartEnded | PartProgress): void {
-  const token = draft.tokens.get(signal.token);
-  if (token?.part !== true || token.phase.kind !== "working" || token.phase.attempt !== signal.attempt)
-    return;
-  draft.recoveries = 0;
-  if (signal.type === "part.ended") {
-    draft.tainted ??= signal.tainted;
-    takePart(draft, token, signal.result);
-  } else {
-    takeProgress(draft, token, signal);
-    if (token.scope !== null) consider(draft, token.scope.fanOut);
-  }
-}
-
-function endNode(draft: Draft, { token: id, attempt, outcome, transient, task, tainted }: NodeEnded): void {
-  const token = draft.tokens.get(id);
-  const phase = token?.phase;
-  if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
-  const { node } = token;
-  draft.tainted ??= tainted;
-  // The end of a part has its own signal, with its result.
-  if (token.part === true && "output" in outcome) return;
-  draft.recoveries = 0;
-  if ("error" in outcome && transient === true) {
-    const work = workOf(draft.before.record, token);
-    const own = attempt - (token.again?.attempts ?? 0);
-    const notBefore =
-      work?.kind === "task"
-        ? nextAttemptAt(work.task.retry, { effect: work.task.effect, attempt: own }, draft.now)
-        : undefined;
-    if (notBefore !== undefined) {
-      draft.change(id, { phase: { ...phase, attempt: attempt + 1, notBefore } });
-      draft.note({ type: "task.retried", token: id, node, data: { attempt, error: { ...outcome.error } } });
-      return;
-    }
-  }
-  draft.change(id, { phase: resolved(phase, outcome) });
-  const summary = task === undefined ? {} : { task: structuredClone(task) as never };
-  draft.note(
-    "error" in outcome
-      ? { type: "task.failed", token: id, node, data: { attempt, error: { ...outcome.error }, ...summary } }
-      : { type: "task.completed", token: id, node, data: { attempt, output: outcome.output, ...summary } },
-  );
+function cancel(draft: Draft, { reason, by }: Signals["run.cancel"]): void {
+  draft.error = { code: "CANCELLED", message: reason ?? "The run was cancelled." };
+  endRun(draft, "cancelled", by);
 }
 
 function expire(draft: Draft): void {
@@ -170,11 +130,12 @@ function expire(draft: Draft): void {
     if (due !== null && due <= draft.now) timeOut(draft, fanOut.id);
   }
   closeGates(draft);
-  for (const { id, node, phase } of [...draft.tokens.values()]) {
+  for (const token of [...draft.tokens.values()]) {
+    const { id, phase } = token;
     if (phase.kind !== "working" || phase.lostUntil === undefined || phase.lostUntil > draft.now) continue;
     const { attempt } = phase;
     draft.change(id, { phase: resolved(phase, { error: OUTCOME_UNKNOWN }) });
-    draft.note({ type: "task.failed", token: id, node, data: { attempt, error: { ...OUTCOME_UNKNOWN } } });
+    draft.noteOf(token, "task.failed", { attempt, error: { ...OUTCOME_UNKNOWN } });
   }
 }
 
@@ -196,7 +157,7 @@ function recover(draft: Draft): void {
   const crashes = draft.recoveries;
   const pause = crashes === 1 ? 0 : Math.min(RESUME_PAUSE_MS * 2 ** (crashes - 2), MAX_RESUME_PAUSE_MS);
   for (const token of interrupted) {
-    const { id, node, phase } = token;
+    const { id, phase } = token;
     const work = workOf(draft.before.record, token);
     if (phase.kind !== "working" || work?.kind !== "task") continue;
     if (work.task.effect !== "once") {
@@ -204,7 +165,7 @@ function recover(draft: Draft): void {
       continue;
     }
     draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
-    draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });
+    draft.noteOf(token, "task.lost", { attempt: phase.attempt });
   }
 }
 

@@ -1,6 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
-import type { RunPart, TreeRoom } from "../../../protocol/run-call.ts";
+import type { RunPart, TreeShare } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import type { CallTrail } from "../../../shared/call-trail.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -9,7 +9,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 /** The operation of a node that started a run. */
 export interface RunParent {
   readonly runId: string;
-  /** The first run above. */
+  /** The root run. */
   readonly rootRunId: string;
   readonly operationId: string;
   readonly attempt: number;
@@ -29,21 +29,21 @@ export interface RunRecord extends CallTrail {
   readonly startedBy: string;
   /** The node that started the run; absent if a principal started it. */
   readonly parent?: RunParent;
-  /** The agents that wait for the run, or for a run above it; absent without such agents. */
+  /** The agents that wait for the run, or for one of its parent runs; absent without such agents. */
   readonly path?: readonly string[];
-  /** The tool call that started the run or the first run above it; absent without a tool call. */
+  /** The tool call that started the run or the root run; absent without a tool call. */
   readonly origin?: RunOrigin;
-  /** Branches above which a fan-out is spread over runs of its own; `FAN_OUT_WIDTH` when absent. */
+  /** A fan-out with more branches is spread over sub-runs; `FAN_OUT_WIDTH` when absent. */
   readonly width?: number;
-  /** The share of the run in its tree; `TREE_ROOM` if absent. */
-  readonly room?: TreeRoom;
-  /** The branches of the run above that this run has; absent if it has the whole workflow. */
+  /** The share of the run in its tree; `TREE_SHARE` if absent. */
+  readonly share?: TreeShare;
+  /** The branches of the parent run that this run has; absent if it has the whole workflow. */
   readonly part?: RunPart;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }
 
-/** The actor that waits for a run: the run above, or the conversation of a tool call or a hook. */
+/** The actor that waits for a run: the parent run, or the conversation of a tool call or a hook. */
 export interface RunCaller {
   readonly kind: "coordinator" | "conversation";
   readonly id: string;
@@ -62,7 +62,7 @@ export function runCaller({ parent, origin }: Pick<RunRecord, "parent" | "origin
   return { kind: "conversation", id, operationId, attempt };
 }
 
-/** Returns the error for an unknown run. A run of another user gets the same error (RUNDOOR-1). */
+/** Returns the error for an unknown run. A run of another user gets the same error (RUNACCESS-1). */
 export function unknownRun(): DramatisError {
   return new DramatisError("NOT_FOUND", "Run not found. Check the id and your access to the run.");
 }

@@ -61,7 +61,7 @@ function fires(
   const { condition, loopConfig, ref } = transition;
   if (condition !== undefined && !holds(transition, condition, variables, meter)) return false;
   if (loopConfig === undefined || countOf(counts, ref) < loopConfig.maxIterations) return true;
-  draft.note({ type: "loop_limit_reached", token: id, node, data: { transition: ref } });
+  draft.noteOf({ id, node }, "loop_limit_reached", { transition: ref });
   return false;
 }
 
@@ -101,7 +101,7 @@ function checkTotal({ node }: Token, lists: readonly Spawned[]): void {
   if (total <= MAX_BRANCHES) return;
   throw new TokenFailure({
     code: "TOO_LARGE",
-    message: `The transitions behind "${node}" make ${total} tokens at once. The maximum is ${MAX_BRANCHES}.`,
+    message: `The transitions from "${node}" create ${total} tokens at once. The maximum is ${MAX_BRANCHES}.`,
   });
 }
 

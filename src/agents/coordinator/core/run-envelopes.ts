@@ -1,18 +1,18 @@
 /**
  * The envelopes of a commit, derived from the states before and after it. So each decision is sent. Pure.
  *
- * SUBRUN-1  A node with a sub-workflow starts one run for each of its attempts. The end of that run comes back once, as the result of the
+ * SUBRUN-1  A node with a sub-workflow starts one run for each of its attempts. The end of that run returns once, as the result of the
  *           node.
- * SUBRUN-2  A sub-workflow is cancelled if its token was cancelled, the run above it has ended, or the delivery of its start is unknown.
+ * SUBRUN-2  A sub-workflow is cancelled if its token was cancelled, the parent run has ended, or the delivery of its start is unknown.
  *           The call of an agent is cancelled for the same reasons.
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
  * AGENTNODE-4  In the mode `loop_in` the agent is asked for one turn in the conversation that has started the run. The end of this turn is
  *              the end of the node. If the token of the node was cancelled, the request is withdrawn.
- * RUNUSE-3  The end of a sub-workflow reports its use, including all runs and agents below it, to the run above.
- * PARTRUN-1  The run of a part reports its end to the run above. Earlier reports have only the facts that the fan-in needs: counts for
+ * RUNUSE-3  The end of a sub-workflow reports its use, including all runs and agents below it, to the parent run.
+ * PARTRUN-1  The run of a part reports its end to the parent run. Earlier reports have only the facts that the fan-in needs: counts for
  *            `mOfN` and `maxFailures`, the first arrival for a timeout.
- * SUBRUN-3  A run reports its end once to its caller: the run above, or the conversation of the call. An output that does not fit into an
- *           envelope is a failure in the run above. A conversation gets an excerpt and reads the whole output.
+ * SUBRUN-3  A run reports its end once to its caller: the parent run, or the conversation of the call. An output that does not fit into an
+ *           envelope is a failure in the parent run. A conversation gets an excerpt and reads the whole output.
  */
 
 import { excerptOf } from "../../../attachments/large-result.ts";
@@ -58,14 +58,14 @@ import { cut, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
-import { isHeld } from "./holds.ts";
+import { waitsForPerson } from "./holds.ts";
 import { childRunId, operationOf } from "./operations.ts";
-import { progressOf } from "./own-part.ts";
+import { progressOf } from "./part-run.ts";
 import { type RunCaller, type RunRecord, runCaller } from "./record.ts";
 import { ADDRESSING_BYTES, AGENT_NODE_MS } from "./run-limits.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
 import { nodeTrail } from "./trace.ts";
-import { isAtRest } from "./tree-room.ts";
+import { isAtRest } from "./tree-share.ts";
 import { workOf } from "./work.ts";
 
 /** An envelope without the id of its own. */
@@ -134,10 +134,10 @@ function progress(before: RunState, { record, fanOuts }: RunState, caller: RunCa
   return news === undefined ? [] : [toCaller<PartProgressBody>(record, caller, PART_PROGRESS, news)];
 }
 
-/** Returns the wait of a run for its caller. `isAtRest` is left out for a conversation, because conversations share no room. */
+/** Returns the wait of a run for its caller. `isAtRest` is left out for a conversation, because conversations have no share. */
 function waitOf(state: RunState): Omit<Wait, "seq"> {
   const rests = state.record.parent !== undefined && isAtRest(state);
-  return { isHeld: isHeld(state), ...(rests && { isAtRest: true }) };
+  return { isHeld: waitsForPerson(state), ...(rests && { isAtRest: true }) };
 }
 
 function toCaller<Body extends CallAddress>(

@@ -6,11 +6,11 @@ export const MAX_TOKENS = 10_000;
 export const MAX_TOKEN_STEPS = 200_000;
 /** Steps of one commit. Afterwards other actors of the isolate may run. */
 export const MAX_COMMIT_STEPS = 250_000;
-/** Steps of a token beside its expressions. */
+/** Steps of a token without its expressions. */
 export const STEPS_OF_TOKEN = 100;
 /** Steps of a branch that is merged. */
 export const STEPS_OF_BRANCH = 10;
-/** Sub-workflows and agents that one run waits for at once. The outbox has room for their starts and their cancellations. */
+/** Maximum number of open sub-workflows and agents of one run. The outbox has room for their starts and their cancellations. */
 export const MAX_OPEN_CALLS = 1_000;
 /**
  * Maximum number and JSON bytes of the envelopes that start sub-workflows and agents in one commit. Both are below the limits of an outbox.

@@ -1,5 +1,5 @@
 /**
- * The retry of a run that has failed. Pure.
+ * The end of a run before its tokens have ended, and the retry of a run that has failed. Pure.
  *
  * RUNRETRY-1  The tokens that failed, and those that a failure cancelled, begin again. The same holds for tokens of a branch that failed
  *             before its fan-in fired. Completed nodes keep their outputs. A fan-in that has fired stays closed.
@@ -8,11 +8,12 @@
  * RUNRETRY-3  If a node may have had an effect that must not happen twice, the caller must set `repeatOnce`. These nodes are agents, `once`
  *             tasks that began (reported failures included), and sub-workflows with such tasks or agents.
  * RUNRETRY-4  A retry is rejected, without a change, in these cases. The run has not failed. The run has advanced since the caller saw it.
- *             Another run or a tool call started the run. The failure stopped no token, or it stopped a spread fan-out. The run failed with
- *             `RUN_TOO_LONG`. A token has had `MAX_RETRIES` retries.
+ *             Another run or a conversation started the run. The failure stopped no token, or it stopped a spread fan-out. The run failed
+ *             with `RUN_TOO_LONG`. A gate or a `once` task was retried `MAX_RETRIES` times.
  * RUNRETRY-5  The time limits of the run and of its fan-ins restart with a retry.
  */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Draft } from "./draft.ts";
 import { consider } from "./fan-in.ts";
@@ -22,28 +23,49 @@ import type { RunRetried } from "./signals.ts";
 import type { Again, RunState, Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
-/** Reports whether a failed run keeps the state that a retry needs. `kept` has the tokens and fan-outs stopped by failures. */
-export function mayBeRetried({ before, error, kept }: Pick<Draft, "before" | "error" | "kept">): boolean {
-  const isSpread = [...kept.fanOuts.values()].some(({ spread }) => spread !== undefined);
+/** Reports whether a failed run keeps the state that a retry needs. `stopped` has the tokens and fan-outs stopped by failures. */
+export function mayBeRetried({
+  before,
+  error,
+  stopped,
+}: Pick<Draft, "before" | "error" | "stopped">): boolean {
+  const isSpread = [...stopped.fanOuts.values()].some(({ spread }) => spread !== undefined);
   return (
-    kept.tokens.size > 0 &&
+    stopped.tokens.size > 0 &&
     !isSpread &&
     awaitedBy(before.record) === undefined &&
     error?.code !== "RUN_TOO_LONG"
   );
 }
 
+/** Ends a run early and cancels its tokens. `by` is the subject that requested it. A failed run keeps the tokens for a retry. */
+export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out", by?: string): void {
+  for (const token of [...draft.tokens.values()]) {
+    draft.stop(token);
+    draft.noteOf(token, "token.cancelled");
+  }
+  for (const id of [...draft.fanOuts.keys()]) draft.stopFanOut(id);
+  if (status !== "failed" || !mayBeRetried(draft)) draft.dropStopped();
+  draft.root = { ...draft.root, active: 0 };
+  draft.status = status;
+  const { error } = draft;
+  draft.note({
+    type: `workflow.${status}`,
+    ...(error && { data: { error: { ...error }, ...defined({ by }) } }),
+  });
+}
+
 /** Retries a failed run. Throws `CONFLICT` (RUNRETRY-4), and `OUTCOME_UNKNOWN` (RUNRETRY-3). */
 export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetried): void {
-  const { before, kept } = draft;
+  const { before, stopped } = draft;
   checkRetry(draft, seq);
   const repeats = repeatedEffects(before);
   if (repeats.length > 0 && !repeatOnce)
     throw new DramatisError(
       "OUTCOME_UNKNOWN",
-      `A retry may repeat effects that may not happen twice, at ${shown(repeats)}. Check their effects, then retry with "repeatOnce": true.`,
+      `A retry may repeat effects that must happen only once, at ${shown(repeats)}. Check these effects, then retry with "repeatOnce": true.`,
     );
-  const tokens = [...kept.tokens.values()]
+  const tokens = [...stopped.tokens.values()]
     .sort((one, other) => one.id - other.id)
     .map((token) => renewed(before.record, token, draft.now));
   draft.status = "running";
@@ -59,19 +81,19 @@ export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetri
 }
 
 /** Returns the nodes of a failed run with effects that a retry may repeat, without duplicates (RUNRETRY-3). */
-export function repeatedEffects({ record, kept }: Pick<RunState, "record" | "kept">): string[] {
-  const tokens = [...(kept?.tokens.values() ?? [])];
+export function repeatedEffects({ record, stopped }: Pick<RunState, "record" | "stopped">): string[] {
+  const tokens = [...(stopped?.tokens.values() ?? [])];
   return [...new Set(tokens.filter((token) => mayHaveTakenEffect(record, token)).map(({ node }) => node))];
 }
 
-function checkRetry({ before, status, kept }: Draft, seq: number | undefined): void {
+function checkRetry({ before, status, stopped }: Draft, seq: number | undefined): void {
   const problem =
     status !== "failed"
       ? `This run is ${status}. Only a run that failed can be retried.`
       : seq !== undefined && seq !== before.seq
         ? "This run has advanced since you saw it. Read it again."
         : (awaitedBy(before.record) ??
-          (kept.tokens.size === 0
+          (stopped.tokens.size === 0
             ? `This run has no work to repeat: ${before.error?.message ?? ""} Start another run.`
             : undefined));
   if (problem !== undefined) throw new DramatisError("CONFLICT", problem);
@@ -80,9 +102,9 @@ function checkRetry({ before, status, kept }: Draft, seq: number | undefined): v
 /** Returns why the failure of a run is final; `undefined` if no caller waited for the run. */
 function awaitedBy({ parent, path = [] }: RunRecord): string | undefined {
   if (parent !== undefined)
-    return `The run above has this failure already. Retry that run: "${parent.runId}".`;
+    return `The parent run already has this failure. Retry the parent run: "${parent.runId}".`;
   return path.length > 0
-    ? "The conversation that ran this workflow as a tool has its failure already. Ask the agent again."
+    ? "The conversation that ran this workflow as a tool already has this failure. Ask the agent again."
     : undefined;
 }
 
@@ -132,7 +154,7 @@ function renewed(record: RunRecord, { phase, again, ...token }: Token, now: numb
   if (operations > MAX_RETRIES)
     throw new DramatisError(
       "CONFLICT",
-      `"${token.node}" was retried ${operations - 1} times already. Start another run.`,
+      `"${token.node}" was retried ${operations - 1} times, which is the maximum. Start another run.`,
     );
   const next: Again = { attempts: phase.attempt, operations };
   // A gate renders its question again, from the input of its node.

@@ -6,8 +6,8 @@
  */
 import type { HumanAction } from "../../../protocol/task-definition.ts";
 import type { Draft } from "./draft.ts";
-import { endRun } from "./end.ts";
 import { graphOf } from "./graph.ts";
+import { endRun } from "./run-retry.ts";
 import { definitionOf, type RunState, type RunTime } from "./state.ts";
 
 /** Token numbers of the run's own gates follow this number: the first question for more time has the next number. */
@@ -16,14 +16,15 @@ const RUN_GATES = 4_000_000;
 /** The question of that gate. */
 export const OVERTIME: HumanAction = {
   kind: "human.approve",
-  prompt: "The time of this run is over. Approve to give it the same time once more; otherwise it ends.",
+  prompt:
+    "The time limit of this run has passed. Approve to give the run the same time again. Otherwise it ends.",
 };
 
 /** Returns when the time of a run is over, in milliseconds since the epoch; `null` without a limit, or while a person is asked. */
 export function runDueAt(state: Pick<RunState, "record" | "time">): number | null {
   const { timeoutMs } = definitionOf(state);
   const { time, record } = state;
-  // The run above enforces the time limit of its parts (OWNPART-3).
+  // The parent run enforces the time limit of its parts (RUNPART-3).
   if (timeoutMs === undefined || time?.isAsked === true || record.part !== undefined) return null;
   return (time?.since ?? record.createdAt) + timeoutMs;
 }

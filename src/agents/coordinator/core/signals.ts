@@ -19,14 +19,14 @@ export type RunSignal =
   /** The run of a part has completed, or reports how far it is. */
   | PartEnded
   | PartProgress
-  /** The run above asks this part to end with its completed branches. */
+  /** The parent run asks this part to end with its completed branches. */
   | { readonly type: "part.close" }
   /** The actor woke after a crash: its running attempts are lost. */
   | { readonly type: "run.recover" }
   /** A person answers a gate. */
   | GateAnswered
   /** The outbox is full: no token advances in this commit. */
-  | { readonly type: "run.hold" }
+  | { readonly type: "run.outbox_full" }
   /** A deadline may have passed. */
   | { readonly type: "run.expire" }
   | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string }

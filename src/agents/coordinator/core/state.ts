@@ -23,7 +23,7 @@ export interface RunState {
   /** Open fan-outs, by number. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
   /** Absent if empty. */
-  readonly kept?: Kept;
+  readonly stopped?: StoppedWork;
   /** Crashes that interrupted work since a node last ended; 0 if absent. */
   readonly recoveries?: number;
   /** Retries of the run, and the time of the newest one in milliseconds since the epoch; absent before the first. */
@@ -41,7 +41,7 @@ export interface RunState {
 }
 
 /** The tokens and fan-outs stopped by failures, unchanged, by number. A retry continues them (RUNRETRY-1). */
-export interface Kept {
+export interface StoppedWork {
   readonly tokens: ReadonlyMap<number, Token>;
   /** Fan-outs with no active branch. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
@@ -63,7 +63,7 @@ export interface RunTime {
 export interface Scope {
   /** Tokens that have not ended, and fan-outs that are open. */
   readonly active: number;
-  /** The area `output`: what the nodes of this scope have written. */
+  /** The area `output`: the values that nodes of this scope have written. */
   readonly output: Json;
 }
 
@@ -83,7 +83,7 @@ export interface Spread {
   readonly size: number;
   /** Iterations of transitions on the way of the token that started it. */
   readonly base: Readonly<Record<string, number>>;
-  /** Present while running parts are asked to end. The fan-in is then decided, and further parts do not begin. */
+  /** Present while running parts must end. The fan-in is then decided, and further parts do not begin. */
   readonly closing?: Closing;
 }
 
@@ -124,7 +124,7 @@ export interface FanOut {
   readonly firstArrivalAt?: number;
   /** Its branches are spread over runs of their own: then `branches` has the parts. */
   readonly spread?: Spread;
-  /** It has a part of the branches of a fan-out of the run above. */
+  /** It has a part of the branches of a fan-out of the parent run. */
   readonly part?: Pick<RunPart, "first" | "total">;
 }
 
@@ -155,7 +155,7 @@ export interface Token {
   readonly createdAt: number;
   /** A run of its own has the branches of a part. */
   readonly part?: true;
-  /** Present once a retry has let it begin again. */
+  /** Present after a retry. */
   readonly again?: Again;
 }
 
@@ -188,8 +188,8 @@ export interface Working {
    * since the epoch.
    */
   readonly lostUntil?: number;
-  /** The share of room of the run that the token has started (TREEROOM-1). Absent for other work. */
-  readonly room?: number;
+  /** The share of the run that the token has started (TREESHARE-1). Absent for other work. */
+  readonly share?: number;
   /** The question of a gate, as a person sees it. */
   readonly prompt?: string;
   /** The deadline for an answer, in milliseconds since the epoch; absent without a deadline. */
@@ -198,12 +198,15 @@ export interface Working {
   readonly wait?: Readonly<Wait>;
 }
 
+/** A token that works. */
+export type WorkingToken = Token & { readonly phase: Working };
+
 export interface Resolved extends Pick<Working, "input" | "attempt"> {
   readonly kind: "resolved";
   readonly outcome: NodeOutcome;
 }
 
-/** Returns the phase behind the work of a node. */
+/** Returns the phase after the work of a node. */
 export function resolved({ input, attempt }: Working, outcome: NodeOutcome): Resolved {
   return { kind: "resolved", outcome, input, attempt };
 }
@@ -219,4 +222,24 @@ export function isOver({ status }: Pick<RunState, "status">): boolean {
 /** Returns the definition of a run. */
 export function definitionOf({ record }: Pick<RunState, "record">): WorkflowDefinition {
   return record.workflow.definition;
+}
+
+/** Returns the first index of a part, and the number of its branches. */
+export function placeOf({ total, size }: Spread, part: number): { first: number; size: number } {
+  const first = part * size;
+  return { first, size: Math.min(size, total - first) };
+}
+
+/** Returns the path of the tokens of a branch, and its group and index. A part of a spread fan-out has the indexes of its branches in its path. */
+export function branchPlace(
+  { path, origin, branches, group, part, spread }: FanOut,
+  index: number,
+): { path: string; group: string; branch: number } {
+  if (spread !== undefined) {
+    const { first, size } = placeOf(spread, index);
+    return { path: `${path}.${origin}.${first}-${first + size - 1}`, group, branch: first };
+  }
+  const branch = (part?.first ?? 0) + index;
+  const own = (part?.total ?? branches.length) > 1 ? `${path}.${origin}.${branch}` : path;
+  return { path: own, group, branch };
 }

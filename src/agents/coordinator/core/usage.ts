@@ -3,8 +3,8 @@
  *
  * RUNUSE-1  The use of a run is the sum of the reports of its tasks, sub-workflows and agents. Each attempt counts once, including failed
  *           attempts. A report of a task counts only for its current attempt. A report of a sub-workflow or an agent always counts.
- * RUNUSE-2  A report counts in its own commit, even if this commit ends the run. Reports after the end of the run are ignored. So are
- *           reports of cancelled tasks, and of lost tasks that have failed (RUNSIGNAL-3).
+ * RUNUSE-2  A report counts in its own commit, even if this commit ends the run. Ignored are reports after the end of the run, reports of
+ *           cancelled tasks, and reports of lost tasks that have failed (RUNSIGNAL-3).
  */
 import { type Amounts, addAmounts, NOTHING } from "../../../model/spending.ts";
 import { amountsOfModels } from "../../../protocol/task-summary.ts";

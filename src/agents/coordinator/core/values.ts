@@ -2,7 +2,7 @@
  * Values of a run: areas, paths and merges. Pure.
  *
  * AREA-1  Reading and writing an area uses steps of the token. The steps count copied members, not named members.
- * MERGE-1  Branches are merged in the order of their indexes, independent of the order in which they ended.
+ * MERGE-1  Branches are merged in the order of their indexes, independent of the order of their ends.
  */
 import type { MergeStrategy, WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
@@ -52,7 +52,7 @@ export interface BranchOutput {
   readonly output: Json;
 }
 
-/** Returns what a merge writes. The branches are in the order of their indexes; `source` is a path below `_branch.output`. */
+/** Returns the result of a merge. The branches are in the order of their indexes; `source` is a path below `_branch.output`. */
 export function merged(strategy: MergeStrategy, source: string, branches: readonly BranchOutput[]): Json {
   const [, , ...names] = source.split(".");
   const values = branches.map(({ output }) => valueAt(output, names));

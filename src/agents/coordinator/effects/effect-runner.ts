@@ -3,7 +3,7 @@
  * batches.
  *
  * RUNEFFECT-2  If a commit leaves tokens that can take a step, another commit follows without a wake-up.
- * MEMACT-3  The tasks of a run have the memory of the agent whose call started it, or the first run above it, with the rights of that call.
+ * MEMACT-3  The tasks of a run have the memory of the agent whose call started it, or the root run, with the rights of that call.
  *           Other runs have no memory.
  * RUNBATCH-1  The calls of one batch have at most `MAX_BATCH_CALLS` calls, and about `MAX_BATCH_LENGTH` characters of input.
  */
@@ -38,7 +38,7 @@ const MAX_BATCH_LENGTH = 4 * 1024 * 1024;
 
 export class RunEffectRunner {
   readonly #running = new RunningEffects();
-  /** The keys of the tasks with ends in the current commit. They cannot be aborted any more. */
+  /** The keys of the tasks with ends in the current commit. They can no longer be aborted. */
   #ended: ReadonlySet<string> = new Set();
   /** True if tokens can take a step. */
   #isBehind = false;
@@ -154,7 +154,7 @@ function memoryOf(origin: RunOrigin | undefined): Pick<ToolInvocation, "memory">
 function calledTask(node: string, pinned: PinnedNodeTask | undefined) {
   if (pinned === undefined) throw new Error(`The node "${node}" runs no task.`);
   const { library, id, timeoutMs, task } = pinned;
-  // The deployed code of a function runs, whatever its version.
+  // A function has no version: its deployed code runs.
   return { tool: { library, id, version: 0 }, timeoutMs, ...defined({ task }) };
 }
 

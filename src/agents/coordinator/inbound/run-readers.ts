@@ -3,43 +3,60 @@
  *
  * RUNSTREAM-5  At most `MAX_RUN_READERS` readers follow a run at once.
  */
+import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { isOver } from "../core/state.ts";
-import { type ReadersContext, RunStream } from "./run-stream.ts";
+import { EntryReaders } from "../../base/streams/entry-readers.ts";
+import type { EntrySource } from "../../base/streams/entry-stream.ts";
+import { isOver, type RunState } from "../core/state.ts";
+import type { RunEvents } from "../reads/run-events.ts";
 
 export const MAX_RUN_READERS = 256;
 
-export class RunReaders {
-  readonly #readers = new Set<RunStream>();
+interface ReadersContext {
+  clock: Pick<Clock, "now" | "timer">;
+  events: RunEvents;
+  runtime: { readonly state: Pick<RunState, "seq" | "status"> };
+}
 
-  constructor(private readonly context: ReadersContext) {}
+export class RunReaders {
+  readonly #readers: EntryReaders;
+
+  constructor(private readonly context: ReadersContext) {
+    const { clock, events } = context;
+    this.#readers = new EntryReaders({
+      ...{ clock, max: MAX_RUN_READERS, full: tooManyReaders },
+      onEmpty: () => events.forget(),
+    });
+  }
 
   /**
    * Returns the entries after `from` as server-sent events; `null` if no entry can follow. Throws `RATE_LIMITED` if the run has
    * `MAX_RUN_READERS` readers.
    */
   stream(principal: Principal, from: number): ReadableStream<Uint8Array> | null {
-    const { events, runtime } = this.context;
-    if (isOver(runtime.state) && from >= runtime.state.seq) return null;
-    this.#checkRoom();
-    const stream = new RunStream(this.context, principal, from, () => {
-      this.#readers.delete(stream);
-      if (this.#readers.size === 0) events.forget();
-    });
-    this.#readers.add(stream);
-    return stream.open();
+    const { state } = this.context.runtime;
+    if (isOver(state) && from >= state.seq) return null;
+    return this.#readers.open(principal, this.#entriesAfter(from));
   }
 
   /** Passes new entries to the readers. Call it after each commit. */
   wake(): void {
-    for (const reader of this.#readers) reader.advance();
+    this.#readers.wake();
   }
 
-  #checkRoom(): void {
-    if (this.#readers.size >= MAX_RUN_READERS) for (const reader of this.#readers) reader.probe();
-    if (this.#readers.size < MAX_RUN_READERS) return;
-    throw tooManyReaders();
+  #entriesAfter(from: number): EntrySource {
+    const { events, runtime } = this.context;
+    let seq = from + 1;
+    return {
+      get isOver() {
+        return isOver(runtime.state);
+      },
+      event: () => (seq <= runtime.state.seq ? events.event(seq) : null),
+      next: () => {
+        seq += 1;
+      },
+    };
   }
 }
 

@@ -80,17 +80,17 @@ export class RunSockets {
     if (this.#isUsed) this.#readers.restore(this.context.runtime.state.seq);
   }
 
-  /** Begins to send the entries after `from` to a new connection, or closes it: `null` is one that has not come by the Worker. */
+  /** Begins to send the entries after `from` to a new connection. Closes a connection that bypassed the Worker (`null`). */
   async open(
     client: Client,
-    entrance: { principal: Principal; options: SocketOptions } | null,
+    upgrade: { principal: Principal; options: SocketOptions } | null,
   ): Promise<void> {
-    if (entrance === null) return client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
+    if (upgrade === null) return client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
     const { clients, clock, runtime } = this.context;
     const {
       principal,
       options: { from = 0, acks },
-    } = entrance;
+    } = upgrade;
     this.#isUsed = true;
     try {
       checkReader(runtime.state.record, principal);

@@ -1,70 +1,24 @@
 /** Checks the requests of a run's callers: their form, and the origin, which only a conversation may set (INVITE-1). */
-import { z } from "zod";
-import { knownTraceparent } from "../../../model/span.ts";
-import {
-  type FollowRun,
-  type RetryRun,
-  retryFields,
-  runIdSchema,
-  type StartRun,
-  startFields,
-} from "../../../protocol/coordinator-api.ts";
+import { type StartRun, startRun } from "../../../protocol/coordinator-api.ts";
 import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
-import { runOriginSchema } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { agentIdSchema } from "../../../shared/id-schemas.ts";
-import { canonicalJson, isJsonObject, type Json } from "../../../shared/json.ts";
+import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
-import { validate } from "../../../shared/validation.ts";
+import { validateRequest } from "../../../shared/validation.ts";
 import { type RunRecord, unknownRun } from "../core/record.ts";
 
-const startSchema = z.strictObject({
-  id: runIdSchema,
-  ...startFields,
-  traceparent: z
-    .string()
-    .transform((header) => knownTraceparent(header))
-    .optional(),
-  path: z.array(agentIdSchema).max(100).exactOptional(),
-  origin: runOriginSchema.exactOptional(),
-  // Only Workers with a binding send it. The actor of a conversation keeps the workflow that the registry has checked.
-  pinned: z.custom<PinnedWorkflow>(isPinned, "A workflow as it was pinned").exactOptional(),
-});
-
-/** Reports whether a value has the form of a pinned workflow. */
-function isPinned(value: unknown): boolean {
-  return isJsonObject(value) && [value.definition, value.tasks, value.workflows].every(isJsonObject);
-}
-
 /** Returns the request, checked. Throws `INVALID_INPUT`. */
-export function parseStart(input: StartRun): z.output<typeof startSchema> {
-  const request = validate(startSchema, input);
+export function parseStart(input: StartRun): StartRun {
+  const request = validateRequest(startRun, input);
   const { id, origin } = request;
   if (origin === undefined) return request;
   const { operationId, attempt, conversationId } = origin;
   if (calledRunId(operationId, attempt, jurisdictionOf(conversationId)) === id) return request;
   throw new DramatisError("INVALID_INPUT", "Only the run of an operation has this operation as its origin.");
-}
-
-/** The answer of a person: JSON. */
-export const answerCheck = z.json();
-
-const followSchema = z.strictObject({ from: z.int().min(0).default(0) });
-
-/** Returns the number of the last entry that a reader has. Throws `INVALID_INPUT`. */
-export function parseFollow(options: FollowRun): number {
-  return validate(followSchema, options, "/options").from;
-}
-
-const retrySchema = z.strictObject(retryFields);
-
-/** Returns the request for a retry, checked. Throws `INVALID_INPUT`. */
-export function parseRetry(options: RetryRun): RetryRun {
-  return validate(retrySchema, options, "/options");
 }
 
 /** Returns a hash that identifies repeated requests. */
@@ -84,16 +38,16 @@ export function checkRepeated(
 ): void {
   checkReader(record, principal);
   if (key === undefined)
-    throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
+    throw new DramatisError("CONFLICT", "This run already exists. Use another id to start another run.");
   if (record.request !== request)
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
-      "Another run was started under this key. Repeat that request, or give another key.",
+      "This idempotency key was used with another request. Use a new key for a new request.",
     );
 }
 
 /**
- * Throws `FORBIDDEN` for a workflow with an agent that waits for the run (RUNDOOR-3). Nodes of sub-workflows and unreachable nodes count
+ * Throws `FORBIDDEN` for a workflow with an agent that waits for the run (RUNACCESS-3). Nodes of sub-workflows and unreachable nodes count
  * too.
  */
 export function refuseWaiting(workflow: PinnedWorkflow, path: readonly string[]): void {

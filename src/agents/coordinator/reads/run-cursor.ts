@@ -36,7 +36,7 @@ export class RunCursor implements ReaderCursor<never> {
     return !this.isBehind && isOver(this.context.runtime.state);
   }
 
-  /** Does nothing, because the journal already has each offered entry. */
+  /** A no-op, because the journal already has each offered entry. */
   offer(): void {}
 
   catchUp(take: Take, room: () => number): void {

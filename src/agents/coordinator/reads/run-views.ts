@@ -1,9 +1,11 @@
 /**
  * Runs as callers see them.
  *
- * RUNVIEW-1  No view and no page has more than an actor can send, whatever the run has: what is left out is named, or follows later.
+ * RUNVIEW-1  Views and pages of runs of any size fit into an answer of an actor. They name left-out parts, or later pages have them.
+ * RUNVIEW-2  A run names its newest undelivered reports to its caller, because the caller may wait for them.
  */
 import { NOTHING } from "../../../model/spending.ts";
+import { approversOf } from "../../../protocol/approval.ts";
 import { spendingView } from "../../../protocol/budget.ts";
 import type {
   ActiveStatus,
@@ -14,12 +16,14 @@ import type {
   RunView,
   RunWorkflow,
 } from "../../../protocol/coordinator-api.ts";
-import { approversOf, type ListedApproval } from "../../../protocol/waiting-approvals.ts";
+import { PART_ENDED, PART_PROGRESS, RUN_ENDED, RUN_WAITS } from "../../../protocol/run-call.ts";
+import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
 import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
+import type { Mailbox } from "../../base/mailbox/mailbox.ts";
 import { Draft } from "../core/draft.ts";
 import { answerSchema, gateAnsweredBy } from "../core/gates.ts";
 import { childRunId, operationOf } from "../core/operations.ts";
@@ -34,6 +38,8 @@ import type { RunJournal } from "../store/run-journal.ts";
 
 /** Tokens of one view. */
 const MAX_ACTIVE = 1_000;
+/** Undelivered reports of one view. */
+const MAX_ISSUES = 10;
 /** Gates of one view. */
 const MAX_GATES = 100;
 /** Characters of the state of one view, of its gates, and of a page of the journal, as JSON. An answer over RPC has at most 32 MiB. */
@@ -72,16 +78,34 @@ export function runView(run: ViewedRun): RunView {
   };
 }
 
-/** Returns a run without contents, for a person who may answer a gate and not see the run (RUNDOOR-4). */
+/** Returns a run without contents, for a person who may answer a gate and not see the run (RUNACCESS-4). */
 export function outerView(run: ViewedRun): RunView {
   const empty = { input: {}, state: {}, tokens: 0, usage: spendingView(NOTHING), active: [], gates: [] };
   return { ...members(run), ...empty, seq: run.state.seq, correlationId: correlationOf(run.state.record) };
 }
 
+/** The reports that a caller waits for. */
+const REPORTS: Readonly<Record<string, string>> = {
+  [RUN_ENDED]: "The end of this run",
+  [PART_ENDED]: "The end of this part",
+  [PART_PROGRESS]: "The progress of this part",
+  [RUN_WAITS]: "A wait of this run",
+};
+
+/** Returns the issues of a run with a mailbox (RUNVIEW-2). The message of a letter's error is only for operators. */
+export function runIssues(mailbox: Pick<Mailbox, "newestDeadLetters">): Pick<RunView, "issues"> {
+  const letters = mailbox.newestDeadLetters(Object.keys(REPORTS), MAX_ISSUES);
+  const issues = letters.map(({ envelope: { operationId, type, to }, error }) => {
+    const message = `${REPORTS[type]} did not reach its caller "${to.id}", which may wait for it (${error.code}). Ask an operator to redeliver the dead letter ${operationId}.`;
+    return { code: "UNDELIVERED" as const, deadLetter: operationId, message };
+  });
+  return issues.length === 0 ? {} : { issues };
+}
+
 function retryOf(state: RunState): RunView["retry"] {
-  const { kept, status } = state;
-  if (status !== "failed" || kept === undefined || kept.tokens.size === 0) return undefined;
-  return { tokens: kept.tokens.size, repeatsOnce: repeatedEffects(state) };
+  const { stopped, status } = state;
+  if (status !== "failed" || stopped === undefined || stopped.tokens.size === 0) return undefined;
+  return { tokens: stopped.tokens.size, repeatsOnce: repeatedEffects(state) };
 }
 
 function boundedState(state: JsonObject): Pick<RunView, "state" | "omitted"> {
@@ -129,7 +153,7 @@ function gatesOf(state: RunState, tokens: readonly Token[]): GateView[] {
     const gate = gateView(state.record, token);
     if (gate === undefined) continue;
     length += JSON.stringify(gate).length;
-    // The first is shown whatever its length: its input has a limit of its own.
+    // The first gate is always shown. Its input has its own limit.
     if (length > MAX_PART && gates.length > 0) break;
     gates.push(gate);
   }

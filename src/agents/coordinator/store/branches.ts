@@ -1,5 +1,5 @@
 /**
- * The tables `run_fan_outs` and `run_branches`: fan-outs that are open or kept for a retry, and the progress of their branches.
+ * The tables `run_fan_outs` and `run_branches`: fan-outs that are open or stopped until a retry, and the progress of their branches.
  *
  * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. For an
  *             extended list it has the added elements. For an extended text it has the added text. So a branch of many nodes stores each of
@@ -27,8 +27,8 @@ const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 /** A stored fan-out. The progress of its branches is counted again when it is read. */
 type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & {
   total: number;
-  /** The fan-out is kept for a retry; absent where it is open. */
-  kept?: true;
+  /** The fan-out is stopped until a retry; absent if it is open. */
+  stopped?: true;
 };
 
 /** The part of a branch that a commit changed; absent members stay. */
@@ -38,7 +38,7 @@ type BranchChange = readonly [
     output?: readonly Assignment[];
     /** The number of earlier arrivals that stay, and the tokens that arrived with this commit. */
     arrived?: readonly [kept: number, ...added: number[]];
-    /** `null` where a retry has taken the failure back. */
+    /** `null` if a retry has taken the failure back. */
     failure?: Branch["failure"] | null;
     tally?: Branch["tally"];
   },
@@ -47,7 +47,7 @@ type BranchChange = readonly [
 /** All fan-outs by number, and how many tokens and fan-outs are active in no branch. */
 export interface StoredFanOuts {
   readonly fanOuts: Map<number, FanOut>;
-  readonly kept: Map<number, FanOut>;
+  readonly stopped: Map<number, FanOut>;
   readonly rootActive: number;
 }
 
@@ -67,15 +67,15 @@ export class BranchTable {
     }
     for (const id of fanOuts) {
       const live = state.fanOuts.get(id);
-      const fanOut = live ?? state.kept?.fanOuts.get(id);
-      const mark = live === undefined && { kept: true };
-      if (fanOut !== undefined) this.database.run(PUT, id, JSON.stringify({ ...stored(fanOut), ...mark }));
-      else if (before.fanOuts.has(id) || before.kept?.fanOuts.has(id)) this.#delete(id);
+      const fanOut = live ?? state.stopped?.fanOuts.get(id);
+      const flag = live === undefined && { stopped: true };
+      if (fanOut !== undefined) this.database.run(PUT, id, JSON.stringify({ ...stored(fanOut), ...flag }));
+      else if (before.fanOuts.has(id) || before.stopped?.fanOuts.has(id)) this.#delete(id);
     }
     for (const [id, touched] of branches) {
-      const fanOut = state.fanOuts.get(id) ?? state.kept?.fanOuts.get(id);
+      const fanOut = state.fanOuts.get(id) ?? state.stopped?.fanOuts.get(id);
       if (fanOut === undefined) continue;
-      const known = (before.fanOuts.get(id) ?? before.kept?.fanOuts.get(id))?.branches ?? [];
+      const known = (before.fanOuts.get(id) ?? before.stopped?.fanOuts.get(id))?.branches ?? [];
       const changes = [...touched].flatMap((index) => changeOf(index, known[index], fanOut.branches[index]));
       if (changes.length === 0) continue;
       this.database.run(ADD, id, seq, this.texts.pack(keyOf(id, seq), JSON.stringify(changes)));
@@ -86,18 +86,18 @@ export class BranchTable {
   all(tokens: ReadonlyMap<number, Token>): StoredFanOuts {
     const heads = this.#exists() ? this.database.all<{ id: number; body: string }>(ALL) : [];
     const branches = new Map<number, Branch[]>();
-    const keptIds = new Set<number>();
+    const stoppedIds = new Set<number>();
     const found = heads.map(({ id, body }) => {
       // SAFETY: only `put` writes this column.
-      const { total, kept, ...fanOut } = JSON.parse(body) as StoredFanOut;
-      if (kept === true) keptIds.add(id);
+      const { total, stopped, ...fanOut } = JSON.parse(body) as StoredFanOut;
+      if (stopped === true) stoppedIds.add(id);
       branches.set(
         id,
         Array.from({ length: total }, () => NEW_BRANCH),
       );
       return { ...fanOut, id };
     });
-    // One row at a time: there may be more of them than memory holds at once.
+    // Reads one row at a time, because all rows may not fit into memory.
     for (const { fan_out, seq, body } of heads.length === 0 ? [] : this.#rows()) {
       const own = branches.get(fan_out) ?? [];
       // SAFETY: only `put` writes this column.
@@ -114,7 +114,7 @@ export class BranchTable {
         branches.get(scope.fanOut)?.splice(scope.branch, 1, { ...branch, active: branch.active + 1 });
     };
     for (const { scope } of tokens.values()) count(scope);
-    for (const { id, outer } of found) if (!keptIds.has(id)) count(outer);
+    for (const { id, outer } of found) if (!stoppedIds.has(id)) count(outer);
     const fanOuts = found.map((fanOut): [number, FanOut] => {
       const own = branches.get(fanOut.id) ?? [];
       const failed = own.filter(({ failure }) => failure !== undefined).length;
@@ -122,8 +122,8 @@ export class BranchTable {
       return [fanOut.id, { ...fanOut, branches: own, finished, failed }];
     });
     return {
-      fanOuts: new Map(fanOuts.filter(([id]) => !keptIds.has(id))),
-      kept: new Map(fanOuts.filter(([id]) => keptIds.has(id))),
+      fanOuts: new Map(fanOuts.filter(([id]) => !stoppedIds.has(id))),
+      stopped: new Map(fanOuts.filter(([id]) => stoppedIds.has(id))),
       rootActive,
     };
   }

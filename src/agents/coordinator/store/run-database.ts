@@ -65,7 +65,7 @@ export class RunDatabase {
   /** Creates the tables and the record, in the caller's transaction. Throws `CONFLICT` if the run exists. */
   create(state: RunState): RunState {
     const { workflow, input, ...record } = state.record;
-    if (this.#record.get() !== undefined) throw new DramatisError("CONFLICT", "This run exists already.");
+    if (this.#record.get() !== undefined) throw new DramatisError("CONFLICT", "This run already exists.");
     for (const statement of [CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES]) this.database.run(statement);
     this.#record.put(record);
     this.#putValue("workflow", workflow as unknown as Json);
@@ -87,8 +87,8 @@ export class RunDatabase {
     const { row, head } = newest;
     this.#newestAt = Math.max(this.#newestAt, row.at);
     const { workflow, input, result, state, output } = this.#values();
-    const { tokens, kept } = this.#tokens.all(this.journal, input as JsonObject);
-    const { fanOuts, kept: keptFanOuts, rootActive } = this.#branches.all(tokens);
+    const { tokens, stopped } = this.#tokens.all(this.journal, input as JsonObject);
+    const { fanOuts, stopped: stoppedFanOuts, rootActive } = this.#branches.all(tokens);
     return {
       // SAFETY: only `create` writes these values.
       record: { ...stored, workflow: workflow as unknown as PinnedWorkflow, input: input as JsonObject },
@@ -99,7 +99,9 @@ export class RunDatabase {
       root: { active: rootActive, output },
       tokens,
       fanOuts,
-      ...(kept.size + keptFanOuts.size > 0 && { kept: { tokens: kept, fanOuts: keptFanOuts } }),
+      ...(stopped.size + stoppedFanOuts.size > 0 && {
+        stopped: { tokens: stopped, fanOuts: stoppedFanOuts },
+      }),
       ...defined({
         error: head.error,
         time: head.time,

@@ -9,10 +9,10 @@ export const RUN_SCHEMA: ActorSchema = { of: "run", first: 1, steps: [] };
 /** One row a commit: its entries, and the head after it. */
 export const CREATE_JOURNAL =
   "CREATE TABLE IF NOT EXISTS run_journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL)";
-/** Tokens that have not ended, or are kept for a retry. */
+/** Tokens that have not ended, or are stopped until a retry. */
 export const CREATE_TOKENS =
   "CREATE TABLE IF NOT EXISTS run_tokens (id INTEGER PRIMARY KEY, body BLOB NOT NULL)";
-/** Fan-outs that are open, or kept for a retry. */
+/** Fan-outs that are open, or stopped until a retry. */
 export const CREATE_FAN_OUTS =
   "CREATE TABLE IF NOT EXISTS run_fan_outs (id INTEGER PRIMARY KEY, body TEXT NOT NULL)";
 /** One row for each commit that changes branches of a fan-out: its changes, in the order of the commits. */

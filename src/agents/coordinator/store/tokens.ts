@@ -1,4 +1,4 @@
-/** The table `run_tokens`: tokens that have not ended, or are kept for a retry. The input of a node is in the entry that began it. */
+/** The table `run_tokens`: tokens that have not ended, or are stopped until a retry. The input of a node is in the entry that began it. */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { RunEntry } from "../../../protocol/workflow-run.ts";
@@ -21,14 +21,14 @@ type WithoutInput<Any> = Any extends unknown ? Omit<Any, "input"> : never;
 
 type StoredToken = Omit<Token, "id" | "phase"> & {
   phase: StoredPhase;
-  /** The token is kept for a retry; absent where it has not ended. */
-  kept?: true;
+  /** The token is stopped until a retry; absent if it has not ended. */
+  stopped?: true;
 };
 
 /** All tokens, by number. */
 export interface StoredTokens {
   readonly tokens: Map<number, Token>;
-  readonly kept: Map<number, Token>;
+  readonly stopped: Map<number, Token>;
 }
 
 export class TokenTable {
@@ -45,16 +45,16 @@ export class TokenTable {
     const begun = new Map(row.entries.flatMap(beginningOf));
     for (const id of tokens) {
       const live = state.tokens.get(id);
-      const token = live ?? state.kept?.tokens.get(id);
+      const token = live ?? state.stopped?.tokens.get(id);
       if (token === undefined) {
-        if (before.tokens.has(id) || before.kept?.tokens.has(id)) this.database.run(DELETE, id);
+        if (before.tokens.has(id) || before.stopped?.tokens.has(id)) this.database.run(DELETE, id);
         continue;
       }
       const index = begun.get(id);
       if (index !== undefined && token.phase.kind === "working" && token.phase.input !== before.record.input)
         this.#places.set(token.phase.input, [row.seq, index]);
       const stored = this.#stored(token, before.record.input);
-      const text = JSON.stringify(live === undefined ? { ...stored, kept: true } : stored);
+      const text = JSON.stringify(live === undefined ? { ...stored, stopped: true } : stored);
       this.database.run(PUT, id, this.texts.pack(keyOf(id), text));
     }
   }
@@ -72,16 +72,16 @@ export class TokenTable {
         throw new Error(`Entry ${seq + index} began no node.`);
       return data.input;
     };
-    const all: StoredTokens = { tokens: new Map(), kept: new Map() };
+    const all: StoredTokens = { tokens: new Map(), stopped: new Map() };
     for (const { id, body } of this.database.each<{ id: number; body: PackedText }>(ALL)) {
       // SAFETY: only `put` writes this column.
-      const { phase, kept, ...token } = JSON.parse(this.texts.unpack(keyOf(id), body)) as StoredToken;
+      const { phase, stopped, ...token } = JSON.parse(this.texts.unpack(keyOf(id), body)) as StoredToken;
       const { input: place, ...rest } = phase;
       const input = place === undefined ? undefined : inputAt(place);
       if (input !== undefined && place) this.#places.set(input, place);
       // SAFETY: `#stored` leaves out the input of no phase that has one.
       const own = (input === undefined ? rest : { ...rest, input }) as Phase;
-      all[kept === true ? "kept" : "tokens"].set(id, { ...token, id, phase: own });
+      all[stopped === true ? "stopped" : "tokens"].set(id, { ...token, id, phase: own });
     }
     return all;
   }

@@ -21,7 +21,7 @@ import type { EmbedAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
-import { inputIssues, issuesText } from "../../../shared/validation.ts";
+import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 import { pauseAfter, usageOf } from "./attempts.ts";
 import type { ModelRun, RequestUsage } from "./ports.ts";
 
@@ -85,7 +85,7 @@ function shortNumbers(vector: readonly number[]): number[] {
 }
 
 function textsOf(input: Json): string[] {
-  const parsed = inputSchema.safeParse(input);
+  const parsed = inputSchema.safeParse(input, { error: plainly });
   if (parsed.success) return parsed.data.texts;
   throw new ToolError(`Its input is not valid: ${issuesText(inputIssues(parsed.error))}`, {
     code: "INVALID_INPUT",

@@ -17,7 +17,7 @@ import { ToolError } from "../../../library/tools/tool-error.ts";
 import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
-import { inputIssues, issuesText } from "../../../shared/validation.ts";
+import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 /** Methods without effects and without a body. */
@@ -70,7 +70,7 @@ export async function requestHttp(
 }
 
 function requestOf(input: Json): Sent {
-  const parsed = inputSchema.safeParse(input);
+  const parsed = inputSchema.safeParse(input, { error: plainly });
   if (!parsed.success)
     throw new ToolError(`Its input is not valid: ${issuesText(inputIssues(parsed.error))}`, {
       code: "INVALID_INPUT",

@@ -18,7 +18,7 @@ import type { VectorAction } from "../../../protocol/task-definition.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import { inputIssues, issuesText } from "../../../shared/validation.ts";
+import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 
 export type VectorIndexes = ReadonlyMap<string, VectorIndex>;
 
@@ -82,7 +82,7 @@ export async function runVector(
   const index = indexes.get(called);
   if (index === undefined) {
     const known = [...indexes.keys()].map((one) => `"${one}"`).join(", ");
-    const advice = known === "" ? "This deployment has no indexes." : `There is: ${known}.`;
+    const advice = known === "" ? "This deployment has no indexes." : `Known indexes: ${known}.`;
     throw new ToolError(`Unknown index "${called}". ${advice}`, { code: "NOT_FOUND" });
   }
   switch (operation) {
@@ -103,7 +103,7 @@ export async function runVector(
 }
 
 function parsed<Schema extends z.ZodType>(schema: Schema, input: Json): z.output<Schema> {
-  const result = schema.safeParse(input);
+  const result = schema.safeParse(input, { error: plainly });
   if (result.success) return result.data;
   throw invalid(issuesText(inputIssues(result.error)));
 }

@@ -162,7 +162,7 @@ async function contextOf(
   const key = idempotencyKey === undefined ? undefined : evaluated(idempotencyKey, areas, meter);
   if (idempotencyKey !== undefined && (typeof key !== "string" || key === ""))
     throw new ToolError(
-      `Its idempotency key is ${key === "" ? "empty" : `a ${typeOf(key)}`}. It must be a text.`,
+      `Its idempotency key is ${key === "" ? "empty" : `a ${typeOf(key)}`}. It must be a string.`,
       {
         code: "INVALID_INPUT",
       },

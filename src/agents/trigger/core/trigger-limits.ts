@@ -15,5 +15,5 @@ export const MAX_FIRST_WAIT_MS = 3_653 * 24 * 3_600_000;
 export const MAX_STARTS_LENGTH = 256 * 1024;
 /** Largest difference between the time of a delivery and the actor's clock, in milliseconds. */
 export const TOLERANCE_MS = 5 * 60_000;
-/** Time for which the id of a delivery is stored, in milliseconds. */
+/** Storage time of a delivery's id, in milliseconds. */
 export const DELIVERY_KEPT_MS = 14 * 24 * 3_600_000;

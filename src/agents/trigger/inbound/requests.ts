@@ -1,5 +1,5 @@
 /**
- * The inbound requests of a trigger, and who may make them.
+ * The inbound requests of a trigger, with their access checks.
  *
  * TRIGGER-1  A trigger is visible to the subject that it acts as, and to operators and administrators of its tenant. For others it does not
  *            exist.
@@ -8,35 +8,27 @@
  * TRIGGER-3  Changing a trigger or its secret takes it over: it acts as that subject from then on. Disabling it does not.
  * TRIGGER-4  The trigger's start is checked for the subject that it will act as, before the trigger is stored.
  */
-import { z } from "zod";
 import {
   type ChangeTrigger,
   type CreateTrigger,
+  createTrigger,
   type TriggerStarts,
   type TriggerSummary,
   type TriggerView,
   type TriggerWhen,
-  triggerChanges,
-  triggerFields,
-  triggerIdSchema,
 } from "../../../protocol/trigger-api.ts";
-import { hookPath } from "../../../protocol/trigger-hook.ts";
+import { webhookPath } from "../../../protocol/webhook.ts";
 import { parseContent } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { toIso } from "../../../shared/time.ts";
-import { invalidAt, validate } from "../../../shared/validation.ts";
+import { invalidAt, validateRequest } from "../../../shared/validation.ts";
 import { disabled, scheduled, timeAfter } from "../core/firing.ts";
 import type { TriggerRecord } from "../core/record.ts";
 import { MAX_FIRST_WAIT_MS, MAX_STARTS_LENGTH } from "../core/trigger-limits.ts";
 import { unknownTrigger } from "../store/trigger-store.ts";
-
-const createSchema = z.strictObject({ id: triggerIdSchema, ...triggerFields });
-const changeSchema = z
-  .strictObject(triggerChanges)
-  .refine((change) => Object.keys(change).length > 0, "Give `when`, `starts` or `enabled`.");
 
 /** Returns a new trigger from its request, without a secret. Throws `INVALID_INPUT`, and `FORBIDDEN` (TRIGGER-2). */
 export function parseCreate(
@@ -45,14 +37,10 @@ export function parseCreate(
   now: number,
 ): TriggerRecord {
   requireAuthor({ subject, tenant, roles });
-  const { id, when, starts, enabled = true } = validate(createSchema, input);
+  const { id, when, starts, enabled = true } = validateRequest(createTrigger, input);
   const record = { id, tenant, when, starts: checkedStarts(starts, when), enabled };
   checkTime(when, now);
   return scheduled({ ...record, createdBy: subject, actsAs: subject, createdAt: now, updatedAt: now }, now);
-}
-
-export function parseChange(change: ChangeTrigger): ChangeTrigger {
-  return validate(changeSchema, change);
 }
 
 export function isStop(change: ChangeTrigger): boolean {
@@ -69,7 +57,7 @@ export function changed(
   const updatedAt = updateTime(before, now);
   if (isStop(change)) return disabled({ ...before, updatedAt });
   const { when = before.when, starts = before.starts, enabled = before.enabled } = change;
-  if (isHook(when) !== isHook(before.when))
+  if (isWebhook(when) !== isWebhook(before.when))
     throw invalidAt("/when", "A webhook and a time cannot replace each other. Create another trigger.");
   if (change.when !== undefined) checkTime(when, now);
   const next = {
@@ -116,7 +104,7 @@ export function triggerView(record: TriggerRecord): TriggerView {
       lastFiredAt: iso(lastFiredAt),
       lastStarted: record.lastStarted,
       lastError: lastError && { ...lastError, at: toIso(lastError.at) },
-      hook: isHook(when) ? hookPath(tenant, id) : undefined,
+      webhookPath: isWebhook(when) ? webhookPath(tenant, id) : undefined,
     }),
   };
 }
@@ -135,7 +123,7 @@ export function updateTime({ updatedAt }: TriggerRecord, now: number): number {
   return Math.max(now, updatedAt + 1);
 }
 
-export function isHook(when: TriggerWhen): boolean {
+export function isWebhook(when: TriggerWhen): boolean {
   return "webhook" in when;
 }
 
@@ -145,7 +133,7 @@ function requireAuthor(principal: Principal): void {
 }
 
 function checkTime(when: TriggerWhen, now: number): void {
-  if (isHook(when)) return;
+  if (isWebhook(when)) return;
   const next = timeAfter(when, now);
   if ("at" in when) {
     if (next === undefined) throw invalidAt("/when/at", "Must name a time in the future.");
@@ -166,6 +154,7 @@ function checkedStarts(starts: TriggerStarts, when: TriggerWhen): TriggerStarts 
     );
   if ("workflow" in starts) return starts;
   if (starts.content !== undefined) parseContent(starts.content, "/starts/content");
-  else if (!isHook(when)) throw invalidAt("/starts/content", "Is required, unless the trigger is a webhook.");
+  else if (!isWebhook(when))
+    throw invalidAt("/starts/content", "Is required, unless the trigger is a webhook.");
   return starts;
 }

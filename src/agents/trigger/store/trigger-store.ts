@@ -49,7 +49,7 @@ export class TriggerStore {
 
   /** Throws `CONFLICT` if the trigger exists. */
   create(record: TriggerRecord): void {
-    if (this.find() !== undefined) throw new DramatisError("CONFLICT", "This trigger exists already.");
+    if (this.find() !== undefined) throw new DramatisError("CONFLICT", "This trigger already exists.");
     if (record.secret !== undefined) {
       this.stores.database.run(CREATE);
       this.stores.database.run(INDEX);

@@ -46,7 +46,7 @@ export function extractByRules(turn: LearnedTurn): MemoryOperation[] {
 }
 
 function statementsIn(turn: LearnedTurn): Found[] {
-  return [...wishes(turn), ...clausesOf(turn.said).flatMap((clause) => stated(clause, turn))];
+  return [...wishes(turn), ...clausesOf(turn.message).flatMap((clause) => stated(clause, turn))];
 }
 
 /** Returns the stored sentence of a wish, without its time. `wish` is the text after "remember that". */
@@ -58,7 +58,7 @@ export function keptWish(wish: string): string {
 
 /** Returns the statements that the user asks to remember. */
 function wishes(turn: LearnedTurn): Found[] {
-  return sentencesOf(turn.said).flatMap((sentence) => {
+  return sentencesOf(turn.message).flatMap((sentence) => {
     if (sentence.endsWith("?")) return [];
     const [, wish] = REMEMBER.exec(withoutOpening(sentence)) ?? [];
     return wish === undefined ? [] : statementsOfWish(wish, turn);
@@ -77,8 +77,8 @@ function statementsOfWish(wish: string, moment: Moment): Found[] {
   return [{ content, type: "note", significance: 0.8 }];
 }
 
-function stated(said: string, { time: now, zone }: Moment): Found[] {
-  const clause = spaced(said);
+function stated(text: string, { time: now, zone }: Moment): Found[] {
+  const clause = spaced(text);
   const named = dayIn(clause, now, zone);
   const past = named !== undefined && named.time <= now ? named : undefined;
   const timeless = past === undefined ? clause : withoutWords(clause, past.words);

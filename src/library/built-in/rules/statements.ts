@@ -32,7 +32,7 @@ const rule = (source: string) => new RegExp(`^${source}$`, "iu");
 
 interface Rule {
   /** Matches the user's words. */
-  said: RegExp;
+  spoken: RegExp;
   /** Matches the stored sentence. */
   kept: RegExp;
   /** Builds the statement from the captured texts. Both patterns capture the same texts. Returns `undefined` for other meanings. */
@@ -46,12 +46,12 @@ const fact = (content: string, significance: number, about?: string): Statement 
 
 const RULES: readonly Rule[] = [
   {
-    said: rule(`(?:my name is|call me) ${REST}`),
+    spoken: rule(`(?:my name is|call me) ${REST}`),
     kept: rule(`The user's name is ${REST}`),
     make: ([name = ""]) => (words(name) > 5 ? undefined : fact(`The user's name is ${name}.`, 0.9, "name")),
   },
   {
-    said: rule(`i (?:(?:really|absolutely|just|truly|also|still|now) )*(${OPINION}) ${REST}`),
+    spoken: rule(`i (?:(?:really|absolutely|just|truly|also|still|now) )*(${OPINION}) ${REST}`),
     kept: rule(`The user (${KEPT_OPINION}) ${REST}`),
     make([verb = "", object = ""]) {
       if (/^(?:it|this|that|them|these|those|him|her|you|to (?:ask|know|think|see if))\b/i.test(object))
@@ -62,36 +62,36 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    said: rule(`i (?:now )?(?:live|reside|moved|have moved|relocated)(?: (?:in|to|at)) ${REST}`),
+    spoken: rule(`i (?:now )?(?:live|reside|moved|have moved|relocated)(?: (?:in|to|at)) ${REST}`),
     kept: rule(`The user lives in ${REST}`),
     make: ([place = ""]) => fact(`The user lives in ${place}.`, 0.8, "home"),
   },
   {
-    said: rule(
+    spoken: rule(
       `i(?:['’]m| am)? ?(?:now )?(?:work|working|(?:have )?started (?:working|to work)|began (?:working|to work)) (?:at|for) ${REST}`,
     ),
     kept: rule(`The user works at ${REST}`),
     make: ([place = ""]) => fact(`The user works at ${place}.`, 0.8, "employer"),
   },
   {
-    said: rule(`i(?:['’]m| am)? ?(?:now )?(?:work|working) as ${REST}`),
+    spoken: rule(`i(?:['’]m| am)? ?(?:now )?(?:work|working) as ${REST}`),
     kept: rule(`The user works as ${REST}`),
     make: ([job = ""]) => fact(`The user works as ${job}.`, 0.8, "profession"),
   },
   {
-    said: rule(String.raw`i(?:['’]m| am) (\d{1,3}) years? old`),
+    spoken: rule(String.raw`i(?:['’]m| am) (\d{1,3}) years? old`),
     kept: rule(String.raw`The user is (\d{1,3}) years old`),
     make: ([age = ""]) => fact(`The user is ${age} years old.`, 0.7, "age"),
   },
   {
-    said: rule(
+    spoken: rule(
       String.raw`i(?:['’]m| am) ((?:an? (?!bit|little|lot|while)|allergic to |from |married to |(?:a )?(?:vegan|vegetarian|pescatarian|left-handed|right-handed|colou?r[- ]blind|diabetic|single|married|divorced|retired)\b).{0,200})`,
     ),
     kept: rule(`The user is (.{1,240})`),
     make: ([what = ""]) => fact(`The user is ${what}.`, 0.7, /^from /i.test(what) ? "origin" : undefined),
   },
   {
-    said: rule(`i (have|own|speak|play|study|drive) ${REST}`),
+    spoken: rule(`i (have|own|speak|play|study|drive) ${REST}`),
     kept: rule(`The user (has|owns|speaks|plays|studies|drives) ${REST}`),
     make([verb = "", object = ""]) {
       if (
@@ -106,7 +106,7 @@ const RULES: readonly Rule[] = [
     },
   },
   {
-    said: rule(
+    spoken: rule(
       `my ${NOUN} (is|are|was|has|have|likes|loves|hates|prefers|lives in|works at|works for|works as) ${REST}`,
     ),
     kept: rule(
@@ -147,7 +147,7 @@ function bare(object: string): string {
 
 /** Parses a clause in the user's words, without its full stop. Returns `undefined` if no rule matches. */
 export function statementOf(clause: string): Statement | undefined {
-  return firstOf(clause, ({ said }) => said);
+  return firstOf(clause, ({ spoken }) => spoken);
 }
 
 /** Parses a stored sentence. Returns `undefined` if no rule matches. */

@@ -5,7 +5,7 @@ import type { Atlas, FanOut, Place } from "./places.ts";
 /** Steps of finding them. Beyond, no bound counts as used up. */
 const MAX_STEPS = 200_000;
 
-/** Returns the places, as texts of `placeKey`, where each transition has been used up on every way, so that it fires there no more. */
+/** Returns, for each transition, the places where it is used up on every path and can no longer fire. Places are texts of `placeKey`. */
 export function usedUp({ places }: Atlas): Map<WorkflowTransition, Set<string>> {
   const bounded = new Set(
     places.flatMap(({ ways }) =>

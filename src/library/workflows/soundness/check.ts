@@ -28,7 +28,7 @@ export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup):
     ...loopIssues(live, at),
     ...branchIssues(definition, live, at),
   ];
-  // With a wrong graph, what is read and written where is not known.
+  // In a wrong graph, the places of reads and writes are unknown.
   if (graph.length > 0) return graph;
   const known = new Map<string, Reads>();
   const reads = (source: string) => {

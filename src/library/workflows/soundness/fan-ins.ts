@@ -26,7 +26,7 @@ export function fanInIssues(definition: WorkflowDefinition, { atlas }: Liveness,
   return [
     ...unused.map((transition) => {
       const { ref, synchronization } = transition;
-      const message = `The fan-in of transition "${ref}" never waits: no branch of the group "${synchronization?.siblingGroup}" comes by. Place it behind the fan-out of this group, or remove its \`synchronization\`.`;
+      const message = `The fan-in of transition "${ref}" never waits: no branch of the group "${synchronization?.siblingGroup}" reaches it. Place it after the fan-out of this group, or remove its \`synchronization\`.`;
       return at.transition(transition, "SOUND-3", message);
     }),
     ...byOrigin(atlas.fanOuts).flatMap((fanOuts) => meetingIssues(definition, fanOuts, at)),
@@ -57,7 +57,7 @@ function meetingIssues(definition: WorkflowDefinition, fanOuts: readonly FanOut[
   const { group, origin } = fanOut;
   const targets = [...new Set(joins.map(({ to }) => to))];
   const other = joins.find(({ to }) => to !== first.to);
-  const message = `The branches of the group "${group}" that start at node "${origin.node}" meet at more than one node: ${targets.map((to) => `"${to}"`).join(", ")}. Lead their fan-ins to one node, and branch off behind it.`;
+  const message = `The branches of the group "${group}" that start at node "${origin.node}" meet at more than one node: ${targets.map((to) => `"${to}"`).join(", ")}. Lead their fan-ins to one node, and branch off after it.`;
   const apart = other === undefined ? [] : [at.transition(other, "SOUND-4", message)];
   const differing = joins.find((one) => one.to === first.to && textOf(one) !== textOf(first));
   if (differing !== undefined) {

@@ -36,7 +36,7 @@ export function findLive(definition: WorkflowDefinition): Liveness {
   return { atlas: withoutUsedUp(definition, outgoing, dead, atlas), dead };
 }
 
-/** Explores again without the transitions that are used up at a place, until no place goes with them. */
+/** Explores again without the transitions that are used up at a place, until the set of places stays the same. */
 function withoutUsedUp(
   definition: WorkflowDefinition,
   outgoing: ReadonlyMap<string, readonly WorkflowTransition[]>,

@@ -28,7 +28,7 @@ export function wayIssues(
     if (!reached.has(transition.from) || atlas.followed.has(transition)) return [];
     const before = dead.get(transition);
     if (before === undefined) {
-      const text = `Transition "${transition.ref}" is of no use: with it, its branch always arrives at an "any" fan-in, which cancels its token. Give one of the two a condition or another priority.`;
+      const text = `Transition "${transition.ref}" has no effect: its branch always reaches an "any" fan-in too, which cancels its token. Give one of the two a condition or another priority.`;
       return [at.transition(transition, "SOUND-2", text)];
     }
     const why =

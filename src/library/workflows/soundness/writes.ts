@@ -68,7 +68,7 @@ export function branchIssues(definition: WorkflowDefinition, { atlas }: Liveness
   return [...issues.values()];
 }
 
-/** Finds what may have been written before each place. A token beside may have written anything that follows where it split off. */
+/** Finds the possible writes before each place. A parallel token may have written everything after the place where it split off. */
 export function findWrites(definition: WorkflowDefinition, { atlas, dead }: Liveness): Writes {
   const index = new PathIndex();
   const { places } = atlas;
@@ -159,7 +159,7 @@ function writtenByNodes({ nodes }: WorkflowDefinition, places: readonly Place[])
   });
 }
 
-/** Returns the nodes that make tokens which run beside each other, not only branches of one fan-out. */
+/** Returns the nodes that make parallel tokens, not only branches of one fan-out. */
 function splittingNodes(
   { transitions }: WorkflowDefinition,
   dead: ReadonlyMap<WorkflowTransition, unknown>,

@@ -1,7 +1,7 @@
 /**
  * The namespace of an agent in a vector store, and the deletion of its vectors with the agent.
  *
- * MEMVECTORS-5  Each agent of a tenant has its own namespace. The name reveals neither tenant nor agent.
+ * MEMVECTORS-5  Each agent of a tenant has its own namespace. The name does not reveal the tenant or the agent.
  * MEMVECTORS-6  Deleting an agent deletes all its vectors from the store, in recorded steps. The numbers of these vectors are kept until
  *               the deletion has been repeated.
  */

@@ -211,7 +211,7 @@ export class Publication {
     });
   }
 
-  /** Sends vectors and settles old ones. Returns whether there was work. */
+  /** Sends vectors and settles old vectors. Returns whether there was work. */
   async #send(): Promise<boolean> {
     const { state, clock, database } = this.ports;
     const { published, spaces } = state();

@@ -15,7 +15,7 @@ import { plainText } from "../../../../shared/content.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { MENTION } from "../../../../shared/identifiers.ts";
 import { originOf } from "../caller.ts";
-import { MAX_SAID_TURNS } from "../conversation-limits.ts";
+import { MAX_SHOWN_TURNS } from "../conversation-limits.ts";
 import type { ListedTurn, PlanInput, StoredTurns } from "../decisions.ts";
 import { exchangeOf } from "../exchange.ts";
 import type { UserMessage } from "../signals.ts";
@@ -79,18 +79,20 @@ function lastSpeaker(
 }
 
 /** Returns the numbers of the newest finished turns of other agents, ascending; `undefined` if there is no such turn (ADDRESS-3). */
-export function saidToOthers(
+export function turnsOfOtherAgents(
   { record }: Pick<ConversationState, "record">,
   agentId: string,
   { turns, ended = [] }: Pick<PlanInput, "turns" | "ended">,
 ): readonly number[] | undefined {
   if (record.agents.length === 1) return undefined;
   const { since } = record.agents.find(({ id }) => id === agentId) ?? {};
-  const isTold = ({ n }: ListedTurn) => since !== undefined && n <= since.turn && !since.open.includes(n);
-  const isOther = (turn: ListedTurn) => turn.status !== "active" && turn.agentId !== agentId && !isTold(turn);
-  const stored = turns?.newest(MAX_SAID_TURNS, isOther) ?? [];
+  const isInHandoff = ({ n }: ListedTurn) =>
+    since !== undefined && n <= since.turn && !since.open.includes(n);
+  const isOther = (turn: ListedTurn) =>
+    turn.status !== "active" && turn.agentId !== agentId && !isInHandoff(turn);
+  const stored = turns?.newest(MAX_SHOWN_TURNS, isOther) ?? [];
   const numbers = new Set([...stored, ...ended.filter(isOther)].map(({ n }) => n));
-  const newest = [...numbers].sort((one, other) => one - other).slice(-MAX_SAID_TURNS);
+  const newest = [...numbers].sort((one, other) => one - other).slice(-MAX_SHOWN_TURNS);
   return newest.length === 0 ? undefined : newest;
 }
 

@@ -21,12 +21,12 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import type { AgentEnded, ReadersChanged } from "../signals.ts";
 import { CALL_TURN, type CallOrigin, type ConversationState, chainOf } from "../state.ts";
-import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
+import type { CallingTurn, Turn } from "../turn.ts";
+import { openCalls } from "../turn-operations.ts";
 import { failTurn, stopTurn } from "./cancel.ts";
 import { ENDED } from "./complete.ts";
-import { fittedResult, resume } from "./results.ts";
+import { fittedResult, nextAttemptAt, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
-import { nextAttemptAt } from "./tool-retry.ts";
 
 /** Plans after the end of a call. */
 export function planAgentEnded(
@@ -116,7 +116,7 @@ export function emptyAnswer(
   return { code: "EXECUTION_FAILED", message: `The agent ${why}.`, retriable: true };
 }
 
-/** Returns the call by which an agent declines; `undefined` without such a call, or if the tool is the agent's own. */
+/** Returns the call that declines a task; `undefined` without such a call, or if the agent has its own tool of that name. */
 export function declineIn(
   { record }: Pick<ConversationState, "record">,
   { agentId }: Pick<Turn, "agentId">,

@@ -11,17 +11,23 @@
  *            (`superseded`), including calls of turns that continue. Otherwise the calls keep waiting.
  * APPROVE-6  A turn that waits for a person blocks no queue and keeps no lease. If the call runs in the background, its turn continues.
  * APPROVE-7  A call whose turn ends while it waits is `CANCELLED`. It has not started, so its outcome is never unknown.
+ * ASK-1  If a tool call waits for a person in the conversation of a called agent, each conversation above shows it, up to the users'
+ *        conversation. An answer from there names its operation id. The first answer counts, from any of these conversations.
+ * ASK-6  If the answer overtakes a request, the request is not shown.
  */
+
+import { MAX_ASKS, MAX_CONVERSATION_ASKS } from "../../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import type { AgentDecision } from "../decisions.ts";
-import { awaitsApproval, type Operation } from "../operation.ts";
-import type { ApprovalResolved } from "../signals.ts";
+import { awaitsApproval, type Operation, withAsk } from "../operation.ts";
+import type { AgentAsked, ApprovalResolved } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
-import { openOperations, type Turn } from "../turn.ts";
-import { type ItemResult, resume } from "./results.ts";
+import type { Turn } from "../turn.ts";
+import { blockingOperations, openCalls, openOperations } from "../turn-operations.ts";
+import { announceWait, type ItemResult, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 type Denial = Exclude<ApprovalOutcome, "approved">;
@@ -59,7 +65,7 @@ export function isAnswered(operation: Operation, approved: boolean): boolean {
       if (!approved) return true;
       throw refused("it was denied before.");
     case "expired":
-      throw refused("nobody answered in time.");
+      throw refused("its deadline has passed.");
     case "superseded":
       throw refused("a newer message came first.");
     default:
@@ -123,4 +129,29 @@ function whyOf(outcome: Denial, reason: string | undefined): string {
 
 function refused(why: string): DramatisError {
   return new DramatisError("CONFLICT", `The answer was not accepted for this operation: ${why}`);
+}
+
+/** Plans after a request of a called agent, or after its answer. */
+export function planAgentAsked(
+  { active }: Pick<ConversationState, "active">,
+  { turn: n, item, attempt, ask, outcome }: AgentAsked,
+): AgentDecision[] {
+  const turn = active.get(n);
+  if (turn === undefined) return [];
+  const operation = openCalls(turn).find((call) => call.item === item);
+  if (operation?.status !== "dispatched" || operation.attempt !== attempt) return [];
+  const { asks = [], answered = [] } = operation.agent ?? {};
+  if (answered.includes(ask.operationId)) return [];
+  if (outcome !== undefined) return [{ type: "NOTE_ANSWER", turn: n, item, ask, outcome }];
+  const isKnown = asks.some(({ operationId }) => operationId === ask.operationId);
+  if (isKnown || asks.length >= MAX_ASKS || asksIn(active) >= MAX_CONVERSATION_ASKS) return [];
+  const blocking = blockingOperations(turn);
+  const left = blocking.map((one) => (one.item === item ? withAsk(one, ask) : one));
+  return [{ type: "NOTE_ASK", turn: n, item, ask }, ...announceWait(n, blocking, left)];
+}
+
+/** Returns the number of requests that the open calls of all turns show. */
+function asksIn(active: ConversationState["active"]): number {
+  const calls = [...active.values()].flatMap(openCalls);
+  return calls.reduce((sum, { agent }) => sum + (agent?.asks?.length ?? 0), 0);
 }

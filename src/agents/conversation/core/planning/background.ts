@@ -16,7 +16,8 @@
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { isDue } from "../operation.ts";
 import type { ConversationState } from "../state.ts";
-import { backgroundOperations, dueOperations, type Turn } from "../turn.ts";
+import type { Turn } from "../turn.ts";
+import { backgroundOperations, dueOperations } from "../turn-operations.ts";
 import { waitOf, works } from "../waits.ts";
 import { notesOf } from "./order.ts";
 import { isStuck } from "./repeats.ts";

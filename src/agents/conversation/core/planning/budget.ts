@@ -2,7 +2,7 @@
  * Budgets: whether the next model call, and how many tool calls, may still run. Pure.
  *
  * BUDGET-1  A model call reserves its estimated input and its maximal output in the commit that calls for it. If that does not fit a
- *           budget, no model is called, and its turn fails with `BUDGET_EXCEEDED`. Each attempt reserves anew.
+ *           budget, no model is called, and its turn fails with `BUDGET_EXCEEDED`. Each attempt has its own reservation.
  * BUDGET-2  The budgets of the turn, of the conversation and of its agent's persona all apply, so the smallest decides. The budgets of
  *           conversation and persona limit all use since the conversation began, plus the reservations of running calls.
  * BUDGET-3  The tool calls of a reply are reserved together. Calls beyond a budget get the result `BUDGET_EXCEEDED` and do not run. The
@@ -25,8 +25,7 @@ import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { runningExtractions } from "../hooks.ts";
 import type { LeaseRefusal } from "../lease.ts";
-import { reservedByCalls, spentByTurn } from "../ledger.ts";
-import { spentByAgent } from "../own-spending.ts";
+import { reservedByCalls, spentByAgent, spentByTurn } from "../ledger.ts";
 import {
   type ConversationState,
   chainOf,
@@ -221,14 +220,14 @@ function reservedInAll(state: ConversationState, own?: number, agentId?: string)
   return turns.map(reservedByCalls).reduce(addAmounts, reservedBeside(state, own, agentId));
 }
 
-/** Returns what the calls of agents and tasks of a turn may use up. */
+/** Returns the maximum usage of a turn's calls of agents and tasks. */
 function reservedByOperations(turn: Turn): Amounts {
   return addAmounts(reservedByCalls(turn), reservedByTasks(turn));
 }
 
 /**
- * Returns what the tasks and hooks of all turns have reserved, and the running model calls of all but `own`; of one agent only, if it is
- * given.
+ * Returns the reservations of tasks and hooks of all turns, and of all running model calls except `own`. With an agent, it counts only this
+ * agent.
  */
 function reservedBeside(state: ConversationState, own?: number, agentId?: string): Amounts {
   let sum = NOTHING;
@@ -248,7 +247,7 @@ function reservedBeside(state: ConversationState, own?: number, agentId?: string
   return sum;
 }
 
-/** Returns what the running model call of a turn has reserved. */
+/** Returns the reservation of a turn's running model call. */
 function reservedByModel({ record }: ConversationState, { agentId, call }: Turn): Amounts {
   if (call?.reserved === undefined) return NOTHING;
   return requestOf(call.reserved, profileAt(chainOf(record, agentId), call.profile ?? 0));
@@ -298,12 +297,12 @@ export function exceeded(
   asked: "call" | "task" = "call",
 ): ErrorData {
   if (used - leased + needed <= allowed) {
-    const message = `The budget of the agent is ${allowed} ${UNITS[limit]}: ${leased} are held by its other conversations at the moment. Try again when their turns are over.`;
+    const message = `The budget of the agent is ${allowed} ${UNITS[limit]}: ${leased} are reserved by its other conversations. Try again when their turns have ended.`;
     return { code: "BUDGET_EXCEEDED", message, retriable: true };
   }
   const isPart = scope === "conversation" && record.call !== undefined;
   const owner = scope === "persona" ? "the agent's persona" : `the ${scope}`;
-  const whose = isPart ? "this call, its part of what its caller has left," : owner;
+  const whose = isPart ? "this call, a share of its caller's remaining budget," : owner;
   const [what, where] =
     asked === "call"
       ? ["the next model call needs", "in the model profile"]

@@ -4,6 +4,9 @@
  * SPAWN-4  A conversation has at most `quota` sub-agents of one template at a time, three unless the template says otherwise.
  * DELEGATE-2  The depth of calls is limited, and so are the number and total length of a conversation's open calls. An agent cannot call
  *             itself or an agent that waits for its answer. A rejected call fails with an error and is not sent.
+ * CALLTREE-1  A conversation has a share of the calls that its tree may have open at a time. The conversation at the top has all of them.
+ *             Half of a share, rounded up, is for the conversation's own calls. Each call gets an equal part of the rest, and one part is
+ *             kept for later calls. A call keeps its part until it ends. So a tree never has more calls open than it may.
  */
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
@@ -13,10 +16,11 @@ import { lengthOf } from "../content-size.ts";
 import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS, MAX_TREE_CALLS } from "../conversation-limits.ts";
 import type { CallLimits } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
+import type { ConversationState } from "../state.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import { templateOf } from "../sub-agents.ts";
 import type { Turn } from "../turn.ts";
-import { callsAllowed } from "./call-tree.ts";
+import { openCalls } from "../turn-operations.ts";
 import { failure } from "./tool-call.ts";
 
 export const USUAL_LIMITS: CallLimits = {
@@ -26,8 +30,8 @@ export const USUAL_LIMITS: CallLimits = {
 };
 
 /**
- * Returns the agents that called each other up to that of a turn, the first agent first. Agents that wait for the run that started it
- * count.
+ * Returns the chain of callers that ends with a turn's agent, the first agent first. It includes agents that wait for the run that started
+ * the turn.
  */
 export function pathTo(
   { call }: Pick<ConversationIdentity, "call">,
@@ -62,7 +66,7 @@ export function hookRunRefusal(
   return problem === null ? null : failure("", "PERMISSION_DENIED", problem);
 }
 
-/** Describes why a turn may start no run of a workflow; `null` where it may. */
+/** Describes why a turn may start no run of a workflow; `null` if it may. */
 function runProblem(
   record: ConversationIdentity,
   turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
@@ -74,7 +78,7 @@ function runProblem(
   return null;
 }
 
-/** Returns the result of a call that is not allowed; `null` where it is. `open` are the calls that are open. */
+/** Returns the result of a call that is not allowed; `null` if it is. `open` are the calls that are open. */
 export function callRefusal(
   record: ConversationIdentity,
   turn: Pick<Turn, "agentId" | "invited">,
@@ -133,4 +137,23 @@ export function callRefusal(
       true,
     );
   return null;
+}
+
+/** Returns the maximum open calls of a conversation, and the share that it may pass to its calls. */
+export function callsAllowed(
+  { call }: Pick<ConversationIdentity, "call">,
+  { open, tree }: Pick<CallLimits, "open" | "tree">,
+): { own: number; below: number } {
+  const part = Math.min(call?.calls ?? tree, tree);
+  const own = Math.min(open, Math.ceil(part / 2));
+  return { own, below: part - own };
+}
+
+/** Returns the part of each of several calls that begin. */
+export function partOfCall({ record, active }: ConversationState, limits: CallLimits, begin: number): number {
+  const passedOn = [...active.values()]
+    .flatMap(openCalls)
+    .reduce((sum, { status, agent }) => sum + (status === "dispatched" ? (agent?.calls ?? 0) : 0), 0);
+  const left = Math.max(0, callsAllowed(record, limits).below - passedOn);
+  return Math.floor(left / (begin + 1));
 }

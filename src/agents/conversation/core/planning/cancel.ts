@@ -12,13 +12,8 @@ import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { cut } from "../../../../shared/text.ts";
 import { MAX_SHOWN_LENGTH } from "../conversation-limits.ts";
-import type {
-  AgentDecision,
-  CallInProgress,
-  CompactionDecision,
-  FailureText,
-  PlanInput,
-} from "../decisions.ts";
+import type { AgentDecision, CallInProgress, PlanInput } from "../decisions.ts";
+import type { FailureText } from "../facts/fact.ts";
 import { checkOpen } from "../life.ts";
 import { type ConversationState, runningCompactions } from "../state.ts";
 import type { Cancel, Resume, Stop } from "../stop-signals.ts";
@@ -53,13 +48,15 @@ export function planCancel(
   return [...ends, ...compactions, { type: "SET_GATE", gate: "cancelled", by, ...defined({ reason }) }];
 }
 
-/** Ends the compactions that run, with the records of their calls. */
+/** Ends the compactions that run, or only the compaction of one session, with the records of their calls. */
 export function stopCompactions(
   state: ConversationState,
   { summaryInProgress }: PlanInput,
-): CompactionDecision[] {
+  only?: string,
+): AgentDecision[] {
   const error: FailureText = { code: "CANCELLED", message: "The conversation was stopped." };
-  return runningCompactions(state).map((running) => {
+  const stopped = runningCompactions(state).filter(({ session }) => only === undefined || session === only);
+  return stopped.map((running) => {
     const facts = summaryInProgress?.(running);
     const made = facts && { facts, category: "canceled" as const };
     return { type: "STOP_COMPACTION", session: running.session, error, ...defined({ made }) };
@@ -95,11 +92,22 @@ export function failTurn(
 ): Extract<AgentDecision, { type: "FAIL_TURN" }> {
   const { shown, facts } = progressOf(turn, input);
   const kept = cut(shown, MAX_SHOWN_LENGTH);
-  const { mark, echoes } = facts ?? {};
-  const text = kept.trim() === "" ? {} : { shown: kept, mark: defined({ mark, echoes }) };
+  const { taint, echoes } = facts ?? {};
+  const text = kept.trim() === "" ? {} : { shown: kept, taint: defined({ taint, echoes }) };
   return { type: "FAIL_TURN", turn: turn.n, error, ...text };
 }
 
 function progressOf({ call, ...turn }: Turn, { inProgress }: PlanInput): CallInProgress {
   return call === null || inProgress === undefined ? { shown: "" } : inProgress({ ...turn, call });
+}
+
+/** Adds a signal's origin to its decisions. A signal without a change is not remembered. */
+export function withOrigin(decisions: AgentDecision[], { caller, origin }: Stop): AgentDecision[] {
+  if (origin === undefined || decisions.length === 0) return decisions;
+  const { id, supplied, correlationId } = origin;
+  const marked = decisions.map((decision) =>
+    decision.type === "SET_GATE" ? { ...decision, correlationId, ...defined({ causeId: id }) } : decision,
+  );
+  if (id === undefined) return marked;
+  return [...marked, { type: "SEE_SIGNAL", caller, key: id, ...defined({ correlationId: supplied }) }];
 }

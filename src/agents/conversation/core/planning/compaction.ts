@@ -20,7 +20,8 @@ import { maxOutputTokens, type TokenEstimate } from "../../../../model/spending.
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { COMPACT_ABOVE, COMPACT_KEEP, MODEL_ATTEMPTS, SUMMARY_SHARE } from "../conversation-limits.ts";
-import type { AgentDecision, CompactionDecision, FailureText, PlanInput } from "../decisions.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { FailureText } from "../facts/fact.ts";
 import type { CompactionSignal, SummaryCompleted, SummaryFailed } from "../signals.ts";
 import {
   type ConversationState,
@@ -127,7 +128,7 @@ function accepted(
   compaction: RunningCompaction,
   { session, reply, facts }: SummaryCompleted,
   { now }: PlanInput,
-): CompactionDecision {
+): AgentDecision {
   const content = summaryContent(reply.text.trim());
   const tokens = estimateTokens(content);
   const problem = problemOf(reply, tokens, compaction, summaryTokens(chainOf(record, session)));
@@ -159,12 +160,12 @@ function afterFailure(
   { call: { attempt } }: RunningCompaction,
   { session, error, facts }: SummaryFailed,
   { now }: PlanInput,
-): CompactionDecision {
+): AgentDecision {
   const text: FailureText = { code: "MODEL_FAILED", message: error.message };
   const made = facts && { facts, category: error.category };
-  const told = { session, error: text, ...defined({ made }) };
-  if (!error.retriable || attempt >= MODEL_ATTEMPTS) return { type: "GIVE_UP_COMPACTION", ...told };
-  return { type: "RETRY_COMPACTION", ...told, notBefore: now + delayAfter(attempt, error).delayMs };
+  const failure = { session, error: text, ...defined({ made }) };
+  if (!error.retriable || attempt >= MODEL_ATTEMPTS) return { type: "GIVE_UP_COMPACTION", ...failure };
+  return { type: "RETRY_COMPACTION", ...failure, notBefore: now + delayAfter(attempt, error).delayMs };
 }
 
 /** Repeats the calls for summaries that a crash interrupted (SELFCOMPACT-4). `due` as in `planRecovery`. */

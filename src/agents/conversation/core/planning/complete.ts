@@ -1,18 +1,25 @@
 /**
- * Planning the end of a conversation by its users. Pure.
+ * Planning the end of a conversation by its users, and changes of its settings. Pure.
  *
  * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a call is
  *         the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same commit. A second
  *         completion has no effect.
  * LIFE-4  An ended conversation accepts only the removal of a user and the erasure of entries. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
  *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
+ * TITLE-1  A person who may speak renames an open conversation. Its readers and the list get the new title. The same title again changes
+ *          nothing.
  */
+
+import { checkPrices } from "../../../../library/registry/prices.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../../../shared/json.ts";
+import type { Update } from "../change-signals.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import type { ConversationState } from "../state.ts";
 import type { Complete, Stop } from "../stop-signals.ts";
+import { presentAgents } from "./address.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
 import { stopExtractions } from "./hooks.ts";
 
@@ -49,4 +56,27 @@ export function endAs(
     ...stopExtractions(state, input),
     { type: "END_CONVERSATION", status, by, ...defined({ reason }) },
   ];
+}
+
+/** Throws `INVALID_INPUT` for a budget in dollars if a model has no price, and `CONVERSATION_CLOSED` after the conversation's end. */
+export function planUpdate(
+  state: ConversationState,
+  { title, order, budget, orchestration, caller: by }: Update,
+): AgentDecision[] {
+  checkOpen(state);
+  const decisions: AgentDecision[] = [];
+  if (title !== undefined && title !== state.record.title) decisions.push({ type: "SET_TITLE", title, by });
+  if (orchestration !== undefined && orchestration !== (state.orchestration ?? true))
+    decisions.push({ type: "SET_ORCHESTRATION", on: orchestration, by });
+  if (order !== undefined && order !== state.order) decisions.push({ type: "SET_ORDER", order, by });
+  if (budget !== undefined && textOf(budget) !== textOf(state.budget ?? null)) {
+    if (budget !== null) for (const { chain } of presentAgents(state.record)) checkPrices(chain, budget);
+    decisions.push({ type: "SET_BUDGET", budget, by });
+  }
+  return decisions;
+}
+
+function textOf(budget: Update["budget"]): string {
+  // SAFETY: a budget is JSON.
+  return canonicalJson((budget ?? null) as unknown as Json);
 }

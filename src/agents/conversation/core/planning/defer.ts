@@ -1,5 +1,5 @@
 /**
- * Planning of deferred operations: a call whose tool has ended, and whose result comes later by a handle. Pure.
+ * Planning of deferred operations: the tool of the call has ended, and the result comes later by a handle. Pure.
  *
  * DEFER-1  A deferred operation stays open until its result or its expiry, and its turn waits for it. It calls for no effect and survives a
  *          crash.
@@ -21,7 +21,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { DeferredResult, ToolDeferred } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
-import { blockingOperations, openOperations } from "../turn.ts";
+import { blockingOperations, openOperations } from "../turn-operations.ts";
 import { announceWait, clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
@@ -56,7 +56,7 @@ export function isDeferrable({ target, effect }: Pick<Operation, "target" | "eff
   return target === "code" && effect !== "pure";
 }
 
-/** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
+/** Throws `CONFLICT` if the operation no longer accepts a result, and `TOO_LARGE` if its turn's results are too large. */
 export function planDeferredResult(
   state: ConversationState,
   { turn: n, item, outcome }: DeferredResult,

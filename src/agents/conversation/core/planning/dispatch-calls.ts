@@ -15,18 +15,17 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import type { Transition } from "../transition.ts";
-import { sentCalls, type Turn } from "../turn.ts";
+import type { Turn } from "../turn.ts";
+import { sentCalls } from "../turn-operations.ts";
 import { type Limit, limitsBesideModel } from "./budget.ts";
-import { USUAL_LIMITS } from "./call-guards.ts";
-import { partOfCall } from "./call-tree.ts";
-import { resume } from "./results.ts";
+import { partOfCall, USUAL_LIMITS } from "./call-guards.ts";
+import { nextAttemptAt, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
-import { nextAttemptAt } from "./tool-retry.ts";
 
 /** Sends the calls of one turn that may begin; returns `[]` without such calls. Call it after every change, until it returns `[]`. */
 export function planCalls(
   transition: Pick<Transition, "state" | "entries">,
-  { now, calls: limits, room }: Pick<PlanInput, "now" | "calls" | "room">,
+  { now, calls: limits, outboxRoom }: Pick<PlanInput, "now" | "calls" | "outboxRoom">,
 ): AgentDecision[] {
   const { state } = transition;
   for (const turn of state.active.values()) {
@@ -34,10 +33,10 @@ export function planCalls(
       ({ status, notBefore = now }) => status === "pending" && notBefore <= now,
     );
     if (due.length === 0) continue;
-    const beyond = room === undefined ? [] : withoutRoom(transition, turn, due, room());
+    const beyond = outboxRoom === undefined ? [] : withoutRoom(transition, turn, due, outboxRoom());
     if (beyond.length > 0) return failed(state, turn, beyond, now);
     const agents = due.filter(({ agent }) => agent !== undefined).length;
-    const budget = shareOf(limitsBesideModel(state, turn), agents + 1);
+    const budget = equalShare(limitsBesideModel(state, turn), agents + 1);
     const part =
       agents === 0
         ? {}
@@ -48,12 +47,12 @@ export function planCalls(
   return [];
 }
 
-/** Returns the calls that find no outbox room beside the calls of the same commit (DELEGATE-12). */
+/** Returns the calls that do not fit into the outbox after the other calls of the commit (DELEGATE-12). */
 function withoutRoom(
   { state, entries }: Pick<Transition, "state" | "entries">,
   turn: Turn,
   due: readonly Operation[],
-  room: ReturnType<NonNullable<PlanInput["room"]>>,
+  room: ReturnType<NonNullable<PlanInput["outboxRoom"]>>,
 ): Operation[] {
   let { envelopes, bytes } = room;
   for (const { type, turn: n = 0, item } of entries) {
@@ -103,7 +102,7 @@ function failed(
 }
 
 /** Returns one of several equal shares of the rest of limits; `undefined` without limits. */
-function shareOf(limits: readonly Limit[], parts: number): Budget | undefined {
+function equalShare(limits: readonly Limit[], parts: number): Budget | undefined {
   const share: Budget = {};
   for (const limit of BUDGET_LIMITS) {
     const left = limits.flatMap(({ budget, used }) => {

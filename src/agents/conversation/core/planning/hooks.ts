@@ -5,21 +5,23 @@
  *         Later calls of the cycle append their moves to it. TOOLCHOICE-1 and the output limit of a message hold in it.
  * HOOK-3  A failed attempt is repeated after 100 and 200 ms, if the task may run twice. A context hook that fails for good fails
  *         its turn with `CONTEXT_ASSEMBLY_FAILED`, and no model is called.
- * HOOK-4  Extraction follows the completion of its turn, which stays completed whatever happens. The third failure of an agent
- *         in a row is reported.
+ * HOOK-4  Extraction follows the completion of its turn. The turn stays completed if the extraction fails. The third failure of an
+ *         agent in a row is reported.
  * HOOK-5  A crash repeats a hook that may run twice, under the same operation id. The run of a `once` task is never repeated: its
  *         result is still taken for `LATE_RESULT_MS`.
  * HOOK-6  A stop aborts the hook of its turn; a stop of the conversation also its extractions.
  * HOOK-7  An extraction that failed begins once more, after another extraction of its agent in the conversation has succeeded. The run of a
  *         `once` task does not.
+ * MEMFORM-1  `write` and `update` with a `value` write the text under the `key`, and `store` is the type. A value that is no text is
+ *            written as JSON. `delete` and `archive` take the memory of the `key`, whatever its `store`.
  */
 import { z } from "zod";
-import { joinedMarks } from "../../../../model/mark.ts";
+import { joinTaints } from "../../../../model/taint.ts";
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../../shared/json.ts";
-import { inputIssues, issuesText } from "../../../../shared/validation.ts";
+import { inputIssues, issuesText, plainly } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import {
   HOOK_ATTEMPTS,
@@ -30,14 +32,14 @@ import {
   MAX_MEMORY_OPERATIONS_LENGTH,
   MAX_RECOVERIES,
 } from "../conversation-limits.ts";
-import type { AgentDecision, FailureText, PlanInput } from "../decisions.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { FailureText } from "../facts/fact.ts";
 import { type Extraction, extractionOf, type HookRun, isHookRunning, runningExtractions } from "../hooks.ts";
 import type { ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { chargedForHook, spentByTask } from "../task-spending.ts";
 import type { Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
-import { operationOf } from "./operation-forms.ts";
 import { chargeTask } from "./results.ts";
 
 const id = z.string().min(1).max(200);
@@ -81,7 +83,7 @@ export function planAssembly(
   ended: ToolCompleted,
   input: PlanInput,
 ): AgentDecision[] {
-  const { item, attempt, result, told, mark } = ended;
+  const { item, attempt, result, recalled, taint } = ended;
   const { n, assembly, agentId } = turn;
   if (assembly?.item !== item || assembly.attempt !== attempt) return [];
   const charge = chargeEnd(state, "contextAssembly", { ...assembly, turn: n, agentId }, ended, input);
@@ -92,8 +94,8 @@ export function planAssembly(
       {
         ...{ type: "ASSEMBLED", turn: n, request: result.result },
         // Like a tool, a hook may bring content from anywhere.
-        mark: joinedMarks(mark, ["tool"]),
-        ...defined({ told }),
+        taint: joinTaints(taint, ["tool"]),
+        ...defined({ recalled }),
       },
     ];
   const failed = afterFailure(state, turn, error ?? { code: "EXECUTION_FAILED", message: "" }, input);
@@ -182,7 +184,7 @@ function readOperations(result: ToolResult): { operations: Json } | { error: Fai
   const whole = result.result;
   const output = isJsonObject(whole) && Object.hasOwn(whole, "operations") ? whole.operations : whole;
   const given = Array.isArray(output) ? output.map(operationOf) : output;
-  const parsed = memoryOperations.safeParse(given ?? []);
+  const parsed = memoryOperations.safeParse(given ?? [], { error: plainly });
   if (!parsed.success)
     return invalid(`The memory operations are not valid: ${issuesText(inputIssues(parsed.error))}`);
   // SAFETY: the result of a task is JSON, and was checked.
@@ -284,4 +286,14 @@ export function giveUpExtractions(
     const charge = chargeHook(state, "memoryExtraction", { ...run, turn: of }, input);
     return [...charge, { type: "GIVE_UP_EXTRACTION", of, error }];
   });
+}
+
+/** Converts an operation of the form `{op, store, key, value}` (MEMFORM-1). Returns all other content as it is. */
+function operationOf(given: Json): Json {
+  if (!isJsonObject(given)) return given;
+  const { op, store, value, ...rest } = given;
+  if ((op === "delete" || op === "archive") && "key" in rest && value === undefined) return { ...rest, op };
+  if ((op !== "write" && op !== "update") || value === undefined) return given;
+  const content = typeof value === "string" ? value : JSON.stringify(value);
+  return { ...rest, op: "write", content, ...(store === undefined ? {} : { type: store }) };
 }

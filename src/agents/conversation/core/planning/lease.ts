@@ -1,9 +1,10 @@
 /**
- * Planning with the lease of an agent's budget: a call that it does not hold waits for the agent's answer, or fails. Pure.
+ * Planning with the lease of an agent's budget. A call that exceeds the lease waits for the agent's answer, or fails. Pure.
  *
- * LEASE-8  A call that waits for its agent's answer is no effect. Its provider gets no request, and a crash has no charge. If the agent has
- *          none left, the call's turn fails with `BUDGET_EXCEEDED`; if it cannot be reached, with `UNAVAILABLE`.
- * LEASE-9  A conversation of an agent without a budget neither requests nor stores a lease.
+ * LEASE-8  A call that waits for its agent's answer is not an effect. Its provider gets no request, and a crash has no charge. If the
+ *          agent's budget is used up, the call's turn fails with `BUDGET_EXCEEDED`. If the agent cannot be reached, it fails with
+ *          `UNAVAILABLE`.
+ * LEASE-9  A conversation of an agent without a budget does not request or store a lease.
  */
 import { type Amounts, addAmounts } from "../../../../model/spending.ts";
 import type { AgentDecision } from "../decisions.ts";
@@ -11,7 +12,7 @@ import { runningExtractions } from "../hooks.ts";
 import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
 import type { BudgetLeased } from "../signals.ts";
 import { type ConversationState, leaseOf, runningCompactions } from "../state.ts";
-import { openOperations } from "../turn.ts";
+import { openOperations } from "../turn-operations.ts";
 import { callsModel } from "../waits.ts";
 
 /** The place of a call in a lease. */
@@ -22,7 +23,7 @@ export type LeasePlace =
   | { type: "waits"; next?: LeaseState }
   | { type: "refused"; refusal: LeaseRefusal };
 
-/** Returns the place of a call beside what is `reserved`. `isWaiting`: it has waited for an answer. */
+/** Returns the place of a call, in addition to the `reserved` amounts. `isWaiting`: the call has waited for an answer. */
 export function placeOf(lease: LeaseState, reserved: Amounts, call: Amounts, isWaiting: boolean): LeasePlace {
   const { asked, refusal } = lease;
   if (holds(lease, reserved, call)) {

@@ -16,17 +16,18 @@ import type { Handoff } from "../../../../protocol/participants.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { callMessageOf } from "../call-envelopes.ts";
+import type { Join } from "../change-signals.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { markOfCall } from "../marks.ts";
 import type { Operation } from "../operation.ts";
-import type { AgentInvited, Join } from "../signals.ts";
+import type { AgentInvited } from "../signals.ts";
 import { type ConversationState, chainOf, takesPart } from "../state.ts";
+import { taintOfCall } from "../taints.ts";
 import { operationTraceparent } from "../trace.ts";
-import { joiningOperations, type Turn } from "../turn.ts";
+import type { Turn } from "../turn.ts";
+import { joiningOperations } from "../turn-operations.ts";
 import { planJoin } from "./participants.ts";
-import { resume } from "./results.ts";
+import { nextAttemptAt, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
-import { nextAttemptAt } from "./tool-retry.ts";
 import { type Call, startTurns, turnBudgetLeft, without } from "./turn-taking.ts";
 
 /** Plans after the versions of an agent that is to join have come, or the reason why they have not. */
@@ -68,7 +69,7 @@ function join(
       state,
       turn,
       { type: "conversation.participant.add", caller, participant, ...invitation, handoff },
-      { agentId, content, traceparent, inputMark: markOfCall(turn, operation.reply) },
+      { agentId, content, traceparent, inputTaint: taintOfCall(turn, operation.reply) },
       input,
     );
     return [
@@ -151,7 +152,7 @@ function refused(
 }
 
 const BEYOND = {
-  bound: "The turns of agents for this user message are used up, so the agent did not join.",
+  bound: "The limit of agent turns for this user message is reached, so the agent did not join.",
   busy: "Too many turns are active, so the agent did not join.",
   budget: "The budget is in dollars, and a model of this agent has no price, so it did not join.",
 } as const;

@@ -28,13 +28,20 @@ import { failTurn } from "./cancel.ts";
 export function planModelFailure(
   state: ConversationState,
   turn: CallingTurn,
-  { error, facts, told, streamed: reset }: ModelFailed,
+  { error, facts, recalled, streamed: reset }: ModelFailed,
   input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
   const chain = chainOf(state.record, turn.agentId);
   const record = (isLast: boolean): AgentDecision => {
-    return { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast, ...defined({ told }) };
+    return {
+      type: "RECORD_ATTEMPT",
+      turn: n,
+      facts,
+      category: error.category,
+      isLast,
+      ...defined({ recalled }),
+    };
   };
   if (exceedsContext(error) && !turn.halved && turn.request === undefined) {
     const retry = { turn: n, error: describe(error), notBefore: input.now, reset, halve: true } as const;
@@ -64,7 +71,7 @@ function nextModel(
   now: number,
 ): { model: DeferredModel; deferred: readonly DeferredModel[] } | undefined {
   const { profile = 0, deferred = [] } = call;
-  // The attempts of the present model, including the current attempt.
+  // The attempts of the current model, including the current attempt.
   const tried = call.attempt - (call.before ?? 0);
   const waiting = [...deferred];
   if (error.retriable && tried < MODEL_ATTEMPTS) {

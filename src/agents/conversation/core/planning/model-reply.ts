@@ -1,27 +1,33 @@
 /**
  * Planning after a model's reply: run its tool calls, accept its answer, or have the answer repaired.
  *
- * NATIVE-2  A reply's native parts are kept only if they match what is kept of the reply: not where a notice replaces
- *           its text, not where calls were dropped, and not beyond `MAX_NATIVE_LENGTH`.
+ * NATIVE-2  A reply's native parts are kept only if they match the stored reply. They are dropped if a notice replaces its text, if
+ *           calls were dropped, and beyond `MAX_NATIVE_LENGTH`.
  * EMPTY-1  An empty reply is an empty message, and the turn has the issue `emptyReply`. A notice replaces an empty reply only in the call
  *          after the last move. The message is marked as a notice, because its words are the platform's.
  * OUTPUT-1  A turn with an output schema completes only with an answer that is JSON and fits the schema.
- * OUTPUT-2  An answer that does not fit is withdrawn, and the model is sent the problem: at most `MAX_OUTPUT_REPAIRS`
- *           times a turn; then the turn fails with `OUTPUT_INVALID`. It fails at once where the answer was cut off or
- *           refused.
- * OUTPUT-3  Only the answer's text is stored; its data is parsed from the text whenever it is read.
+ * OUTPUT-2  An answer that does not fit is withdrawn, and the model gets the problem, at most `MAX_OUTPUT_REPAIRS` times a turn. Then
+ *           the turn fails with `OUTPUT_INVALID`. It fails at once if the answer was cut off or refused.
+ * OUTPUT-3  Only the answer's text is stored. Each read parses its data from the text.
+ * TALK-4  In a turn that another agent started, the model may call `stay_silent`. The turn completes without a message, and other text and
+ *         calls of the reply are dropped. Turns of users, and of calls, always answer. A silent agent has not spoken to the user
+ *         (ADDRESS-2), and its own tool with that name replaces this tool.
  */
 import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
 import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
+import { joinTaints, taintMember } from "../../../../model/taint.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import { plainText } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { readAnswer } from "../../../../shared/json-schema/answer.ts";
 import { checkBudget } from "../../../../shared/json-schema/violations.ts";
 import { cut } from "../../../../shared/text.ts";
+import { originOf } from "../caller.ts";
 import {
   MAX_CALLS_PER_REPLY,
   MAX_NATIVE_LENGTH,
+  MAX_NOTED_TURNS,
   MAX_OUTPUT_REPAIRS,
   MAX_WITHDRAWN_LENGTH,
   NOTICES,
@@ -31,28 +37,30 @@ import type { Operation } from "../operation.ts";
 import { wholeReply } from "../replies.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
+import { taintOfText } from "../taints.ts";
+import type { Addition, CallingTurn, Turn } from "../turn.ts";
+import { openCalls } from "../turn-operations.ts";
 import { declineIn, emptyAnswer, planDecline } from "./agent-call.ts";
 import { endOfCycle } from "./background.ts";
 import { toolCallsLeft } from "./budget.ts";
 import { callRefusal, runRefusal } from "./call-guards.ts";
-import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
-import { planSilence } from "./silence.ts";
+import { maySilence, STAY_SILENT } from "./silence-tool.ts";
+import { excerpt } from "./speakers.ts";
 import { checkToolCall, failure, overBudget, refusedCall } from "./tool-call.ts";
 import { planMentions, type RecordedAttempt } from "./turn-taking.ts";
 
 export function planModelReply(
   state: ConversationState,
   turn: CallingTurn,
-  { reply: given, facts, told }: ModelCompleted,
+  { reply: given, facts, recalled }: ModelCompleted,
   input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
   const record: RecordedAttempt = {
     ...{ type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true },
-    ...defined({ told }),
+    ...defined({ recalled }),
   };
   const whole = wholeReply(turn, given);
   if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
@@ -69,7 +77,7 @@ export function planModelReply(
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
   // An agent's messages in other turns belong to those turns.
   const isOfUser = turn.caller.type === "user";
-  const isUnaware = isOfUser && state.turns > heardOf(turn) && callsOnce(state, turn, toolCalls);
+  const isUnaware = isOfUser && state.turns > messageCursorOf(turn) && callsOnce(state, turn, toolCalls);
   const newer = isUnaware ? newerMessages(state, turn, input) : undefined;
   if (newer !== undefined) return [record, { type: "RECONSIDER", turn: n, ...newer }];
   const decisions: AgentDecision[] = [
@@ -78,7 +86,7 @@ export function planModelReply(
       type: "RECORD_MOVE",
       turn: n,
       reply: kept(reply, { text: reply.text, toolCalls }),
-      ...(isUnaware ? { heard: state.turns } : {}),
+      ...(isUnaware ? { messageCursor: state.turns } : {}),
     },
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
@@ -211,4 +219,47 @@ function unusedId(given: string, used: Set<string>): string {
   for (let suffix = 2; used.has(id); suffix++) id = `${given}_${suffix}`;
   used.add(id);
   return id;
+}
+
+/** The part of an addition that does not depend on its place. */
+type Newer = Omit<Addition, "after">;
+
+/** Returns the number of the newest turn that a turn's model has seen; at first its own number. */
+function messageCursorOf({ n, messageCursor = n }: Pick<Turn, "n" | "messageCursor">): number {
+  return messageCursor;
+}
+
+/** Returns newer messages of a turn's caller; `undefined` without newer messages. */
+function newerMessages(
+  state: ConversationState,
+  turn: Turn,
+  { turns }: Pick<PlanInput, "turns">,
+): Newer | undefined {
+  const messageCursor = messageCursorOf(turn);
+  const later = [...state.active.values()].filter(({ n }) => n > messageCursor);
+  const own = later.filter(({ caller }) => originOf(caller) === originOf(turn.caller)).map(({ n }) => n);
+  const areAllActive = later.length === state.turns - messageCursor;
+  const stored = areAllActive ? [] : (turns?.after(messageCursor, turn.caller) ?? []);
+  const numbers = [...new Set([...own, ...stored])].sort((one, other) => one - other);
+  if (numbers.length === 0) return undefined;
+  const newest = numbers.slice(-MAX_NOTED_TURNS).flatMap((n) => state.active.get(n) ?? turns?.turn(n) ?? []);
+  const messages = newest.map(({ input }) => excerpt(plainText(input)));
+  const earlier = numbers.length - messages.length;
+  const taint = joinTaints(...newest.map(taintOfText));
+  return { messages, ...(earlier === 0 ? {} : { earlier }), ...taintMember(taint) };
+}
+
+/** Plans the end of a turn, or of its cycle, without a message; `undefined` if the reply does not ask for it. */
+function planSilence(
+  state: ConversationState,
+  turn: CallingTurn,
+  { toolCalls }: Pick<ModelReply, "toolCalls">,
+): AgentDecision[] | undefined {
+  if (!toolCalls.some(({ name }) => name === STAY_SILENT.name) || !maySilence(state.record, turn))
+    return undefined;
+  const end = endOfCycle(state, turn);
+  return [
+    { type: "STAY_SILENT", turn: turn.n, ...(end.type === "COMPLETE_TURN" ? { silent: true } : {}) },
+    end,
+  ];
 }

@@ -1,30 +1,30 @@
 /**
  * The moves of a turn in a request. Results beyond the budget are shortened. Pure.
  *
- * MOVES-1  Within the budget, moves are sent whole. When a round of results exceeds it, the oldest results become stubs until half of the
- *          budget is used: later rounds fit again, and the beginning of the requests stays equal for long.
+ * MOVES-1  Within the budget, moves are sent whole. When a round of results exceeds the budget, the oldest results become stubs until half
+ *          of the budget is used. So later rounds fit again, and the beginning of the requests rarely changes.
  * MOVES-2  The results of the newest round are never stubs. If they alone exceed the budget, each is shortened to an equal share.
- * MOVES-3  The form of a round depends on this round and earlier ones only, so a later call, also after a crash, sends it in the same form,
- *          or as stubs.
+ * MOVES-3  The form of a round depends only on this round and earlier rounds. So a later call, also after a crash, sends it in the same
+ *          form or as stubs.
  */
 import { resultIn, withResult } from "../../../../memory/session/outcome.ts";
 import { shortenedContent } from "../../../../memory/session/shorten.ts";
 import { estimateTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 
-/** Returns the placeholder of a result that was left out. */
+/** Returns the placeholder of a left-out result. */
 function stubOf(content: string): string {
   return JSON.stringify(
     `(Left out: ${content.length} characters of an earlier result of this turn, to make room for newer ones.)`,
   );
 }
 
-/** Tokens of a stub, at most. */
+/** Maximum tokens of a stub. */
 const STUB_TOKENS = 40;
-/** A result is never shortened to less. Tokens. */
+/** Minimum tokens of a shortened result. */
 const MIN_RESULT_TOKENS = 128;
 
-/** Returns the messages with the results that `room` tokens do not hold as stubs. */
+/** Returns the messages. Results beyond `room` tokens become stubs. */
 export function fittedMoves(messages: readonly ContextMessage[], room: number): readonly ContextMessage[] {
   if (messages.reduce((sum, message) => sum + messageTokens(message, mostTokens), 0) <= room) return messages;
   const fitted = [...messages];
@@ -76,7 +76,7 @@ function shorten(
   excess: number,
 ): number {
   const results = [...messages.keys()].slice(start, end).filter((index) => isResult(messages[index]));
-  const share = shareOf(
+  const share = sizeLimit(
     results.map((index) => tokens[index] ?? 0),
     excess,
   );
@@ -98,7 +98,7 @@ function shorten(
 }
 
 /** Returns the maximum size that saves `excess` if larger sizes shrink to it. */
-function shareOf(sizes: readonly number[], excess: number): number {
+function sizeLimit(sizes: readonly number[], excess: number): number {
   let left = sizes.reduce((sum, size) => sum + size, 0) - excess;
   const ascending = sizes.toSorted((one, other) => one - other);
   for (const [index, size] of ascending.entries()) {

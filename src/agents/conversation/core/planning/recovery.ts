@@ -13,12 +13,13 @@
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
-import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
+import { crashesOf, delayedTurns, resumePause } from "../isolation.ts";
 import { awaitsApproval, dueAt, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { chargedForHook, reservedByOperation } from "../task-spending.ts";
-import { openOperations, runnableOperations, type Turn } from "../turn.ts";
+import type { Turn } from "../turn.ts";
+import { openOperations, runnableOperations } from "../turn-operations.ts";
 import { expiredCall } from "./agent-call.ts";
 import { unapproved } from "./approval.ts";
 import { reservationOf } from "./budget.ts";
@@ -31,9 +32,9 @@ import { failure } from "./tool-call.ts";
 
 /** Resumes the active turns after a crash. Work due at `due` may have begun. */
 export function planRecovery(state: ConversationState, due: number, input: PlanInput): AgentDecision[] {
-  const held = heldTurns(state.active);
+  const delayed = delayedTurns(state.active);
   return [...state.active.values()].flatMap((turn) =>
-    held.has(turn.n) ? [] : recoverTurn(state, turn, due, input),
+    delayed.has(turn.n) ? [] : recoverTurn(state, turn, due, input),
   );
 }
 

@@ -1,7 +1,7 @@
 /**
  * Repeated calls: the same call with the same result again and again. Pure.
  *
- * REPEAT-1  Two calls of a turn are the same if tool and input are equal, whatever the order of members. A call is repeated
+ * REPEAT-1  Two calls of a turn are the same if tool and input are equal. The order of members does not matter. A call is repeated
  *           if its result is equal, too. Equal calls of one reply, or of one cycle's late results, count once: the model has
  *           seen no result in between.
  * REPEAT-2  When a call has had the same result for the third time, and each time after that, a note follows the results.

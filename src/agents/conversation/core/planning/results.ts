@@ -5,10 +5,17 @@
  * CLIENTTOOL-1  A call of a client's tool gets one result: the first that arrives in time, or a timeout. An identical result is a no-op. A
  *               different result is rejected.
  * CLIENTTOOL-2  A client's result is stored unchanged, or rejected.
+ * TOOLRETRY-1  After a transient failure, a call of a `pure` or `idempotent` tool is retried with the same operation id, until its attempts
+ *              are used up. A `once` tool and a failure that the tool reported are not retried.
+ * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. The pause of a task may
+ *              be constant, or grow by its first length, and has its own limit. It survives a crash and ends with the turn.
+ * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 import { excerptOf, viewOfResult } from "../../../../attachments/large-result.ts";
 import { maxMovesPerTurn } from "../../../../library/personas/persona.ts";
+import { nextAttemptAt as nextAttempt } from "../../../../library/tools/retry.ts";
 import type { Amounts } from "../../../../model/spending.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { MAX_OUTPUT_BYTES, type ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../../protocol/task-summary.ts";
@@ -22,11 +29,11 @@ import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { reservedByOperation, spentByTask } from "../task-spending.ts";
-import { blockingOperations, openOperations, type Turn } from "../turn.ts";
+import type { Turn } from "../turn.ts";
+import { blockingOperations, openOperations } from "../turn-operations.ts";
 import { type WaitingOperation, waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { failure } from "./tool-call.ts";
-import { nextAttemptAt } from "./tool-retry.ts";
 
 /** The result of one operation of a turn. */
 export interface ItemResult {
@@ -115,7 +122,7 @@ export function chargeTask(
   return [{ type: "CHARGE_TASK", turn, item, agentId, spent, ...defined({ models }) }];
 }
 
-/** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
+/** Throws `CONFLICT` if the operation no longer accepts a result, and `TOO_LARGE` if its turn's results are too large. */
 export function planClientResult(
   state: ConversationState,
   { turn: n, item, outcome }: ClientResult,
@@ -245,4 +252,14 @@ export function refused(why: string): DramatisError {
 
 export function tooLarge(excess: string): DramatisError {
   return new DramatisError("TOO_LARGE", `The result is too large: ${excess} Send a smaller one.`);
+}
+
+/** Returns the earliest time of an operation's next attempt; `undefined` if the failed one was the last. */
+export function nextAttemptAt(
+  { tools }: Pick<VersionChain, "tools">,
+  { name, effect, attempt }: Pick<Operation, "name" | "effect" | "attempt">,
+  now: number,
+): number | undefined {
+  const retry = tools.find(({ definition }) => definition.name === name)?.definition.retry;
+  return nextAttempt(retry, { effect, attempt }, now);
 }

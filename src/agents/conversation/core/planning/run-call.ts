@@ -5,12 +5,12 @@ import type { AgentDecision } from "../decisions.ts";
 import { type Operation, withHold } from "../operation.ts";
 import type { WorkHeld } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
-import { blockingOperations, sentCalls } from "../turn.ts";
+import { blockingOperations, sentCalls } from "../turn-operations.ts";
 import { announceWait } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 /** Plans after a message of an agent or a run about a wait for a person. Ignores an older message. */
-export function planHeld(
+export function planHold(
   { active }: Pick<ConversationState, "active">,
   { turn: n, item, attempt, seq, isHeld }: WorkHeld,
 ): AgentDecision[] {

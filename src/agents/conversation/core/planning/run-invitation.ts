@@ -41,7 +41,7 @@ export function planRunInvited(
       `"${agentId}" cannot join: another agent called "${turn.agentId}", which works alone. Use the mode "delegate".`,
     );
   if (agentId === turn.agentId)
-    throw new DramatisError("FORBIDDEN", `"${agentId}" waits for the run, so it cannot be invited by it.`);
+    throw new DramatisError("FORBIDDEN", `"${agentId}" waits for the run, so the run cannot invite it.`);
   const { joins, starts } = bringIn(
     state,
     turn,

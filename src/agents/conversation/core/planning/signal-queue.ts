@@ -16,16 +16,9 @@ import {
   MAX_QUEUED_SIGNALS,
 } from "../conversation-limits.ts";
 import type { AgentDecision } from "../decisions.ts";
+import { queueOf } from "../facts/queue.ts";
 import type { Drained, Ingest, QueuedMessage } from "../signals.ts";
 import type { ConversationState, SignalQueue } from "../state.ts";
-
-/** The queue before its first message. */
-const EMPTY: SignalQueue = { first: 0, next: 0, bytes: 0 };
-
-/** Returns the queue of a conversation. */
-export function queueOf({ queue = EMPTY }: Pick<ConversationState, "queue">): SignalQueue {
-  return queue;
-}
 
 /** Returns how many of `messages` fit into the queue, in order. */
 export function fitting(queue: SignalQueue, messages: readonly Pick<QueuedMessage, "bytes">[]): number {

@@ -1,4 +1,4 @@
-/** The tool by which an agent stays silent, and the turns that have it (TALK-4). Pure. */
+/** The tool that ends a turn without a message, and the turns that have it (TALK-4). Pure. */
 import type { ToolSpec } from "../../../../model/context.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import type { Turn } from "../turn.ts";
@@ -12,7 +12,7 @@ export const STAY_SILENT: ToolSpec = {
 
 type Speaker = Pick<Turn, "agentId" | "caller" | "tools" | "output">;
 
-/** Returns the tools of a turn beside its agent's tools: its client's tools, and the tool to stay silent. */
+/** Returns the additional tools of a turn: its client's tools, and the tool to stay silent. */
 export function toolsBeside(
   record: Pick<ConversationIdentity, "agents" | "call">,
   turn: Speaker,

@@ -4,8 +4,8 @@
  * BUDGET-8  An attempt of a task that calls models begins only after it has reserved in all budgets and in the lease of its agent
  *           (LEDGER-6). If the lease is too small, the attempt first waits for a larger lease. If a budget refuses, a tool's result is
  *           `BUDGET_EXCEEDED`, the turn of a context hook fails, and an extraction ends. If no lease is available, a tool's result is
- *           `EXECUTION_FAILED`. An extraction ignores the budget of its turn. The reservation limits its models (LLM-5), so the steps stay
- *           within the budget. After a crash or a transient failure, the next attempt needs a new reservation.
+ *           `EXECUTION_FAILED`. An extraction ignores the budget of its turn. The reservation limits the models of the attempt (LLM-5), so
+ *           its steps stay within the budget. After a crash or a transient failure, the next attempt needs a new reservation.
  */
 import { type Allowance, type Amounts, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, type BudgetExcess } from "../../../../protocol/budget.ts";
@@ -15,7 +15,7 @@ import { runningExtractions } from "../hooks.ts";
 import type { TaskReservation } from "../operation.ts";
 import { type ConversationState, chainOf, leaseOf } from "../state.ts";
 import { reservedByHook, reservedByOperation } from "../task-spending.ts";
-import { openOperations } from "../turn.ts";
+import { openOperations } from "../turn-operations.ts";
 import {
   CALL_LIMITS,
   exceeded,
@@ -36,7 +36,7 @@ interface Request extends TaskReservation {
   item: number;
   agentId: string;
   amounts: Amounts;
-  /** Walks all that is reserved: asked for only where the attempt does not wait anyway. */
+  /** Walks all reservations. It is called only if the attempt does not wait for another reason. */
   limits(): readonly Limit[];
   /** Plans after a refusal. */
   refuse(error: ErrorData, excess?: BudgetExcess): AgentDecision[];
@@ -81,7 +81,7 @@ function reserve(state: ConversationState, request: Request): AgentDecision[] {
   }
 }
 
-/** Returns what is reserved, of the amounts that budgets limit: all of them for `null`, since a lease has all. */
+/** Returns the reserved amounts that budgets limit. For `null` it returns all amounts, because a lease has all. */
 function allowanceOf(limits: readonly Limit[] | null, amounts: Amounts): Allowance {
   const limited = CALL_LIMITS.filter(
     (limit) => limits?.some(({ budget }) => budget[limit] !== undefined) ?? true,

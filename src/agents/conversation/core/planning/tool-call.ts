@@ -21,7 +21,6 @@ import { needsApproval } from "../../../../protocol/approval.ts";
 import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { mapped } from "../../../../shared/expressions/mapping.ts";
 import { ExpressionError } from "../../../../shared/expressions/values.ts";
 import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
 import { objectFault } from "../../../../shared/json-fault.ts";
@@ -33,6 +32,7 @@ import { utf8Length } from "../../../../shared/utf8.ts";
 import { APPROVAL_TIMEOUT_MS, CLIENT_TOOL_TIMEOUT_MS } from "../conversation-limits.ts";
 import type { PlanInput } from "../decisions.ts";
 import { callDeadline, type Operation } from "../operation.ts";
+import { targetInput } from "../shown-call.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import type { Turn } from "../turn.ts";
 
@@ -183,25 +183,14 @@ function listed(offered: readonly { name: string }[]): string {
   return `The tools are ${shown.join(", ")}${more === 0 ? "" : ` and ${more} more`}.`;
 }
 
-/** Returns the input that the target of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */
-export function targetInput(
-  { inputMapping, target }: Pick<ToolDefinition, "inputMapping" | "target">,
-  given: JsonObject,
-  budget: Meter,
-): JsonObject {
-  const agent = agentTarget(target);
-  const input = agent === undefined ? given : agentCall(agent, given).input;
-  return inputMapping === undefined ? input : mapped(inputMapping, { input }, budget);
-}
-
-/** Describes why an input cannot be passed on; `null` where it can. */
+/** Describes why an input cannot be passed on; `null` if it can. */
 function mappingProblem(definition: ToolDefinition, input: JsonObject, budget: Meter): string | null {
   try {
     const mapped = targetInput(definition, input, budget);
     return agentTarget(definition.target) === undefined ? null : messageProblem(callMessage(mapped));
   } catch (error) {
     if (error instanceof Spent)
-      return "The input is too large to be mapped, together with what is checked beside it.";
+      return "The input is too large to be mapped together with the other checked values.";
     if (error instanceof ExpressionError) return `The input cannot be mapped: ${error.message}`;
     throw error;
   }

@@ -13,8 +13,8 @@
  *         no other turn. If turns are queued, it waits for its place.
  */
 import { checkPrices } from "../../../../library/registry/prices.ts";
-import { joinedMarks, type Mark } from "../../../../model/mark.ts";
 import { addAmounts } from "../../../../model/spending.ts";
+import { joinTaints, type Taint } from "../../../../model/taint.ts";
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
 import { MAX_TURN_NUMBER, messageId, turnId } from "../../../../protocol/ids.ts";
 import type { Caller } from "../../../../protocol/views.ts";
@@ -24,13 +24,15 @@ import { withAttempt } from "../calls.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../conversation-limits.ts";
 import { correlationOf } from "../correlation.ts";
-import type { AgentDecision, PlanInput, UnaskedReason } from "../decisions.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { exchangeOf, turnsOfExchange } from "../exchange.ts";
+import type { UnaskedReason } from "../facts/turn.ts";
 import { reservedByCalls, spentByTurn } from "../ledger.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { turnTraceparent } from "../trace.ts";
-import { backgroundOperations, type CallingTurn, type RunInvitation, type Turn } from "../turn.ts";
-import { holdsQueue } from "../waits.ts";
+import type { CallingTurn, RunInvitation, Turn } from "../turn.ts";
+import { backgroundOperations } from "../turn-operations.ts";
+import { blocksQueue } from "../waits.ts";
 import { mentionedIn, presentAgents } from "./address.ts";
 
 /** The turns that agents start in one step. */
@@ -57,11 +59,11 @@ export function planMentions(
   const goesOn = backgroundOperations(turn).length > 0;
   const budget = turnBudgetLeft(state, withAttempt(turn, record), asked.length + (goesOn ? 1 : 0));
   const message = messageId(turn, turn.call.item);
-  const inputMark = joinedMarks(turn.mark, record.facts.mark);
+  const inputTaint = joinTaints(turn.taint, record.facts.taint);
   const started = startTurns(
     state,
     turn,
-    asked.map((agentId) => ({ agentId, content: text, message, inputMark, ...defined({ budget }) })),
+    asked.map((agentId) => ({ agentId, content: text, message, inputTaint, ...defined({ budget }) })),
     { ...input, isCallerOver: true },
   );
   if (!goesOn || turn.budget === undefined || budget === undefined) return started;
@@ -88,12 +90,12 @@ function askedIn({ record }: ConversationState, { agentId }: Turn, text: string)
   return [...new Set(mentionedIn(text))].filter((id) => others.has(id));
 }
 
-/** A turn that an agent or a run starts: `message` is the id of its message where that is in the transcript. */
+/** A turn that an agent or a run starts: `message` is the id of its message, if the transcript has it. */
 export interface Call {
   agentId: string;
   content: Content;
   /** As in `Turn`. */
-  inputMark?: Mark;
+  inputTaint?: Taint;
   message?: string;
   budget?: Budget;
   /** The place of the turn in the trace; the calling turn's place if absent. */
@@ -119,8 +121,8 @@ export function startTurns(
   let left = (input.agentTurns ?? MAX_AGENT_TURNS) - turnsOfExchange(state, of);
   let length = activeLength(state);
   let n = state.turns;
-  let isHeld = isQueueHeld(state, isCallerOver ? turn.n : undefined);
-  for (const { agentId, content, inputMark = [], message, budget, traceparent, by: run, invited } of calls) {
+  let isBlocked = isQueueBlocked(state, isCallerOver ? turn.n : undefined);
+  for (const { agentId, content, inputTaint = [], message, budget, traceparent, by: run, invited } of calls) {
     const reason = refusal(state, { agentId, left, length: length + lengthOf(content), n, budget });
     if (reason !== null) {
       started.before.push({ type: "LEAVE_UNASKED", turn: turn.n, agentId, reason });
@@ -129,7 +131,7 @@ export function startTurns(
     n += 1;
     left -= 1;
     length += lengthOf(content);
-    const isQueued = isHeld && invited?.passes === undefined;
+    const isQueued = isBlocked && invited?.passes === undefined;
     started.after.push({
       type: "START_TURN",
       turn: n,
@@ -138,21 +140,21 @@ export function startTurns(
       caller: run ?? caller,
       correlationId: correlationOf(turn),
       input: content,
-      ...(inputMark.length === 0 ? {} : { inputMark }),
+      ...(inputTaint.length === 0 ? {} : { inputTaint }),
       exchange: { of, by, ...defined({ message }) },
       traceparent: traceparent ?? turnTraceparent(turn),
       ...defined({ budget, invited }),
       ...(isQueued ? {} : { begins: "at once" as const }),
     });
     if (isQueued) started.after.push({ type: "QUEUE_TURN", turn: n });
-    isHeld ||= state.order === "queued";
+    isBlocked ||= state.order === "queued";
   }
   return started;
 }
 
 /** Reports whether a turn that starts now waits in the queue. The turn `over` does not count. */
-function isQueueHeld({ order, active }: ConversationState, over: number | undefined): boolean {
-  return order === "queued" && [...active.values()].some((other) => other.n !== over && holdsQueue(other));
+function isQueueBlocked({ order, active }: ConversationState, over: number | undefined): boolean {
+  return order === "queued" && [...active.values()].some((other) => other.n !== over && blocksQueue(other));
 }
 
 function refusal(

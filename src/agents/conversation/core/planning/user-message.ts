@@ -13,6 +13,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import type { UserMessage } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
+import { planTitle } from "../titles.ts";
 import { addressee } from "./address.ts";
 import { NOT_RUN } from "./cancel.ts";
 import { planStart, type Start } from "./order.ts";
@@ -54,6 +55,7 @@ export function planUserMessage(
   checkClientTools(chain, tools, toolChoice);
   if (budget !== undefined) checkPrices(chain, budget);
   const { before, after } = begin(state, turn, signal, agentId, input);
+  const { replacement } = signal;
   return [
     ...before,
     {
@@ -63,8 +65,9 @@ export function planUserMessage(
       agentId,
       caller,
       ...defined({ clientId, correlationId, traceparent }),
+      ...(replacement && { [replacement.kind]: replacement.id, moves: replacement.taken }),
       input: content,
-      ...(untrusted === true && { inputMark: ["import"] as const }),
+      ...(untrusted === true && { inputTaint: ["import"] as const }),
       ...defined({
         replyTo,
         to,
@@ -78,7 +81,9 @@ export function planUserMessage(
         budget,
       }),
     },
+    ...(replacement ? [{ type: "SUPERSEDE" as const, turn, stem: input.stem, agentId, replacement }] : []),
     ...after,
+    ...planTitle(state, signal, input),
   ];
 }
 
@@ -90,7 +95,7 @@ function begin(
   input: PlanInput,
 ): Start {
   if (state.gate === "cancelled") return refuse(turn);
-  // Later turns see the message. Its turn calls no model, so it neither waits nor interrupts.
+  // Later turns see the message. Its turn calls no model, so it does not wait or interrupt other turns.
   if (state.orchestration === false) return { before: [], after: [{ type: "COMPLETE_TURN", turn }] };
   return planStart(state, turn, signal, agentId, input);
 }
@@ -111,11 +116,14 @@ function checkClientTools(
   if (taken >= 0)
     throw invalid(`/tools/${taken}/name`, "The agent has a tool of this name; choose another name.");
   if (choice === "required" && own.size + tools.length === 0) {
-    throw invalid("/toolChoice", "There is no tool to call.");
+    throw invalid("/toolChoice", "This turn has no tools, so the model cannot be required to call one.");
   }
   if (typeof choice !== "object" || own.has(choice.name)) return;
   if (tools.some(({ name }) => name === choice.name)) return;
-  throw invalid("/toolChoice/name", "Neither the agent nor the message has a tool of this name.");
+  throw invalid(
+    "/toolChoice/name",
+    "The agent and the message have no tool with this name. Choose a tool of the agent or of the message.",
+  );
 }
 
 function tooMany(message: string, retriable = true): DramatisError {

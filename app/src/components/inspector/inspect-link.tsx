@@ -1,0 +1,18 @@
+/** A link from a turn of a conversation to its inspector. */
+import { useContext } from "react";
+import { ConversationId } from "../../conversation-id.ts";
+import { turnPath } from "../../route.ts";
+import { Link } from "../link.tsx";
+
+export function InspectLink({ turnId }: { turnId: string }) {
+  const conversationId = useContext(ConversationId);
+  return (
+    <Link
+      to={turnPath(conversationId, turnId)}
+      data-testid="inspect"
+      className="rounded-lg py-1 text-xs text-accent underline pointer-coarse:py-2.5"
+    >
+      Inspect<span className="sr-only"> this turn</span>
+    </Link>
+  );
+}

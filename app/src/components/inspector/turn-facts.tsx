@@ -1,0 +1,70 @@
+/** The facts of a turn above its views: message, status, times, tokens and cost. */
+import { type TurnView, textOf } from "../../../../src/client/index.ts";
+import { amountsText, durationText, momentOf, titleFrom } from "../../format.ts";
+import { turnPath } from "../../route.ts";
+import { Link } from "../link.tsx";
+import { TurnStatusBadge } from "./turn-status.tsx";
+
+/** Characters of the message. */
+const MAX_TEXT = 200;
+
+interface TurnFactsProps {
+  turn: TurnView;
+  /** Returns the name of an agent. */
+  nameOf: (agentId: string) => string;
+}
+
+export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
+  const { usage, cost, spent, latencyMs, createdAt, calls, versions = [] } = turn;
+  const attempts = calls.reduce((sum, { outcome }) => sum + (outcome?.attempts ?? 0), 0);
+  const retries = Math.max(0, attempts - calls.length);
+  const facts: [label: string, value: string][] = [
+    ["Agent", nameOf(turn.agentId)],
+    ["Began", momentOf(createdAt, new Date())],
+    ["Duration", latencyMs === null ? (turn.phase ?? "working") : durationText(latencyMs)],
+    ["Tokens in", usage === null ? "not counted" : usage.inputTokens.toLocaleString()],
+    ["Tokens out", usage === null ? "not counted" : usage.outputTokens.toLocaleString()],
+    ["Cost", cost === null ? "no prices" : amountsText({ usd: cost }) || "$0"],
+    ["Model calls", `${spent.modelCalls}${retries > 0 ? `, ${retries} retried` : ""}`],
+    ["Tool calls", `${spent.toolCalls}`],
+  ];
+  return (
+    <section aria-label="Facts" className="space-y-3 rounded-xl border border-line bg-surface px-4 py-3">
+      <div className="flex items-start gap-3">
+        <h2 className="min-w-0 flex-1 text-sm font-medium wrap-anywhere">
+          {titleFrom(textOf(turn.input), MAX_TEXT) || "A turn without a text"}
+        </h2>
+        <TurnStatusBadge status={turn.status} />
+      </div>
+      <dl className="grid grid-cols-3 gap-x-4 gap-y-2 sm:grid-cols-4 lg:grid-cols-8">
+        {facts.map(([label, value]) => (
+          <div key={label} className="min-w-0">
+            <dt className="text-xs text-muted">{label}</dt>
+            <dd className="text-sm tabular-nums wrap-anywhere">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="text-xs text-muted wrap-anywhere">
+        Correlation <span className="font-mono">{turn.correlationId}</span>
+      </p>
+      {versions.length > 1 && (
+        <p className="flex flex-wrap gap-x-2 text-xs text-muted">
+          Versions
+          {versions.map((version, index) =>
+            version === turn.id ? (
+              <span key={version}>{index + 1} (this turn)</span>
+            ) : (
+              <Link
+                key={version}
+                to={turnPath(turn.conversationId, version)}
+                className="text-accent underline"
+              >
+                {index + 1}
+              </Link>
+            ),
+          )}
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,148 @@
+/** The filters of the list of turns. Choices apply at once, and texts with Enter or when the field loses the focus. */
+import { type FormEvent, useId, useState } from "react";
+import type { AgentIdentity } from "../../../../src/client/index.ts";
+import { agentName } from "../../format.ts";
+import { choiceOf, lastNight, NO_FILTER, searchOf, type TurnChoice } from "../../inspector/turn-filter.ts";
+import { FIELD, Field } from "../field.tsx";
+
+/** Browsers make selections lower than inputs. */
+const FILTER = `${FIELD} h-11 sm:h-10`;
+
+const STATUSES = [
+  ["", "All"],
+  ["failed", "Failed"],
+  ["active", "Active"],
+  ["completed", "Completed"],
+] as const;
+
+interface TurnFiltersProps {
+  /** The query string of the filters that apply. */
+  search: string;
+  agents: AgentIdentity[] | undefined;
+  onChange: (choice: TurnChoice) => void;
+}
+
+export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
+  const value = choiceOf(search);
+  const [draft, setDraft] = useState(value);
+  const [applied, setApplied] = useState(search);
+  const [isOpen, setIsOpen] = useState(search !== "" && search !== "?status=failed");
+  const others = useId();
+  // The address may change by a link, and by the buttons of the browser.
+  if (applied !== search) {
+    setApplied(search);
+    setDraft(value);
+  }
+  const apply = (choice: TurnChoice) => {
+    if (searchOf(choice) !== searchOf(value)) onChange(choice);
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    apply(draft);
+  };
+  const text = (
+    name: keyof TurnChoice,
+    label: string,
+    more: { type?: string; placeholder?: string } = {},
+  ) => (
+    <Field label={label}>
+      {(control) => (
+        <input
+          {...control}
+          {...more}
+          value={draft[name]}
+          onChange={({ target }) => setDraft({ ...draft, [name]: target.value })}
+          onBlur={() => apply(draft)}
+          autoComplete="off"
+          autoCapitalize="off"
+          spellCheck={false}
+          className={FILTER}
+        />
+      )}
+    </Field>
+  );
+
+  return (
+    <search>
+      <form aria-label="Filter turns" onSubmit={submit} data-testid="turn-filters" className="space-y-3">
+        <div className="flex flex-wrap items-center gap-2">
+          <fieldset className="flex overflow-hidden rounded-lg border border-line bg-surface text-sm">
+            <legend className="sr-only">Status</legend>
+            {STATUSES.map(([status, label]) => (
+              <button
+                key={status}
+                type="button"
+                aria-pressed={value.status === status}
+                onClick={() => apply({ ...draft, status })}
+                className="border-r border-line px-3 py-1.5 last:border-r-0 hover:bg-sunken aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent pointer-coarse:py-2.5"
+              >
+                {label}
+              </button>
+            ))}
+          </fieldset>
+          <button
+            type="button"
+            onClick={() => apply(lastNight(new Date()))}
+            className="rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent pointer-coarse:py-2.5"
+          >
+            Failed last night
+          </button>
+          <button
+            type="button"
+            aria-expanded={isOpen}
+            aria-controls={others}
+            onClick={() => setIsOpen(!isOpen)}
+            className="rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent lg:hidden pointer-coarse:py-2.5"
+          >
+            More filters
+          </button>
+          {searchOf(value) !== "" && (
+            <button
+              type="button"
+              onClick={() => apply(NO_FILTER)}
+              className="px-1 py-1.5 text-sm text-accent hover:underline pointer-coarse:py-2.5"
+            >
+              Clear filters
+            </button>
+          )}
+        </div>
+        <div
+          id={others}
+          className={`grid gap-2 sm:grid-cols-2 lg:grid-cols-5 ${isOpen ? "" : "max-lg:hidden"}`}
+        >
+          <Field label="Agent">
+            {(control) => (
+              <select
+                {...control}
+                value={draft.agent}
+                onChange={({ target }) => apply({ ...draft, agent: target.value })}
+                className={FILTER}
+              >
+                <option value="">All</option>
+                {agentOptions(agents, draft.agent).map(([id, name]) => (
+                  <option key={id} value={id}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          {text("tool", "Tool", { placeholder: "library/tool" })}
+          {text("user", "User", { placeholder: "All" })}
+          {text("since", "From", { type: "datetime-local" })}
+          {text("until", "Until", { type: "datetime-local" })}
+        </div>
+        <button type="submit" className="sr-only focus:not-sr-only focus:text-sm focus:text-accent">
+          Apply filters
+        </button>
+      </form>
+    </search>
+  );
+}
+
+/** Returns the ids and names of agents. The chosen agent is there even if it is not in the list. */
+function agentOptions(agents: AgentIdentity[] | undefined, chosen: string): [id: string, name: string][] {
+  const listed = (agents ?? []).map((agent): [string, string] => [agent.id, agentName(agent)]);
+  const isListed = chosen === "" || listed.some(([id]) => id === chosen);
+  return isListed ? listed : [...listed, [chosen, chosen]];
+}

@@ -1,0 +1,102 @@
+/** The conversation around a turn at one of its commits. Pure. */
+import { type Amounts, addAmounts, NOTHING, subtractAmounts } from "../../../../model/spending.ts";
+import type { Participant } from "../../../../protocol/participants.ts";
+import type { ConversationIdentity, ConversationState } from "../state.ts";
+import type { Turn } from "../turn.ts";
+import type { RecordedRow, Recording } from "./recording.ts";
+import { dataOf } from "./scene.ts";
+
+/** Other turns that may have been active, and the use that the commit adds for them. */
+export interface World {
+  others: readonly Turn[];
+  extra: Amounts;
+  /** The reservations of other turns leave no room for the model call that the commit refuses. */
+  isRefused?: true;
+}
+
+/** Turns that wait before the turn. A queue is shorter. */
+const MAX_WAITING = 10_000;
+
+/** Returns the worlds that the recording allows: without other turns first. */
+export function worldsOf({ turn }: Recording, { before, after, entries }: RecordedRow): World[] {
+  const others = [...new Set([...before.active, ...after.active])].filter((n) => n !== turn.n);
+  const alone: World = { others: [], extra: NOTHING };
+  const isRefused = entries.some(({ type }) => type === "budget.exceeded");
+  const refused: World[] = isRefused ? [{ ...alone, isRefused }] : [];
+  if (others.length === 0) return [alone, ...refused];
+  const queued = entries.find(({ type }) => type === "turn.queued");
+  const { position } = dataOf(queued);
+  const waiting = typeof position === "number" ? Math.min(Math.max(0, position - 1), MAX_WAITING) : 0;
+  const working = standIn(turn, 0, { call: { item: 1, attempt: 1, notBefore: 0, final: false } });
+  const waits = Array.from({ length: waiting }, (_, index) => standIn(turn, -1 - index, { queued: true }));
+  return [alone, { others: [working, ...waits], extra: NOTHING }, ...refused];
+}
+
+/** Returns a turn that works or waits beside the turn. */
+function standIn({ stem, agentId, caller, createdAt }: Turn, n: number, members: Partial<Turn>): Turn {
+  return {
+    ...{
+      n,
+      stem,
+      agentId,
+      caller,
+      createdAt,
+      input: "",
+      status: "active",
+      firstSeq: 1,
+      snapshotSeq: 1,
+      items: 2,
+    },
+    ...{ call: null, replies: [], operations: [], recoveries: 0, issues: {} },
+    ...members,
+  };
+}
+
+/** Returns the state before a commit, with the turn as the replay has made it. */
+export function surroundings(
+  { record, turn: recorded }: Recording,
+  { before, after, entries: [first] }: RecordedRow,
+  turn: Turn | undefined,
+  { others, extra }: World,
+): ConversationState {
+  const { active: _, budget: _before, ...head } = before;
+  const { budget, leases, order } = after;
+  const isRefused = first?.type === "budget.exceeded" || turn?.call?.leasing === true;
+  const { leasing: _asking, ...call } = turn?.call ?? { leasing: true };
+  const own = turn?.call?.leasing === true ? { ...turn, call: { ...turn.call, ...call } } : turn;
+  const active = new Map(others.map((other) => [other.n, other]));
+  if (own !== undefined) active.set(own.n, own);
+  const { agentId } = recorded;
+  const { spentBy } = head;
+  return {
+    ...head,
+    order,
+    spent: addAmounts(head.spent, extra),
+    ...(spentBy && { spentBy: { ...spentBy, [agentId]: addAmounts(spentBy[agentId] ?? NOTHING, extra) } }),
+    ...(budget && { budget }),
+    ...(isRefused && leases && { leases }),
+    turns: turn === undefined ? recorded.n - 1 : head.turns,
+    record: present(record, agentId),
+    seq: (first?.seq ?? 1) - 1,
+    active,
+    stored: new Map(),
+  };
+}
+
+/** Returns a record in which the agent takes part, as it did then. */
+function present(record: ConversationIdentity, agentId: string): ConversationIdentity {
+  const participant: Participant = { type: "agent", id: agentId };
+  const [first, ...others] = record.agents;
+  const { deleted: _, ...primary } = first;
+  const isKnown = record.participants.some(({ type, id }) => type === "agent" && id === agentId);
+  return {
+    ...record,
+    participants: isKnown ? record.participants : [...record.participants, participant],
+    agents: [first.id === agentId ? primary : first, ...others],
+  };
+}
+
+/** Returns the use that a commit added beside the use that the replay made. */
+export function extraOf({ after }: RecordedRow, spent: Amounts): Amounts {
+  return subtractAmounts(after.spent, spent);
+}

@@ -1,0 +1,60 @@
+/**
+ * Titles of conversations. Pure.
+ *
+ * TITLE-3  The title of a fork is "Fork of", and the title of its original.
+ * TITLE-4  The first message gives a title to a listed conversation without a title: its beginning on one line, at most
+ *          `MAX_AUTOMATIC_TITLE` characters, without control characters. The title is in the commit of the message, so it delays no answer.
+ *          A later message changes nothing, and a title of a person stays. Conversations of `/v1` and of calls get no title.
+ * TITLE-5  A policy that returns `none` or throws gives no titles. A policy may decide for each tenant and project.
+ */
+import { plainText } from "../../../shared/content.ts";
+import { shorten } from "../../../shared/text.ts";
+import type { AgentDecision, PlanInput } from "./decisions.ts";
+import type { UserMessage } from "./signals.ts";
+import type { ConversationState } from "./state.ts";
+
+/** Maximum length of a title, in UTF-16 units. */
+const MAX_TITLE_LENGTH = 200;
+/** Maximum length of an automatic title, in UTF-16 units. */
+export const MAX_AUTOMATIC_TITLE = 80;
+const FORK = "Fork of ";
+
+/** Returns the title of a fork. */
+export function forkTitle(title: string | null): string | null {
+  return title === null ? null : shorten(FORK + title, MAX_TITLE_LENGTH);
+}
+
+/** Returns the beginning of a text as a title, cut between words; `null` for a text without visible characters. */
+export function titleOf(text: string): string | null {
+  const line = oneLine(text);
+  if (line.length <= MAX_AUTOMATIC_TITLE) return line === "" ? null : line;
+  const begun = shorten(line, MAX_AUTOMATIC_TITLE).slice(0, -1);
+  const space = begun.lastIndexOf(" ");
+  return `${(space > MAX_AUTOMATIC_TITLE / 2 ? begun.slice(0, space) : begun).trimEnd()}…`;
+}
+
+/** Returns the decision that a message gives a title to its conversation (TITLE-4). */
+export function planTitle(
+  { record, turns }: ConversationState,
+  { caller, data }: UserMessage,
+  input: PlanInput,
+): AgentDecision[] {
+  const { title: given, listed, call } = record;
+  if (turns > 0 || given !== null || listed === false || call !== undefined) return [];
+  if (input.isTitled?.(record) !== true) return [];
+  const title = titleOf(plainText(data.content));
+  return title === null ? [] : [{ type: "SET_TITLE", title, by: caller, automatic: true }];
+}
+
+/** Reports whether a title, or the title of its original, is the beginning of a text, or a part of it. */
+export function isFrom(title: string, text: string): boolean {
+  const plain = (value: string) => oneLine(value).replace(/…$/, "").trim().toLowerCase().replaceAll("ς", "σ");
+  let own = title;
+  while (own.startsWith(FORK)) own = own.slice(FORK.length);
+  return [title, own].some((one) => plain(one) !== "" && plain(text).includes(plain(one)));
+}
+
+/** Returns a text on one line. Control characters and characters that change the direction of text count as spaces. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\s\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, " ").trim();
+}

@@ -1,0 +1,116 @@
+/**
+ * The conversation on record: projections of its journal.
+ *
+ * PROJ-5  A read folds at most `MAX_FOLDED` entries, after the entries that earlier reads have folded. If entries are left, it fails with
+ *         `UNAVAILABLE`, retriable, and the next read continues.
+ */
+import { type CanonicalEvent, PROJECTIONS, type Projection } from "../../../protocol/projection-schemas.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { listIds } from "../../../shared/known-ids.ts";
+import { type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
+import { validate } from "../../../shared/validation.ts";
+import { canonicalEvents } from "../core/record/canonical.ts";
+import { type Fold, foldEntries, NEW_FOLD } from "../core/record/fold.ts";
+import type { ConversationState } from "../core/state.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
+import { journalEntries } from "./journal-entries.ts";
+import { base, type ProjectionInput, timelineEntry, WHOLE } from "./projections.ts";
+import { newRecentTurns, TurnReader } from "./turn-reader.ts";
+
+/** Entries that a read folds. */
+const MAX_FOLDED = 50_000;
+
+/** The cursor is the number of an entry. In the canonical timeline it may have the number of a piece. */
+const pageSchema = pageOptionsSchema((cursor) => /^\d{1,15}(?:\.\d{1,6})?$/.test(cursor));
+
+type PageRange = ReturnType<typeof pageSchema.parse>;
+
+export class ConversationRecord {
+  /** The fold of the entries that were read. */
+  #fold: Fold = NEW_FOLD;
+
+  constructor(
+    private readonly store: Pick<ConversationDatabase, "journal" | "turn">,
+    private readonly maxFolded = MAX_FOLDED,
+  ) {}
+
+  /** Returns a projection by its name. Throws `NOT_FOUND` for an unknown name. */
+  projection(state: ConversationState, name: string, options: PageOptions = {}): Projection {
+    const known = PROJECTIONS.find((candidate) => candidate === name);
+    if (known === undefined) {
+      const names = listIds(name, PROJECTIONS);
+      throw new DramatisError("NOT_FOUND", `There is no projection "${name}". Projections are: ${names}.`);
+    }
+    const page = validate(pageSchema, options);
+    const reader = new TurnReader(state, this.store, newRecentTurns());
+    const turnOf = (n: number) => (reader.admits(n) ? reader.take(n) : undefined);
+    const { record } = state;
+    const input = { record, fold: { ...NEW_FOLD, seq: state.seq }, turnOf };
+    if (known === "timeline") return this.#timeline(input, reader, page);
+    if (known === "canonical_timeline") return this.#canonicalTimeline(input, reader, page);
+    return WHOLE[known]({ record, fold: this.#folded(state.seq), turnOf });
+  }
+
+  #timeline(input: ProjectionInput, reader: TurnReader, { limit, order, cursor }: PageRange): Projection {
+    const after = cursor === undefined ? undefined : Number.parseInt(cursor, 10);
+    const entries: ReturnType<typeof timelineEntry>[] = [];
+    const shown = base("timeline", input);
+    for (const numbered of journalEntries(this.store.journal, order, after, input.fold.seq)) {
+      const { turn } = numbered.entry;
+      const isFull = entries.length === limit || (turn !== undefined && !reader.admits(turn));
+      const last = entries.at(-1);
+      if (isFull && last !== undefined) return { ...shown, entries, nextCursor: String(last.seq) };
+      entries.push(timelineEntry(numbered, input));
+    }
+    return { ...shown, entries };
+  }
+
+  /** The cursor is the id of the last event. A page may end between two pieces of a message. */
+  #canonicalTimeline(
+    input: ProjectionInput,
+    reader: TurnReader,
+    { limit, order, cursor }: PageRange,
+  ): Projection {
+    const step = order === "asc" ? 1 : -1;
+    const from = cursor === undefined ? undefined : Number.parseInt(cursor, 10) - step;
+    const events: CanonicalEvent[] = [];
+    const shown = base("canonical_timeline", input);
+    for (const numbered of journalEntries(this.store.journal, order, from, input.fold.seq)) {
+      const { turn } = numbered.entry;
+      const last = events.at(-1);
+      if (turn !== undefined && !reader.admits(turn) && last !== undefined)
+        return { ...shown, events, nextCursor: last.id };
+      const all = canonicalEvents(numbered, input);
+      if (step === -1) all.reverse();
+      const left = all.slice(all.findIndex(({ id }) => id === cursor) + 1);
+      const room = limit - events.length;
+      const more = left.length > room;
+      events.push(...left.slice(0, room));
+      const newest = events.at(-1);
+      if (more && newest !== undefined) return { ...shown, events, nextCursor: newest.id };
+    }
+    return { ...shown, events };
+  }
+
+  /** Returns the fold up to entry `seq`. */
+  #folded(seq: number): Fold {
+    const from = this.#fold.seq > seq ? NEW_FOLD : this.#fold;
+    const until = Math.min(seq, from.seq + this.maxFolded);
+    const tail = journalEntries(this.store.journal, "asc", from.seq === 0 ? undefined : from.seq, until);
+    this.#fold = foldEntries(from, upTo(tail, until));
+    if (this.#fold.seq >= seq) return this.#fold;
+    throw new DramatisError(
+      "UNAVAILABLE",
+      `The projection has read ${this.#fold.seq} of ${seq} entries of the journal. Repeat the request to continue.`,
+      { retriable: true },
+    );
+  }
+}
+
+/** Yields the entries up to a number. */
+function* upTo<Entry extends { seq: number }>(entries: Iterable<Entry>, last: number): Generator<Entry> {
+  for (const entry of entries) {
+    if (entry.seq > last) return;
+    yield entry;
+  }
+}

@@ -1,0 +1,129 @@
+/** Builds the context of a run's actor, and connects its parts with each other and with the platform. */
+import type { ChildRunApi } from "../../protocol/run-call.ts";
+import type { RunCallerApi } from "../../protocol/workflow-call.ts";
+import { defined } from "../../shared/defined.ts";
+import type { ActorWork, WakeupsOfActor } from "../base/durable-actor.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import { approvalsProjection } from "../base/projections/approvals-projection.ts";
+import { Projection } from "../base/projections/projection.ts";
+import type { TenantTurns } from "../base/runtime/tenant-turns.ts";
+import type { Outflows } from "../base/sockets/outflow.ts";
+import type { ActorContext, CoordinatorClassPorts } from "./context.ts";
+import { beginsWork } from "./core/run-envelopes.ts";
+import { isOver } from "./core/state.ts";
+import { RunTelemetry } from "./effects/run-telemetry.ts";
+import { RunReaders } from "./inbound/run-readers.ts";
+import { RunSockets } from "./inbound/run-sockets.ts";
+import { RunWaiters } from "./inbound/run-waiters.ts";
+import { RunEvents } from "./reads/run-events.ts";
+import { runSummary, waitingGates } from "./reads/run-views.ts";
+import { RunRuntime } from "./run-runtime.ts";
+
+/** The members of a context that the platform, the application and other actors give. */
+type Given = Omit<ActorContext, "armWakeup" | "turn" | "listing" | "approvals"> & WakeupsOfActor;
+
+/** The platform's side of a run's actor. */
+type ActorPlatform = Pick<
+  ActorContext,
+  "clock" | "ids" | "database" | "keyValue" | "name" | "checkPlace" | "clients" | "waitUntil"
+> &
+  WakeupsOfActor;
+
+/** Returns the members of a context that come from outside of the run. */
+export function givenContext<Env extends object>(
+  ports: CoordinatorClassPorts<Env>,
+  env: Env,
+  mailbox: Mailbox,
+  platform: ActorPlatform,
+): Given {
+  const { active: runs, tokens } = ports.tree;
+  const { checkedInput, location } = ports;
+  return {
+    ...{ ...platform, checkedInput, location },
+    executor: ports.executor(env),
+    exporter: ports.exporter(env),
+    log: ports.log(env),
+    directory: () => ports.directory(env),
+    workflow: (...given) => ports.workflow(env, ...given),
+    bounds: { share: { runs, tokens }, ...defined({ width: ports.fanOutWidth }) },
+    // Starts do not use the reserved room (MAIL-20).
+    send: (envelope) => mailbox.send(envelope, { owed: !beginsWork(envelope) }),
+    outboxRoom: () => mailbox.room(),
+    withdraw: ({ to, type }) => mailbox.withdraw(to, type),
+    run: (tenant, id) => durableActor<ChildRunApi>(env, { kind: "coordinator", tenant, id }),
+    conversation: (tenant, id) => durableActor<RunCallerApi>(env, { kind: "conversation", tenant, id }),
+    sender: (address) => durableActor(env, address),
+  };
+}
+
+/** The context with the parts of the actor. */
+export interface CoordinatorContext extends ActorContext {
+  runtime: RunRuntime;
+  approvals: Projection;
+  listing: Projection;
+  events: RunEvents;
+  readers: RunReaders;
+  sockets: RunSockets;
+  waiters: RunWaiters;
+  work: ActorWork;
+  /** Calls `sockets.expire` at a time, in milliseconds since the epoch. Resolves when that is durable. */
+  expireAt(time: number): Promise<void>;
+}
+
+/** Builds the context. `turns` are the turns of all runs in this isolate, `outflows` the budgets of their readers. */
+export function connected(given: Given, turns: TenantTurns, outflows: Outflows): CoordinatorContext {
+  // SAFETY: a part reads the other parts when it works. All parts are there by then.
+  const context = { ...given } as unknown as CoordinatorContext;
+  const { clock, directory, wakeups, ownWakeup } = given;
+  const listed = (name: "approvals" | "listing") =>
+    ownWakeup(name, () => (context.runtime.exists ? context[name].wake() : null));
+  context.armWakeup = wakeups.add("run", () => {
+    context.runtime.reconcile();
+    return context.runtime.dueIn;
+  }).arm;
+  const expiry = wakeups.add("expiry", () => context.sockets.expire());
+  context.expireAt = (time) => expiry.arm(Math.max(0, time - clock.now()));
+  context.turn = () => turns.take(context.runtime.state.record.tenant, clock);
+  context.approvals = approvalsProjection({
+    ...{ clock, directory, wakeup: listed("approvals") },
+    waiting: () => {
+      const { state } = context.runtime;
+      const { tenant, id: place } = state.record;
+      return { tenant, place, seq: state.seq, waiting: waitingGates(state) };
+    },
+  });
+  context.listing = new Projection({
+    clock,
+    wakeup: listed("listing"),
+    directory,
+    put: (listing) => {
+      const { record, seq } = context.runtime.state;
+      return listing.putRun(record.tenant, { ...runSummary(context.runtime), seq });
+    },
+    changedAt: () => context.runtime.endedAt ?? context.runtime.state.record.createdAt,
+  });
+  const telemetry = new RunTelemetry(given);
+  context.runtime = new RunRuntime(context, (commit) => {
+    const { before, state } = commit;
+    context.readers.wake();
+    context.sockets.wake();
+    if (isOver(state)) context.waiters.wake();
+    if (commit.changesGates) void context.approvals.publish();
+    if (commit.changesStatus) void context.listing.publish();
+    // The last step: an error of the telemetry stops no other step.
+    telemetry.ended(before, commit.row);
+  });
+  context.events = new RunEvents(context.runtime.store.journal);
+  context.readers = new RunReaders(context);
+  context.sockets = new RunSockets(context, outflows);
+  context.waiters = new RunWaiters(clock);
+  context.work = {
+    wake: async () => {
+      if (context.runtime.exists) context.sockets.restore();
+      await context.runtime.wake();
+    },
+    whenArmed: () => context.runtime.whenArmed(),
+  };
+  return context;
+}

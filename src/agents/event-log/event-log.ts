@@ -1,0 +1,91 @@
+/**
+ * The actor `EventLog`: the log of a tenant's conversations in one jurisdiction.
+ *
+ * EVLOG-8  A principal reaches only the log of its tenant. Events are for operators. A search by another principal finds messages of the
+ *        principal's own conversations only.
+ */
+import { systemClock } from "../../ports/system.ts";
+import type {
+  EventFilter,
+  EventLogApi,
+  EventsRequest,
+  Publication,
+  SearchRequest,
+} from "../../protocol/event-log.ts";
+import { defined } from "../../shared/defined.ts";
+import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
+import { mayReadAll, type Principal } from "../../shared/principal.ts";
+import { validateRequest } from "../../shared/validation.ts";
+import { DurableActor } from "../base/durable-actor.ts";
+import { checkOperator } from "../base/mailbox/dead-letter.ts";
+import { LogFollowers } from "./log-followers.ts";
+import { LogReader } from "./log-reader.ts";
+import { LogStore } from "./log-store.ts";
+import { eventsRequest, followRequest, searchRequest } from "./requests.ts";
+
+/** Creates the class `EventLog` of an application. */
+export function createEventLogClass<Env extends Cloudflare.Env>(): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => DurableActor<Env> & EventLogApi {
+  return class EventLog extends DurableActor<Env> implements EventLogApi {
+    readonly #store = new LogStore(this.platform, () => systemClock.now());
+    readonly #reader = new LogReader(this.platform.database, this.#store);
+    readonly #followers = new LogFollowers(systemClock, this.#reader, () => this.#store.last);
+
+    protected override get mailboxKind() {
+      return "event-log";
+    }
+
+    protected override checkStorage() {
+      super.checkStorage();
+      void this.#store.exists;
+    }
+
+    async published(conversationId: string) {
+      return asResult(() => this.#store.published(conversationId));
+    }
+
+    async publish(publication: Publication) {
+      return asResult(() => {
+        this.checkPlace();
+        const published = this.#store.publish(publication);
+        this.#followers.wake();
+        return published;
+      });
+    }
+
+    async replace(publication: Publication) {
+      return asDone(() => this.#store.replace(publication));
+    }
+
+    async empty(conversationId: string) {
+      return asResult(() => this.#store.empty(conversationId));
+    }
+
+    async events(principal: Principal, request: EventsRequest) {
+      return asResult(() => {
+        checkOperator(principal, this.mailboxAddress, this.name);
+        const { limit, order, cursor, ...filter } = validateRequest(eventsRequest, request);
+        return this.#reader.events(filter, { limit, order, cursor });
+      });
+    }
+
+    async follow(principal: Principal, filter: EventFilter) {
+      return asResult(() => {
+        checkOperator(principal, this.mailboxAddress, this.name);
+        return this.#followers.open(principal, validateRequest(followRequest, filter));
+      });
+    }
+
+    async search(principal: Principal, request: SearchRequest) {
+      return asResult(() => {
+        if (this.mailboxAddress?.tenant !== principal.tenant)
+          throw new DramatisError("NOT_FOUND", `There is no actor "${this.name}".`);
+        const reader = mayReadAll(principal) ? undefined : principal.subject;
+        const { cursor, ...search } = validateRequest(searchRequest, request);
+        return this.#reader.search({ ...search, ...defined({ cursor }) }, reader);
+      });
+    }
+  };
+}

@@ -1,0 +1,117 @@
+/** Commands that change a conversation or a run, each with one request. */
+import type { Answer, Cli, Command, Options } from "./command.ts";
+import { wrongUsage } from "./failure.ts";
+import { count, jsonText } from "./text.ts";
+
+const REASON = { "--reason <text>": "kept in the journal" };
+const TURN = { "<conversation>": "id of the conversation", "<turn>": "id of the turn" };
+const WAITING = {
+  "<place>": "id of the conversation or the run",
+  "<operation>": "id of the operation that waits, see: dramatis list approvals",
+};
+
+/** Returns the kind of thing that an id names. Throws a failure for the id of a turn, which needs its conversation. */
+export function kindOf(id: string): "conversation" | "run" | "agent" {
+  if (/^turn_/.test(id))
+    throw wrongUsage(
+      `A turn needs its conversation. Write the id of the conversation before it: conv_… ${id}`,
+    );
+  return /^conv_/.test(id) ? "conversation" : /^run_/.test(id) ? "run" : "agent";
+}
+
+/** Returns a failure for an id of the wrong kind. */
+export function notFor(id: string): Error {
+  return wrongUsage(`"${id}" names no conversation (conv_…) and no run (run_…).`);
+}
+
+function decision(name: string, approved: boolean): Command {
+  const done = approved ? "Approved" : "Denied";
+  return {
+    name,
+    about: `${name === "deny" ? "denies" : "approves"} a call of a tool, or a question of a run, that waits for you`,
+    args: WAITING,
+    options: { "--reason <text>": "the model, or the run, gets it" },
+    async run({ client, signal }, [place = "", operation = ""], { reason }) {
+      const text = `${done} ${operation}.`;
+      switch (kindOf(place)) {
+        case "conversation": {
+          const answer = { approved, ...(reason !== undefined && { reason }) };
+          return {
+            value: await client.operations.resolveApproval(place, operation, answer, { signal }),
+            text,
+          };
+        }
+        case "run": {
+          const answer = { approved, ...(reason !== undefined && { comment: reason }) };
+          return { value: await client.runs.answer(place, operation, answer, { signal }), text };
+        }
+        case "agent":
+          throw notFor(place);
+      }
+    },
+  };
+}
+
+async function cancel({ client, signal }: Cli, [id = "", turn]: (string | undefined)[], { reason }: Options) {
+  const options = { signal, ...(reason !== undefined && { reason }) };
+  const kind = kindOf(id);
+  if (kind === "agent" || (turn !== undefined && kind === "run")) throw notFor(id);
+  if (turn !== undefined)
+    return { value: await client.turns.cancel(id, turn, options), text: `Cancelled ${turn}.` };
+  const value =
+    kind === "run" ? await client.runs.cancel(id, options) : await client.conversations.cancel(id, options);
+  return { value, text: `Cancelled ${id}.` };
+}
+
+async function replay(
+  { client, signal }: Cli,
+  [id = "", turn = ""]: (string | undefined)[],
+): Promise<Answer> {
+  const value = await client.turns.replay(id, turn, { signal });
+  const { divergence, partial = [] } = value;
+  const assumed = partial.length === 0 ? "" : ` ${count(partial.length, "entry")} taken as recorded.`;
+  if (divergence === null)
+    return {
+      value,
+      text: `The replay of ${turn} made ${count(value.calls, "call")} and no difference.${assumed}`,
+    };
+  const shown = (entry: unknown) => (entry === null ? "no entry" : jsonText(entry));
+  const text = `The replay differs at entry ${divergence.seq}.\nrecorded  ${shown(divergence.expected)}\ntoday     ${shown(divergence.actual)}`;
+  return { value, text, failed: true };
+}
+
+export const ACT_COMMANDS: readonly Command[] = [
+  decision("approve", true),
+  decision("deny", false),
+  {
+    name: "cancel",
+    about: "stops a turn, a conversation with all its turns, or a run",
+    args: { "<id>": "id of a conversation or a run", "[turn]": "id of a turn of the conversation" },
+    options: REASON,
+    run: cancel,
+  },
+  {
+    name: "replay",
+    about: "plans a turn again on its recorded results, without a call; a difference is exit code 1",
+    args: TURN,
+    run: replay,
+  },
+  {
+    name: "fork",
+    about: "creates a conversation with the history up to a turn, by default the newest completed turn",
+    args: { "<conversation>": "id of the conversation", "[turn]": "id of the last turn of the fork" },
+    async run({ client, signal }, [id = "", turnId]) {
+      const value = await client.conversations.fork(id, turnId === undefined ? {} : { turnId }, { signal });
+      return { value, text: value.id };
+    },
+  },
+  {
+    name: "dead-letters redeliver",
+    about: "delivers a dead letter again, for operators",
+    args: { "<id>": "id of the dead letter" },
+    async run({ request }, [id = ""]) {
+      const response = await request("POST", `/api/dead-letters/${encodeURIComponent(id)}/redeliver`);
+      return { value: await response.json(), text: `${id} is on its way.` };
+    },
+  },
+];

@@ -1,0 +1,101 @@
+/** `dramatis doctor`: checks the address, the token, the version and the health of a server, and says what to change. */
+import { DramatisClientError, notJson } from "../client/errors.ts";
+import { VERSION } from "../shared/version.ts";
+import type { Answer, Cli, Command } from "./command.ts";
+import { requestFailure } from "./failure.ts";
+import { clean, time, wrap } from "./text.ts";
+
+/** The answer of `GET /health`. */
+interface Health {
+  version: string;
+  /** Optional parts that are absent or do not work, each with the fix. */
+  missing: { name: string; message: string }[];
+}
+
+interface Check {
+  name: string;
+  status: "ok" | "warning" | "failed";
+  message: string;
+}
+
+const LOCAL = /^(?:127\.|localhost$|\[::1\]$)/;
+
+/** Runs a check. Returns the error of a failed request as a failed check. */
+async function check(cli: Cli, name: string, body: () => Promise<Check[]>): Promise<Check[]> {
+  try {
+    return await body();
+  } catch (error) {
+    if (!(error instanceof DramatisClientError)) throw error;
+    return [{ name, status: "failed", message: requestFailure(error, cli.url) }];
+  }
+}
+
+function tokenChecks({ url, hasToken, tokenExpires }: Cli, now: number): Check[] {
+  const name = "token";
+  if (!hasToken)
+    return [{ name, status: "ok", message: "DRAMATIS_TOKEN is not set. A local server needs no token." }];
+  const { protocol, hostname } = new URL(url);
+  if (tokenExpires !== undefined && tokenExpires < now) {
+    const since = time(new Date(tokenExpires).toISOString());
+    return [{ name, status: "failed", message: `The token expired at ${since}. Set a new DRAMATIS_TOKEN.` }];
+  }
+  if (protocol === "http:" && !LOCAL.test(hostname))
+    return [{ name, status: "warning", message: "The token crosses the network unencrypted. Use https://." }];
+  return [{ name, status: "ok", message: "DRAMATIS_TOKEN is set." }];
+}
+
+async function serverChecks(cli: Cli): Promise<Check[]> {
+  return check(cli, "server", async () => {
+    const response = await cli.request("GET", "/health");
+    // SAFETY: the values are checked before their use.
+    const { version, missing = [] } = ((await response.json().catch(() => null)) ?? {}) as Partial<Health>;
+    if (typeof version !== "string") throw notJson(response, undefined);
+    const sameVersion = version === VERSION;
+    return [
+      { name: "server", status: "ok", message: `${cli.url} is ready.` },
+      {
+        name: "version",
+        status: sameVersion ? "ok" : "warning",
+        message: sameVersion
+          ? version
+          : `The server has ${version}, this command ${VERSION}. Run: npx dramatis@${clean(version)}`,
+      },
+      ...missing.map(
+        ({ name, message }): Check => ({
+          name: "optional",
+          status: "warning",
+          message: `${name}: ${message}`,
+        }),
+      ),
+    ];
+  });
+}
+
+async function accessChecks(cli: Cli): Promise<Check[]> {
+  const { client, signal } = cli;
+  return check(cli, "access", async () => {
+    const { subject, tenant, roles } = await client.me({ signal });
+    const held = roles.length === 0 ? "no roles" : `roles ${roles.join(", ")}`;
+    return [
+      { name: "access", status: "ok", message: `You are ${subject} of tenant ${tenant}, with ${held}.` },
+    ];
+  });
+}
+
+async function doctor(cli: Cli): Promise<Answer> {
+  const server = await serverChecks(cli);
+  const reached = server[0]?.status === "ok";
+  const checks = [...server, ...tokenChecks(cli, Date.now()), ...(reached ? await accessChecks(cli) : [])];
+  const failed = checks.some(({ status }) => status === "failed");
+  const text = checks
+    .map(({ name, status, message }) => {
+      const start = `${status.padEnd(9)}${name.padEnd(10)}`;
+      return start + wrap(clean(message), cli.width - start.length).join(`\n${" ".repeat(start.length)}`);
+    })
+    .join("\n");
+  return { value: { ok: !failed, url: cli.url, checks }, text, failed };
+}
+
+export const DOCTOR_COMMANDS: readonly Command[] = [
+  { name: "doctor", about: "checks the server, the token and your roles", run: doctor },
+];

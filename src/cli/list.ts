@@ -1,0 +1,145 @@
+/** `dramatis list` and `dramatis dead-letters list`: one page of a list. */
+import type { PageRequest } from "../client/api.ts";
+import type { DeadLetterView } from "../protocol/views.ts";
+import { defined } from "../shared/defined.ts";
+import type { Cli, Command, Options } from "./command.ts";
+import { wrongUsage } from "./failure.ts";
+import { type Column, clean, table, time } from "./text.ts";
+
+const PAGE_OPTIONS = {
+  "--limit <n>": "items of the page, 20 by default",
+  "--cursor <cursor>": "continue after an earlier page",
+};
+
+/** A page of items. */
+type Page<Item> = readonly [value: { nextCursor?: string }, items: readonly Item[]];
+
+interface List<Item> {
+  name: string;
+  about: string;
+  args?: Record<string, string>;
+  options?: Record<string, string>;
+  columns: readonly Column[];
+  /** Reads a page. `filter` has the options of the list itself. */
+  read(cli: Cli, page: PageRequest, filter: Options, args: (string | undefined)[]): Promise<Page<Item>>;
+  row(item: Item): string[];
+}
+
+/** Returns the command of a list. */
+function listCommand<Item>({ name, about, args, options, columns, read, row }: List<Item>): Command {
+  return {
+    name,
+    about,
+    ...(args && { args }),
+    options: { ...PAGE_OPTIONS, ...options },
+    async run(cli, given, { limit = "20", cursor, url: _url, ...filter }) {
+      if (!/^[1-9][0-9]{0,2}$/.test(limit))
+        throw wrongUsage(`--limit must be a whole number from 1 to 200, not "${limit}".`);
+      const page = { limit: Number(limit), signal: cli.signal, ...defined({ cursor }) };
+      const [value, items] = await read(cli, page, filter, given);
+      const next = value.nextCursor === undefined ? "" : `\nMore: --cursor ${clean(value.nextCursor)}`;
+      const text = items.length === 0 ? "The list is empty." : table(columns, items.map(row), cli.width);
+      return { value, text: text + next };
+    },
+  };
+}
+
+const id: Column = { title: "ID" };
+const status: Column = { title: "STATUS" };
+const created: Column = { title: "CREATED" };
+const free = (title: string): Column => ({ title, free: true });
+
+export const LIST_COMMANDS: readonly Command[] = [
+  listCommand({
+    name: "list conversations",
+    about: "conversations, the newest first",
+    columns: [id, free("AGENT"), created, free("TITLE")],
+    async read({ client }, page) {
+      const value = await client.conversations.list({ order: "desc", ...page });
+      return [value, value.conversations];
+    },
+    row: ({ id, agentId, createdAt, title }) => [id, agentId, time(createdAt), title ?? ""],
+  }),
+  listCommand({
+    name: "list agents",
+    about: "agents",
+    columns: [id, created, free("PROJECTS")],
+    async read({ client }, page) {
+      const value = await client.agents.list(page);
+      return [value, value.agents];
+    },
+    row: ({ id, createdAt, projectIds }) => [id, time(createdAt), projectIds.join(", ")],
+  }),
+  listCommand({
+    name: "list runs",
+    about: "runs of workflows, the newest first",
+    options: {
+      "--status <status>": "runs with this status, such as failed",
+      "--workflow <name>": "runs of library/id, or of library/id@version",
+    },
+    columns: [id, status, created, free("WORKFLOW")],
+    async read({ client }, page, filter) {
+      // SAFETY: the server checks the values of a filter.
+      const value = await client.runs.list({ order: "desc", ...page, ...(filter as object) });
+      return [value, value.runs];
+    },
+    row: ({ id, status, errorCode, createdAt, workflow: { library, id: name, version } }) => [
+      id,
+      errorCode === undefined ? status : `${status} ${errorCode}`,
+      time(createdAt),
+      `${library}/${name}@${version}`,
+    ],
+  }),
+  listCommand({
+    name: "list turns",
+    about: "turns, the newest first: of all conversations, or of one conversation",
+    args: { "[conversation]": "id of a conversation" },
+    options: {
+      "--status <status>": "active, completed or failed",
+      "--agent <id>": "turns of this agent",
+      "--user <id>": "turns that this person caused",
+      "--tool <name>": "turns that called library/id",
+      "--run <id>": "turns that this run started",
+      "--since <time>": "turns that began at this time in ISO 8601, or later",
+      "--until <time>": "turns that began before this time",
+    },
+    columns: [{ title: "CONVERSATION AND TURN" }, created, free("RESULT")],
+    async read({ client }, page, filter, [conversation]) {
+      const request = { order: "desc", ...page, ...defined({ conversation }) } as const;
+      // SAFETY: the server checks the values of a filter.
+      const value = await client.turns.list({ ...request, ...(filter as object) });
+      return [value, value.turns];
+    },
+    row: ({ id, conversationId, createdAt, status, errorCode }) => [
+      `${conversationId} ${id}`,
+      time(createdAt),
+      errorCode === undefined ? status : `${status} ${errorCode}`,
+    ],
+  }),
+  listCommand({
+    name: "list approvals",
+    about: "calls of tools and questions that wait for you",
+    columns: [{ title: "PLACE AND OPERATION" }, free("QUESTION")],
+    async read({ client }, page) {
+      const value = await client.approvals.list(page);
+      return [value, value.approvals];
+    },
+    row: (item) =>
+      item.kind === "tool"
+        ? [`${item.conversationId} ${item.operationId}`, `${item.name} ${JSON.stringify(item.input ?? {})}`]
+        : [`${item.runId} ${item.operationId}`, item.prompt],
+  }),
+  listCommand({
+    name: "dead-letters list",
+    about: "messages between actors that could not be delivered, for operators",
+    columns: [id, free("TYPE"), { title: "DIED" }, free("ERROR")],
+    async read({ request }, { limit, cursor }) {
+      const query = new URLSearchParams(defined({ limit: String(limit), cursor }));
+      const response = await request("GET", `/api/dead-letters?${query}`);
+      // SAFETY: the description of the operation types the response.
+      const value = (await response.json()) as { deadLetters: DeadLetterView[]; nextCursor?: string };
+      return [value, value.deadLetters];
+    },
+    row: ({ id, type, diedAt, error }) => [id, type, time(diedAt), `${error.code}: ${error.message}`],
+  }),
+];

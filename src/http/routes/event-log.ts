@@ -1,0 +1,104 @@
+/** `/api/events` and `/api/search`: the events of a tenant, and the search of its messages. */
+
+import { accepts } from "hono/accepts";
+import { z } from "zod";
+import { eventLogId, foundMessage, loggedEvent, MAX_QUERY } from "../../protocol/event-log.ts";
+import { requireOperator } from "../../protocol/mailbox-api.ts";
+import { defined } from "../../shared/defined.ts";
+import { unwrap } from "../../shared/errors.ts";
+import { JURISDICTIONS, type Jurisdiction, jurisdictionOf } from "../../shared/location.ts";
+import type { HttpEnv } from "../base/context.ts";
+import { filter, pageSchema, positionHeader, positionSchema, timeFilter } from "../base/query.ts";
+import { events, page } from "../base/respond.ts";
+import { onePage } from "../openapi/operation.ts";
+import { type Route, route } from "../openapi/route.ts";
+import { entryTypes } from "./conversations.ts";
+
+const place = z.exactOptional(
+  z.enum(JURISDICTIONS).meta({
+    description:
+      "Conversations in this jurisdiction. Default: the jurisdiction of `conversation` or `agent`, otherwise conversations without a jurisdiction.",
+  }),
+);
+
+const eventsQuery = pageSchema.extend({
+  type: entryTypes,
+  agent: filter("Events of turns of this agent."),
+  conversation: filter("Events of this conversation."),
+  correlation: filter("Events with this `correlationId`."),
+  since: timeFilter("Events at this time or later."),
+  until: timeFilter("Events before this time."),
+  after: z.exactOptional(positionSchema.meta({ description: "Events with a higher `seq`." })),
+  jurisdiction: place,
+});
+
+const searchQuery = pageSchema.omit({ order: true }).extend({
+  q: z.string().min(1).max(MAX_QUERY).meta({ description: "Words. A message must contain each of them." }),
+  agent: filter("Messages of turns of this agent."),
+  user: filter("Messages of turns that a message of this person caused."),
+  since: timeFilter("Messages at this time or later."),
+  until: timeFilter("Messages before this time."),
+  jurisdiction: place,
+});
+
+export const eventLogRoutes: readonly Route[] = [
+  route(
+    {
+      id: "listEvents",
+      method: "get",
+      path: "/api/events",
+      tag: "events",
+      summary: "List and follow the events of all conversations",
+      description:
+        "The journal entries of the tenant's conversations by their number, for operators and administrators. With `Accept: text/event-stream` the answer is an endless stream: the events after `after`, and then each new event. A page looks at a bounded number of events, so it may be empty and have a `nextCursor`. An event appears a moment later than in its conversation.",
+      query: eventsQuery,
+      headers: positionHeader,
+      answers: [{ ...onePage("events", loggedEvent)[0], stream: loggedEvent }],
+      errors: ["INVALID_INPUT", "FORBIDDEN", "RATE_LIMITED"],
+      permit: ({ principal }) => requireOperator(principal),
+    },
+    async ({ query, headers }, ports, context) => {
+      const { jurisdiction, type: types, ...given } = query;
+      const log = await logOf(ports, jurisdiction, given);
+      const request = { ...given, ...defined({ types }) };
+      const wanted = accepts(context, {
+        header: "Accept",
+        supports: ["application/json", "text/event-stream"],
+        default: "application/json",
+      });
+      if (wanted === "application/json")
+        return page("events", unwrap(await log.events(ports.principal, request)));
+      const { limit: _limit, cursor: _cursor, order: _order, ...filters } = request;
+      const after = headers["Last-Event-ID"] ?? query.after;
+      return events(context, async () =>
+        unwrap(await log.follow(ports.principal, { ...filters, ...defined({ after }) })),
+      );
+    },
+  ),
+  route(
+    {
+      id: "searchMessages",
+      method: "get",
+      path: "/api/search",
+      tag: "turns",
+      summary: "Search the messages of all conversations",
+      description:
+        "The newest messages first: of the caller's conversations, and of all conversations of the tenant for operators and administrators. A message appears a moment after the end of its turn. A page looks at a bounded number of messages, so it may be short and have a `nextCursor`.",
+      query: searchQuery,
+      answers: onePage("messages", foundMessage),
+      errors: ["INVALID_INPUT"],
+    },
+    async ({ query: { jurisdiction, ...query } }, ports) => {
+      const log = await logOf(ports, jurisdiction, query);
+      return page("messages", unwrap(await log.search(ports.principal, query)));
+    },
+  ),
+];
+
+function logOf(
+  { principal, actors }: HttpEnv["Variables"],
+  jurisdiction: Jurisdiction | undefined,
+  { conversation, agent = "" }: { conversation?: string; agent?: string },
+) {
+  return actors.eventLog(principal.tenant, eventLogId(jurisdiction ?? jurisdictionOf(conversation ?? agent)));
+}

@@ -1,0 +1,132 @@
+/** The log of a tenant: the journal entries of its conversations, and the texts of their messages for the search. */
+import { z } from "zod";
+import type { Result } from "../shared/errors.ts";
+import { inJurisdiction, type Jurisdiction } from "../shared/location.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
+import { journalEntry } from "./conversation-schemas.ts";
+import type { EntryType } from "./journal.ts";
+import { ids, time } from "./scalars.ts";
+
+/** Length of an entry's data in the log, as JSON. Longer data are omitted. */
+export const MAX_LOGGED_DATA = 2_000;
+/** Length of a message's text in the search, in UTF-16 units. A longer text is cut. */
+export const MAX_SEARCHED_TEXT = 8_000;
+/** Answers of a turn in the search: the last. */
+export const MAX_SEARCHED_ANSWERS = 8;
+/** Length of a query of the search. */
+export const MAX_QUERY = 500;
+
+const { seq: _seq, ...entryFields } = journalEntry.shape;
+
+export const loggedEvent = z
+  .strictObject({
+    seq: z.int().min(1).meta({ description: "Its number in the log. Ascends; numbers may be skipped." }),
+    conversationId: ids.conversation,
+    projectId: z.string(),
+    agentId: z.exactOptional(ids.agent.meta({ description: "The agent of its turn." })),
+    entry: z.int().min(1).meta({ description: "Its `seq` in the journal of its conversation." }),
+    ...entryFields,
+    dataOmitted: z.exactOptional(
+      z.literal(true).meta({
+        description: `Its data have more than ${MAX_LOGGED_DATA} characters. Read them in the journal.`,
+      }),
+    ),
+  })
+  .meta({ id: "LoggedEvent", description: "A journal entry of a conversation, in the log of its tenant." });
+
+export type LoggedEvent = z.infer<typeof loggedEvent>;
+
+export const foundMessage = z
+  .strictObject({
+    conversationId: ids.conversation,
+    turnId: ids.turn,
+    messageId: ids.message,
+    agentId: ids.agent,
+    userId: z.exactOptional(
+      z.string().meta({ description: "The person with the message that led to the turn." }),
+    ),
+    role: z.enum(["user", "agent"]),
+    time,
+    snippet: z.string().meta({ description: "A part of the text. An ellipsis marks a cut." }),
+    marks: z.array(z.array(z.int().min(0)).length(2)).meta({
+      description: "The begin and the end of each found word in `snippet`, in UTF-16 units.",
+      example: [[5, 11]],
+    }),
+  })
+  .meta({ id: "FoundMessage", description: "A message that contains the words of a search." });
+
+export type FoundMessage = z.infer<typeof foundMessage>;
+
+/** Selects events. Absent members do not filter. Times are in milliseconds since the epoch. */
+export interface EventFilter {
+  types?: readonly EntryType[];
+  conversation?: string;
+  agent?: string;
+  correlation?: string;
+  since?: number;
+  until?: number;
+  /** Events with a higher number. */
+  after?: number;
+}
+
+export type EventsRequest = PageOptions & EventFilter;
+
+/** The words of a search, and filters as in `EventFilter`. */
+export interface SearchRequest extends Pick<PageOptions, "limit" | "cursor"> {
+  q: string;
+  agent?: string;
+  /** The person with the message that led to the turn. */
+  user?: string;
+  since?: number;
+  until?: number;
+}
+
+/** The text of a message. `at` is in milliseconds since the epoch. */
+export interface PublishedText extends Omit<FoundMessage, "conversationId" | "time" | "snippet" | "marks"> {
+  at: number;
+  text: string;
+}
+
+/** An entry of a conversation's journal, with the messages that it completes. */
+export interface PublishedEntry
+  extends Omit<LoggedEvent, "seq" | "entry" | "time" | "conversationId" | "projectId"> {
+  at: number;
+  texts?: readonly PublishedText[];
+}
+
+/** Entries of a conversation, in order and without gaps. */
+export interface Publication {
+  conversationId: string;
+  projectId: string;
+  /** The people who may read the conversation. */
+  readers: readonly string[];
+  /** The number of the conversation's newest entry. */
+  newest: number;
+  /** The number of the first entry. */
+  from: number;
+  entries: readonly PublishedEntry[];
+}
+
+/** The RPC interface of the actor `EventLog`. */
+export interface EventLogApi {
+  /** Returns the last entry of a conversation in the log; 0 if there is none. */
+  published(conversationId: string): Promise<Result<number>>;
+  /** Appends entries that follow the last entry of their conversation. Otherwise it changes nothing. Returns the last entry. */
+  publish(publication: Publication): Promise<Result<number>>;
+  /** Replaces entries that the log has. An older state never replaces a newer state. */
+  replace(publication: Publication): Promise<Result<null>>;
+  /** Removes entries and messages of a conversation. Returns true if more are left. */
+  empty(conversationId: string): Promise<Result<boolean>>;
+  /** Returns a page of events. Throws `FORBIDDEN` unless the principal is an operator. */
+  events(principal: Principal, request: EventsRequest): Promise<Result<Page<LoggedEvent>>>;
+  /** Returns the events after `after`, and then each new event, as server-sent events. Throws as `events`, and `RATE_LIMITED`. */
+  follow(principal: Principal, filter: EventFilter): Promise<Result<ReadableStream<Uint8Array>>>;
+  /** Returns messages that the principal may read, the newest first. */
+  search(principal: Principal, request: SearchRequest): Promise<Result<Page<FoundMessage>>>;
+}
+
+/** Returns the id of the log of a tenant's conversations in a jurisdiction. */
+export function eventLogId(jurisdiction: Jurisdiction | undefined): string {
+  return inJurisdiction("events", jurisdiction);
+}

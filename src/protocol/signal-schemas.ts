@@ -1,0 +1,72 @@
+/** Schemas of signals in their envelopes, and of the answers to them. */
+import { z } from "zod";
+import { wireError } from "./move-schemas.ts";
+import { ids } from "./scalars.ts";
+
+/** The types of signals that clients may send: a user's message, a stop, a resume. */
+export const EXTERNAL_TYPES = [
+  "conversation.user.message",
+  "conversation.cancel",
+  "conversation.resume",
+] as const;
+
+const members = z.record(z.string(), z.unknown());
+
+/** The conversation itself checks envelopes, so its answers name the problems of each. */
+export const signalEnvelope = z
+  .object({
+    id: z.string().exactOptional().meta({
+      description: "The idempotency key. The same id with the same correlation id is applied once.",
+    }),
+    type: z.enum(EXTERNAL_TYPES),
+    source: z.string().exactOptional().meta({
+      description: "A URI reference of the sender. Accepted and not kept.",
+    }),
+    time: z.string().exactOptional().meta({
+      description: "ISO 8601. Accepted and not kept: the journal has the time of the receipt.",
+    }),
+    data: members.exactOptional().meta({
+      description:
+        "The payload. For a message: as the body of `POST …/turns`. For a stop: `{turnId?, reason?}`. Without `turnId` the whole conversation stops. For a resume: `{reason?}`.",
+    }),
+    meta: members.nullable().exactOptional().meta({ description: "Overrides the members of `extensions`." }),
+    extensions: members.nullable().exactOptional().meta({
+      description:
+        "`correlation_id` is kept with everything that follows from the signal. A missing or blank one is replaced by a new id.",
+    }),
+    specversion: z.string().exactOptional(),
+  })
+  .meta({ id: "Signal" });
+
+const correlationId = z
+  .string()
+  .meta({ description: "The id that all work that follows from the signal shares." });
+
+export const acceptedSignal = z
+  .union([
+    /** The message started a turn, now or before; `failed` as in `StartedTurn`. */
+    z.strictObject({
+      status: z.enum(["started", "failed"]),
+      correlationId,
+      turnId: ids.turn,
+      messageId: ids.message,
+      from: z.int().min(0).meta({ description: "Number of the journal entry before the turn's first." }),
+      repeated: z.boolean().meta({ description: "The message had started this turn before." }),
+    }),
+    /** The message is stored. It starts its turn after the earlier messages. */
+    z.strictObject({ status: z.literal("queued"), correlationId: correlationId.exactOptional() }),
+    /** The stop or the resume is done, now or before. */
+    z.strictObject({ status: z.literal("applied"), correlationId }),
+  ])
+  .meta({ id: "AcceptedSignal" });
+
+export const signalResults = z
+  .strictObject({
+    results: z.array(
+      z.union([
+        z.strictObject({ ok: z.literal(true), value: acceptedSignal }),
+        z.strictObject({ ok: z.literal(false), error: wireError.loose() }),
+      ]),
+    ),
+  })
+  .meta({ id: "SignalResults" });

@@ -1,0 +1,75 @@
+/** The turns of a tenant in the directory: their records, and the filters of their list. */
+import { z } from "zod";
+import type { PageOptions } from "../shared/page.ts";
+import { startingCaller } from "./caller-schemas.ts";
+import { ids, runId, time } from "./scalars.ts";
+import { dollars, turnTokens } from "./usage-schemas.ts";
+
+/** Messages of a turn in its record. */
+export const MAX_RECORD_MESSAGES = 8;
+/** Length of a message's text in a record, in UTF-16 units. A longer text is cut and gets an ellipsis. */
+export const MAX_RECORD_TEXT = 4_000;
+/** Tools and runs of a turn in its record, each. */
+export const MAX_RECORD_NAMES = 100;
+
+export const TURN_STATUSES = ["active", "completed", "failed"] as const;
+export const TARGET_KINDS = ["code", "client", "agent", "workflow"] as const;
+
+export const turnRecord = z
+  .strictObject({
+    id: ids.turn,
+    conversationId: ids.conversation,
+    agentId: ids.agent,
+    projectId: z.string(),
+    userId: z.exactOptional(
+      z.string().meta({
+        description: "The person with the message that led to the turn, if there is such a person.",
+      }),
+    ),
+    caller: z.exactOptional(startingCaller),
+    status: z.enum(TURN_STATUSES),
+    errorCode: z.exactOptional(z.string()),
+    createdAt: time,
+    completedAt: time.nullable(),
+    correlationId: z.string(),
+    tools: z.array(z.string()).meta({ description: "The tools that the turn called, as `library/id`." }),
+    targetKinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What ran these calls." }),
+    runIds: z
+      .array(runId)
+      .meta({ description: "The run that started the turn, and the runs that it started." }),
+    usage: turnTokens,
+    /** `null` if no called model has prices. */
+    cost: dollars.nullable(),
+    messages: z
+      .array(
+        z.strictObject({
+          id: ids.message,
+          role: z.enum(["user", "agent"]),
+          text: z.string().meta({
+            description: `At most ${MAX_RECORD_TEXT} characters. An ellipsis marks a cut.`,
+          }),
+        }),
+      )
+      .meta({ description: `The first message of the turn, and the last. At most ${MAX_RECORD_MESSAGES}.` }),
+  })
+  .meta({ id: "TurnRecord", description: "A turn in the list of a tenant." });
+
+export type TurnRecord = z.infer<typeof turnRecord>;
+
+/** Selects the turns of a list. Absent members do not filter. */
+export interface TurnFilter {
+  agent?: string;
+  user?: string;
+  conversation?: string;
+  status?: TurnRecord["status"];
+  /** As `library/id`. */
+  tool?: string;
+  targetKind?: TurnRecord["targetKinds"][number];
+  run?: string;
+  /** Turns that began at this time or later, in milliseconds since the epoch. */
+  since?: number;
+  /** Turns that began before this time. */
+  until?: number;
+}
+
+export type TurnsRequest = PageOptions & TurnFilter;

@@ -1,0 +1,46 @@
+/** The usual `run` of an eval: an agent of an application answers each case. */
+import { expectReplay } from "../replay.ts";
+import { TestApp, type TestAppOptions, worldParts } from "../test-app.ts";
+import { TestWorld, type WorldParts } from "../world/test-world.ts";
+import { CallNeeded, type EvalCase, type EvalContext, type EvalRun } from "./eval.ts";
+import { recordedResults, repliesIn } from "./recorded-turn.ts";
+
+/**
+ * Returns a run that sends the input of a case to an agent, in a conversation of its own. A case with `replies` or a `recording` calls no model.
+ * A recording also gives the results of its tools. Other cases use recorded replies, or the models of the agent.
+ */
+export function evalAgent(options: TestAppOptions, agent: string): EvalRun {
+  return async (one, context) => {
+    const needs: string[] = [];
+    const world = new TestWorld(partsOf(options, one, context, (problem) => needs.push(problem)));
+    const app = new TestApp(world);
+    try {
+      app.model.script(...(one.recording ? repliesIn(one.recording) : (one.replies ?? [])));
+      const input = typeof one.input === "string" ? one.input : JSON.stringify(one.input);
+      const turn = await app.send(agent, input).catch((error: unknown) => {
+        const [missing] = app.model.missing;
+        throw missing === undefined ? error : new CallNeeded(missing);
+      });
+      const [need] = needs;
+      if (need !== undefined) throw new CallNeeded(need);
+      const { text, output, calls } = turn;
+      return { text, calls, ...(output !== undefined && { output }) };
+    } finally {
+      app.close();
+    }
+  };
+}
+
+function partsOf(
+  options: TestAppOptions,
+  { replies, recording }: EvalCase,
+  { gateway }: EvalContext,
+  onMissing: (problem: string) => void,
+): WorldParts {
+  const parts = worldParts(options);
+  if (recording !== undefined) {
+    expectReplay(recording);
+    return { ...parts, tools: recordedResults(parts.code, recording, onMissing) };
+  }
+  return replies === undefined ? { ...parts, gateway } : parts;
+}

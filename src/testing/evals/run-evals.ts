@@ -1,0 +1,143 @@
+/**
+ * Runs evals, and compares their scores with a baseline.
+ *
+ * EVAL-1  An eval fails if its mean score is below its threshold or its baseline, or if a case fails or needs a call.
+ */
+import type { ModelGateway } from "../../model/gateway.ts";
+import {
+  CallNeeded,
+  type Eval,
+  type EvalCase,
+  type EvalContext,
+  type EvalOutput,
+  type Score,
+} from "./eval.ts";
+import { RecordedReplies } from "./recorded-replies.ts";
+
+/** The result of a case. */
+export interface CaseResult {
+  id: string;
+  /** The scores by scorer; empty for a case without an output. */
+  scores: Readonly<Record<string, number>>;
+  /** Reasons of scores below 1, by scorer. */
+  reasons: Readonly<Record<string, string>>;
+  /** `needs call`: no recorded reply answers the case. */
+  status: "scored" | "failed" | "needs call";
+  /** The problem of a case that was not scored. */
+  problem?: string;
+}
+
+/** The result of an eval. */
+export interface EvalResult {
+  name: string;
+  /** The mean of all scores; 0 without a scored case. */
+  score: number;
+  threshold: number;
+  /** The mean of each scorer. */
+  scorers: Readonly<Record<string, number>>;
+  cases: readonly CaseResult[];
+  /** The mean score of the baseline. */
+  baseline?: number;
+  passed: boolean;
+}
+
+/** Saved scores by eval. */
+export type Baseline = Readonly<Record<string, { score: number; cases: Readonly<Record<string, number>> }>>;
+
+/** The options of `runEvals`. */
+export interface RunEvalsOptions {
+  baseline?: Baseline;
+  /** Calls models for requests without a recorded reply. */
+  live?: ModelGateway;
+  /** Recorded replies. */
+  replies?: RecordedReplies;
+}
+
+/** Differences of scores below this number are errors of rounding. */
+const EPSILON = 1e-9;
+
+/** Runs evals one after another. */
+export async function runEvals(
+  evals: readonly Eval[],
+  { baseline = {}, live, replies = new RecordedReplies() }: RunEvalsOptions = {},
+): Promise<EvalResult[]> {
+  const results: EvalResult[] = [];
+  for (const one of evals) {
+    const data = typeof one.data === "function" ? await one.data() : one.data;
+    const cases: CaseResult[] = [];
+    for (const [index, item] of data.entries())
+      cases.push(await runCase(one, item, index, { live, replies }));
+    results.push(resultOf(one, cases, baseline[one.name]?.score));
+  }
+  return results;
+}
+
+async function runCase(
+  { run, scorers }: Eval,
+  item: EvalCase,
+  index: number,
+  { live, replies }: { live: ModelGateway | undefined; replies: RecordedReplies },
+): Promise<CaseResult> {
+  const id = item.id ?? String(index + 1);
+  const needs: string[] = [];
+  const context: EvalContext = { gateway: replies.gateway(live, (problem) => needs.push(problem)) };
+  try {
+    const given = await run(item, context);
+    if (needs[0] !== undefined) throw new CallNeeded(needs[0]);
+    const output: EvalOutput = typeof given === "string" ? { text: given } : given;
+    const scores: Record<string, number> = {};
+    const reasons: Record<string, string> = {};
+    for (const { name, score } of scorers) {
+      const { value, reason } = scoreOf(await score(item, output, context));
+      scores[name] = value;
+      if (reason !== undefined && value < 1) reasons[name] = reason;
+    }
+    return { id, scores, reasons, status: "scored" };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    const status = error instanceof CallNeeded || needs.length > 0 ? "needs call" : "failed";
+    return { id, scores: {}, reasons: {}, status, problem };
+  }
+}
+
+function scoreOf(score: Score): { value: number; reason: string | undefined } {
+  if (typeof score === "object") return { value: bounded(score.score), reason: score.reason };
+  return { value: bounded(Number(score)), reason: undefined };
+}
+
+function bounded(score: number): number {
+  return Number.isNaN(score) ? 0 : Math.min(1, Math.max(0, score));
+}
+
+function resultOf(
+  { name, scorers, threshold = 0 }: Eval,
+  cases: readonly CaseResult[],
+  baseline: number | undefined,
+): EvalResult {
+  const scored = cases.filter(({ status }) => status === "scored");
+  const means = scorers.map((scorer): [string, number] => [
+    scorer.name,
+    mean(scored.map(({ scores }) => scores[scorer.name] ?? 0)),
+  ]);
+  const score = mean(means.map(([, value]) => value));
+  const passed =
+    scored.length === cases.length &&
+    score >= threshold - EPSILON &&
+    (baseline === undefined || score >= baseline - EPSILON);
+  const compared = baseline === undefined ? {} : { baseline };
+  return { name, score, threshold, scorers: Object.fromEntries(means), cases, ...compared, passed };
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Returns the scores to save as a baseline. */
+export function baselineOf(results: readonly EvalResult[]): Baseline {
+  return Object.fromEntries(
+    results.map(({ name, score, cases }) => [
+      name,
+      { score, cases: Object.fromEntries(cases.map(({ id, scores }) => [id, mean(Object.values(scores))])) },
+    ]),
+  );
+}

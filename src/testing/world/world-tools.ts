@@ -1,0 +1,119 @@
+/** The executor of a test world: the code of the application, its deferred results, and its tool state. */
+import { adapterFor } from "../../adapters/formats/lookup.ts";
+import { cannotDefer } from "../../agents/coordinator/inbound/start-run.ts";
+import { deliverResult } from "../../agents/executor/deliver.ts";
+import { callerToolState } from "../../agents/executor/tool-state.ts";
+import type { ToolCodes } from "../../library/registry/deployed-code.ts";
+import type { DeferOptions } from "../../library/tools/deferred.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { TaskExecutor, TaskResult, ToolInvocation, ToolStateApi } from "../../protocol/executor-api.ts";
+import type { GivenHandle } from "../../protocol/operation-handle.ts";
+import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
+import type { FaultPlane } from "../faults.ts";
+import type { ConversationActor, RunActor } from "./actors.ts";
+import { faultyExecutor } from "./faulty-executor.ts";
+import { localExecutor } from "./local-executor.ts";
+import type { MortalLife } from "./mortal-actor.ts";
+import { recordedTools, type ToolEffect } from "./tool-effects.ts";
+
+interface ToolsWorld {
+  readonly clock: Clock;
+  readonly faults: FaultPlane;
+  conversation(id: string): ConversationActor;
+  run(id: string): RunActor;
+  /** Stops the clock until the work is done. */
+  during<Value>(work: Promise<Value>): Promise<Value>;
+  note(text: string): void;
+}
+
+export class WorldTools {
+  /** All runs of the code, in order. */
+  readonly effects: ToolEffect[] = [];
+  readonly #tools: ToolCodes;
+  /** The conversations of deferred calls, by handle. */
+  readonly #deferred = new Map<string, string>();
+
+  constructor(
+    private readonly world: ToolsWorld,
+    code: ToolCodes,
+    private readonly models: { gateway: ModelGateway; defaultProfile: ModelProfile },
+  ) {
+    this.#tools = recordedTools(code, this.effects, {
+      now: () => world.clock.now(),
+      during: (work) => world.during(work),
+      note: (text) => world.note(text),
+    });
+  }
+
+  /** Returns the executor of one life of an actor. */
+  executorFor(life: MortalLife): TaskExecutor {
+    const { clock, faults } = this.world;
+    const executor = localExecutor(
+      this.#tools,
+      clock,
+      (context) => callerToolState(async () => this.#toolStateOf(context)),
+      ({ operationId, attempt, context }, result) =>
+        deliverResult(
+          clock,
+          async () => ({ handleTaskResult: (late) => asDone(() => this.#takeResult(context, late)) }),
+          { operationId, attempt, ...result },
+        ),
+      (call, options) => this.world.during(this.#defer(call, options)),
+      {
+        ...this.models,
+        adapters: adapterFor,
+        embeddings: { embed: () => Promise.reject(new Error("A test app has no embeddings.")) },
+      },
+    );
+    return faultyExecutor(executor, {
+      clock,
+      isAlive: () => life.alive,
+      next: () => faults.cross("tool"),
+      kill: () => {
+        if (!life.alive) return;
+        this.world.note("The caller of the tool crashes.");
+        life.alive = false;
+      },
+      note: (call, text) => this.world.note(`${call.tool.id}: ${text}`),
+    });
+  }
+
+  /** Returns the conversation of a deferred call. Throws `NOT_FOUND`. */
+  deferredBy(handle: string): string {
+    const found = this.#deferred.get(handle);
+    if (found !== undefined) return found;
+    const message = "No call of the test app has this handle. Pass `deferred.handle` of a tool.";
+    throw new DramatisError("NOT_FOUND", message);
+  }
+
+  async #defer(
+    { operationId, attempt, context }: ToolInvocation,
+    options: DeferOptions,
+  ): Promise<GivenHandle> {
+    if (context.conversationId === undefined) return cannotDefer();
+    const { results } = this.world.conversation(context.conversationId).awake().runtime;
+    const given = await results.defer({ operationId, attempt, ...options });
+    this.#deferred.set(given.handle, context.conversationId);
+    return given;
+  }
+
+  #takeResult(context: CallContext, late: TaskResult): Promise<void> | void {
+    if (context.runId !== undefined) return this.world.run(context.runId).awake().runtime.taskResult(late);
+    return this.world.conversation(context.conversationId).awake().runtime.results.takeResult(late);
+  }
+
+  #toolStateOf(context: CallContext): ToolStateApi {
+    const state = () =>
+      context.runId !== undefined
+        ? this.world.run(context.runId).awake().runtime.toolState
+        : this.world.conversation(context.conversationId).awake().runtime.toolState;
+    return {
+      toolStateGet: (key) => asResult(() => state().get(key)),
+      toolStatePut: (key, value) => asDone(() => state().put(key, value)),
+      toolStateList: (prefix) => asResult(() => state().list(prefix)),
+    };
+  }
+}

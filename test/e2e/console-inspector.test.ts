@@ -1,0 +1,221 @@
+/** The inspector in the console: the list of turns, the views of a turn and dead letters, in a real browser. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "../../src/client/index.ts";
+import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { workConsole } from "../support/work-console.ts";
+
+/** A turn that asks the warehouse twice and has no model call left for its answer. */
+const NIGHT = ['!tool stock {"item": "lamps"}', "!then", '!tool stock {"item": "ropes"}'].join("\n");
+
+describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
+  const world = workConsole("inspector");
+  let failed: { id: string; turnId: string };
+
+  const visit = (path: string, options?: BrowserContextOptions): Promise<Page> => {
+    world.visitor = new Visitor(world.browser, world.server.url, options);
+    return world.visitor.open(path);
+  };
+
+  async function talk(
+    content: string,
+    more: { budget?: { modelCalls: number } } = {},
+    client = world.client,
+  ) {
+    const { id } = await client.conversations.create({ agentId: "clerk" });
+    let turnId = "";
+    for await (const frame of client.streamTurn(id, { content, ...more })) turnId = frame.turnId ?? turnId;
+    return { id, turnId };
+  }
+
+  /** Saves an image of the page if a folder for images is set. */
+  async function shoot(page: Page, name: string): Promise<void> {
+    const folder = process.env.SHOTS;
+    if (folder === undefined) return;
+    mkdirSync(folder, { recursive: true });
+    await page.screenshot({ path: join(folder, `${name}.png`) });
+  }
+
+  beforeAll(async () => {
+    await talk("!say Good morning.");
+    failed = await talk(NIGHT, { budget: { modelCalls: 2 } });
+    await talk("How many lamps are there?");
+  });
+
+  for (const width of [390, 1440]) {
+    it(`G22 INSPECT-1 INSPECT-3 leads an operator to the reason of last night's failure at ${width} px`, async () => {
+      const page = await visit("/", {
+        viewport: { width, height: 900 },
+        colorScheme: width === 390 ? "dark" : "light",
+      });
+      const fits = async (name: string) => {
+        await shoot(page, `${name}-${width}`);
+        expect(await sidewaysScrollers(page)).toEqual([]);
+      };
+      if (width < 768) await page.getByRole("button", { name: "Conversations", exact: true }).click();
+      await page.getByTestId("turns").click();
+      await page.waitForURL("**/turns");
+      await expect.poll(() => page.getByTestId("turn-row").count()).toBeGreaterThan(2);
+      await fits("turns");
+      await page.getByRole("button", { name: "Failed", exact: true }).click();
+      await page.waitForURL("**/turns?status=failed");
+      await expect.poll(() => page.getByTestId("turn-row").count()).toBe(1);
+      await page.getByRole("button", { name: "Failed last night" }).click();
+      await page.waitForURL("**/turns?status=failed&since=*");
+      await page.reload();
+      const row = page.getByTestId("turn-row");
+      await row.getByText("BUDGET_EXCEEDED").waitFor();
+      await row.press("Enter");
+      await page.waitForURL(`**/c/${failed.id}/turns/${failed.turnId}`);
+
+      const failure = page.getByTestId("failure");
+      await failure.getByText("BUDGET_EXCEEDED").first().waitFor();
+      await failure
+        .getByText(/no shelf for ropes/)
+        .first()
+        .waitFor();
+
+      const steps = page.getByTestId("waterfall").getByTestId("trace-step");
+      await expect.poll(() => steps.count()).toBe(5);
+      await steps.filter({ hasText: "3 attempts" }).first().waitFor();
+      await steps.first().locator("summary").focus();
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await steps.nth(1).getByText("Attributes").waitFor();
+      expect(await steps.nth(1).textContent()).toMatch(/\$0\.0/);
+      await fits("waterfall");
+
+      const view = async (name: string) => {
+        await page.getByTestId(`view-${name}`).click();
+        await page.waitForURL(`**/turns/${failed.turnId}/${name}`);
+        await page.reload();
+      };
+      await view("request");
+      await page
+        .getByTestId("provider-request")
+        .getByText(/You are a clerk of the warehouse/)
+        .waitFor();
+      await page.getByTestId("replies").getByText(/ropes/).first().waitFor();
+      await fits("request");
+
+      await view("prompt");
+      for (const part of ["instructions", "tools", "message", "moves"])
+        expect(await page.locator(`[data-part=${part}]`).textContent()).toMatch(/\d %/);
+      await fits("prompt");
+
+      await view("journal");
+      const entries = page.getByTestId("entry");
+      await expect.poll(() => entries.last().getAttribute("data-type")).toBe("turn.failed");
+      expect(await page.locator("[data-type='message.user']").textContent()).toContain("lamps");
+      await fits("journal");
+
+      await view("incidents");
+      await page.locator("[data-type='tool.failed'] summary").first().click();
+      await page.getByTestId("causes").getByText("tool.requested").first().waitFor();
+      await fits("incidents");
+
+      await view("projections");
+      await page.getByLabel("Projection of the conversation").selectOption("llm_context");
+      await page
+        .getByTestId("projections")
+        .getByText(/llm_context, up to entry/)
+        .waitFor();
+      await fits("projections");
+
+      await view("replay");
+      await page.getByTestId("replay").click();
+      const result = page.getByTestId("replay-result");
+      await result.getByText("Equal").waitFor();
+      await result.getByText("0 calls of models").waitFor();
+      await fits("replay");
+
+      await page.getByTestId("open-conversation").click();
+      await page.getByTestId("inspect").first().click();
+      await page.waitForURL(`**/c/${failed.id}/turns/${failed.turnId}`);
+    });
+  }
+
+  it("G22 filters the list by agent, tool and user, and keeps the filters in the address", async () => {
+    const page = await visit("/turns?agent=porter");
+    await page.getByText("No turn fits these filters.").waitFor();
+    const filters = page.getByTestId("turn-filters");
+    await filters.getByRole("button", { name: "Clear filters" }).click();
+    await filters.getByLabel("Tool").fill("shop/stock");
+    await filters.getByLabel("Tool").press("Enter");
+    await page.waitForURL("**/turns?tool=shop%2Fstock");
+    await expect.poll(() => page.getByTestId("turn-row").count()).toBe(1);
+    await filters.getByLabel("Until").fill("2026-01-01T00:00");
+    await filters.getByLabel("Until").press("Enter");
+    await page.getByText("No turn fits these filters.").waitFor();
+    await page.goBack();
+    await expect.poll(() => page.getByTestId("turn-row").count()).toBe(1);
+    expect(await filters.getByLabel("Until").inputValue()).toBe("");
+  });
+
+  it("G22 shows the steps of a long turn in pages", async () => {
+    const spans = Array.from({ length: 250 }, (_, index) => ({
+      spanId: index.toString(16).padStart(16, "0"),
+      ...{ name: "execute_tool stock", kind: "internal" },
+      startedAt: new Date(index * 1_000).toISOString(),
+      endedAt: new Date(index * 1_000 + 500).toISOString(),
+      attributes: { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "stock" },
+    }));
+    const page = await visit("/turns", { viewport: { width: 390, height: 844 } });
+    const json = { traceId: "0".repeat(32), spans, partial: false };
+    await page.route("**/api/**/trace", (route) => route.fulfill({ json }));
+    await page.goto(`${world.server.url}/c/${failed.id}/turns/${failed.turnId}`);
+    const steps = page.getByTestId("trace-step");
+    await expect.poll(() => steps.count()).toBe(100);
+    await page.getByRole("button", { name: "Show 100 more of 250 steps" }).press("Enter");
+    await page.getByRole("button", { name: "Show 50 more of 250 steps" }).press("Enter");
+    await expect.poll(() => steps.count()).toBe(250);
+    expect(await sidewaysScrollers(page)).toEqual([]);
+  });
+
+  it("G22 INSPECT-2 shows a participant the turn, but no prompt, no request and no dead letters", async () => {
+    const headers = { "x-member": "ann" };
+    const ann = createClient({
+      baseUrl: world.server.url,
+      fetch: (url, init) => fetch(url, { ...init, headers: { ...Object(init.headers), ...headers } }),
+    });
+    const { id, turnId } = await talk("!say Hello, Ann.", {}, ann);
+    const page = await visit(`/c/${id}/turns/${turnId}/prompt`, { extraHTTPHeaders: headers });
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.getByTestId("operators-only").getByText("Only operators and administrators").waitFor();
+    await page.reload();
+    await page.getByTestId("operators-only").waitFor();
+    await shoot(page, "participant");
+    await page.getByTestId("view-request").click();
+    await page.getByTestId("replies").getByText("Hello, Ann.").first().waitFor();
+    expect(await page.getByTestId("operators-only").count()).toBe(1);
+    expect(await page.locator("main").textContent()).not.toContain("clerk of the warehouse");
+    expect(asked.filter((url) => url.endsWith("/prompt") && url.includes("/api/"))).toEqual([]);
+    await page.goto(`${world.server.url}/turns`);
+    await expect.poll(() => page.getByTestId("turn-row").count()).toBe(1);
+    expect(await page.getByTestId("dead-letters").count()).toBe(0);
+    await page.goto(`${world.server.url}/dead-letters`);
+    await page.getByTestId("operators-only").waitFor();
+  });
+
+  it("G22 DEAD-4 delivers a dead letter again", async () => {
+    const ask = (path: string) => fetch(`${world.server.url}/api/test/${path}`);
+    await ask("post");
+    await expect.poll(async () => (await world.client.deadLetters.list()).deadLetters.length).toBe(1);
+    const page = await visit("/turns", { viewport: { width: 390, height: 844 } });
+    await page.getByTestId("dead-letters").click();
+    await page.waitForURL("**/dead-letters");
+    const letter = page.getByTestId("dead-letter");
+    await letter.getByText("The door is closed.").waitFor();
+    await shoot(page, "dead-letters");
+    expect(await sidewaysScrollers(page)).toEqual([]);
+    await ask("unlock");
+    await letter.getByTestId("redeliver").click();
+    await letter.getByTestId("redeliver").click();
+    await expect.poll(async () => (await world.client.deadLetters.list()).deadLetters.length).toBe(0);
+    await page.reload();
+    await page.getByText("No dead letters.").waitFor();
+  });
+});

@@ -1,0 +1,224 @@
+/** The parts of the command line that need no server. */
+import { expect, test } from "vitest";
+import { ACT_COMMANDS } from "../../src/cli/acts.ts";
+import { callPath, operationsOf } from "../../src/cli/call.ts";
+import type { Cli } from "../../src/cli/command.ts";
+import { CommandFailure } from "../../src/cli/failure.ts";
+import { AnswerPrinter, frameLine } from "../../src/cli/frames.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { expiryOf, serverUrl, tokenOf, withoutToken } from "../../src/cli/settings.ts";
+import {
+  clean,
+  count,
+  DEFAULT_WIDTH,
+  dollars,
+  duration,
+  facts,
+  jsonText,
+  table,
+} from "../../src/cli/text.ts";
+import { waterfall } from "../../src/cli/waterfall.ts";
+import { parseFrame } from "../../src/protocol/frames.ts";
+import type { SpanView } from "../../src/protocol/trace.ts";
+
+const ID = "conv_01JD0000000000000000000000";
+const COLUMNS = [{ title: "ID" }, { title: "TITLE", free: true }] as const;
+
+test("G23 CLITEXT-1 a table fits the terminal, and shortens free text only", () => {
+  const lines = table(COLUMNS, [[ID, "long ".repeat(40)]]).split("\n");
+  expect(lines.at(-1)).toMatch(/^conv_01JD0{22} {2}long .*…$/);
+  for (const line of lines) expect(clean(line).length).toBeLessThanOrEqual(DEFAULT_WIDTH + 8);
+});
+
+test("G23 CLITEXT-1 ids stay whole if they do not fit side by side", () => {
+  const id = "x".repeat(79);
+  expect(table(COLUMNS, [[id, "A title"]])).toBe(`id     ${id}\ntitle  A title`);
+});
+
+test("G23 CLITEXT-2 text cannot steer the terminal", () => {
+  expect(clean("a\u001b[2Jb\u0007\u202ec\nd\te")).toBe("a[2Jbc\nd\te");
+  expect(table(COLUMNS, [[ID, "a\u001b]0;x\u0007"]])).not.toContain("\u001b]");
+  expect(facts([["title", "a\u001b[31m"]])).toBe("title  a[31m");
+});
+
+test("G23 an address has a scheme and no password", () => {
+  expect(serverUrl(undefined, undefined)).toBe("http://localhost:8787");
+  expect(serverUrl("https://a.example/x/", "http://b.example")).toBe("https://a.example/x");
+  for (const url of ["127.0.0.1:8787", "ftp://a.example", "https://me:pass@a.example"])
+    expect(() => serverUrl(url, undefined)).toThrow(CommandFailure);
+});
+
+test("G23 CLITEXT-2 JSON for programs has the same value without control characters", () => {
+  const value = { title: "hi\u009b31m\u009d0;x\u009c\u202egnp\u001b[0m\n" };
+  const text = jsonText(value, 2);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for them.
+  expect(text).not.toMatch(/[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]/);
+  expect(JSON.parse(text)).toEqual(value);
+});
+
+test.each([
+  ["before the command", ["--url", "http://localhost:1", "--json", "doctor"]],
+  ["after the command", ["doctor", "--url", "http://localhost:1", "--json"]],
+])("G23 takes the address and the form of the output %s", async (_, words) => {
+  const given: object[] = [];
+  const ignore = () => undefined;
+  const program = createProgram({
+    write: ignore,
+    writeError: ignore,
+    done: async () => undefined,
+    open(options) {
+      given.push(options);
+      throw new CommandFailure("The test ends here.");
+    },
+  });
+  await expect(program.parseAsync(words, { from: "user" })).rejects.toThrow("The test ends here.");
+  expect(given).toEqual([{ url: "http://localhost:1", json: true }]);
+});
+
+test("G23 CLITOKEN-1 output does not contain the token", () => {
+  expect(withoutToken("Bearer secret-token.", "secret-token")).toBe("Bearer [DRAMATIS_TOKEN].");
+  expect(() => tokenOf("two words")).toThrow(/^DRAMATIS_TOKEN contains(?!.*two words)/);
+  expect(tokenOf(" abc\n")).toBe("abc");
+});
+
+test("G23 a token says when it expires", () => {
+  const payload = Buffer.from(JSON.stringify({ exp: 12 })).toString("base64url");
+  expect(expiryOf(`a.${payload}.b`)).toBe(12_000);
+  expect(expiryOf("opaque")).toBeUndefined();
+});
+
+test("G23 CLITEXT-1 a table fits a wide and a narrow terminal", () => {
+  const row = [ID, "A title of some words"];
+  expect(table(COLUMNS, [row], 200)).toContain("A title of some words");
+  expect(table(COLUMNS, [row], 45)).toMatch(/ A title of…$/);
+  expect(table(COLUMNS, [row], 20)).toMatch(/^id {5}conv_01JD0{22}\ntitle {2}A title of\n {7}some words$/);
+});
+
+test("G23 durations, amounts and counts are readable", () => {
+  expect([0, 999, 3_249, 59_960, 3_599_000, 11_040_000].map(duration)).toEqual([
+    "0 ms",
+    "999 ms",
+    "3.2 s",
+    "1 min 0 s",
+    "59 min 59 s",
+    "3 h 4 min",
+  ]);
+  expect([dollars(0), dollars(0.00123), dollars(12.5)]).toEqual(["$0.00", "$0.0012", "$12.50"]);
+  expect([count(1, "call"), count(2, "call")]).toEqual(["1 call", "2 calls"]);
+});
+
+const AT = Date.parse("2026-03-01T10:00:00.000Z");
+
+function span(
+  spanId: string,
+  name: string,
+  from: number,
+  to: number,
+  more: Partial<SpanView> = {},
+): SpanView {
+  const [startedAt, endedAt] = [new Date(AT + from).toISOString(), new Date(AT + to).toISOString()];
+  return { spanId, name, kind: "internal", startedAt, endedAt, attributes: {}, ...more };
+}
+
+test("G23 CLITRACE-1 the waterfall has a line per span, with its place, its parent and its facts", () => {
+  const spans = [
+    span("a", "invoke_agent clerk", 0, 1_600),
+    span("b", "chat m-1", 0, 800, {
+      parentSpanId: "a",
+      error: "rate_limit",
+      attributes: { "dramatis.attempts": 3, "http.response.status_code": 429 },
+    }),
+    span("c", "chat m-1", 800, 1_600, {
+      parentSpanId: "a",
+      attributes: {
+        "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 2,
+        "dramatis.cost.usd": 0.5,
+      },
+    }),
+    span("d", "await_approval pay", 1_600, 1_600, {
+      parentSpanId: "a",
+      attributes: { "dramatis.approval.outcome": "denied" },
+    }),
+  ];
+  expect(clean(waterfall(spans, 100)).replaceAll(/\[\d+m/g, "")).toBe(
+    [
+      " START    TOOK",
+      "  0 ms   1.6 s  ████████████████  agent clerk",
+      "  0 ms  800 ms  ████████            model m-1, FAILED rate_limit HTTP 429, 3 attempts",
+      "800 ms  800 ms          ████████    model m-1, 12 tokens, $0.5000",
+      " 1.6 s    0 ms                 █    wait for approval of pay, denied",
+    ].join("\n"),
+  );
+  expect(waterfall([], 80)).toBe("");
+});
+
+test("G23 CLITRACE-1 a span beside a wait of days has a line and a mark, also in a cycle of parents", () => {
+  const days = 3 * 24 * 3_600_000;
+  const spans = [
+    span("a", "chat m-1", 0, 5, { parentSpanId: "b" }),
+    span("b", "await_approval pay", 5, days, { parentSpanId: "a" }),
+  ];
+  const lines = waterfall(spans, 80).split("\n");
+  expect(lines).toHaveLength(3);
+  for (const line of lines.slice(1)) expect(line).toContain("█");
+});
+
+test("G23 an answer streams each letter once, also after a restart of the model", () => {
+  const frame = (type: string, data: object) => parseFrame(JSON.stringify({ v: 1, type, time: "t", data }));
+  const printer = new AnswerPrinter();
+  const printed = [
+    frame("message.delta", { offset: 0, text: "Hel" }),
+    frame("message.delta", { offset: 2, text: "llo\u001b[2J" }),
+    frame("message.reset", { reason: "retry" }),
+    frame("message.delta", { offset: 0, text: "Good " }),
+    frame("message.completed", { agentId: "a", content: "Good day" }),
+    frame("message.completed", { agentId: "a", content: "Whole" }),
+    frame("message.completed", { agentId: "a", content: "", interim: true }),
+  ].map((frame) => (frame === null ? "" : printer.print(frame).text));
+  expect(printed.join("")).toBe("Hello[2J\nGood day\nWhole\n");
+});
+
+test("G23 a line of a frame has its time, and fits the terminal", () => {
+  const frame = parseFrame(
+    JSON.stringify({
+      ...{ v: 1, type: "message.completed", time: "2026-03-01T10:00:00.000Z" },
+      data: { agentId: "a", content: "word ".repeat(50) },
+    }),
+  );
+  const line = frame && frameLine(frame, 40);
+  expect(line).toMatch(/^10:00:00 a: word .*…$/);
+  expect(line?.length).toBeLessThanOrEqual(40);
+});
+
+const OPERATIONS = operationsOf({
+  paths: {
+    "/api/things/{id}": {
+      get: {
+        operationId: "getThing",
+        parameters: [
+          { name: "id", in: "path" },
+          { name: "limit", in: "query" },
+        ],
+      },
+    },
+  },
+});
+
+test("G23 CLICALL-1 a call fills the path and the query, and names the known parameters", () => {
+  const [operation] = OPERATIONS;
+  if (operation === undefined) throw new Error("There must be an operation.");
+  expect(callPath(operation, ["id=a/b", "limit=1"])).toBe("/api/things/a%2Fb?limit=1");
+  for (const given of [[], ["id="], ["id=a", "x=1"], ["id"]])
+    expect(() => callPath(operation, given)).toThrow(/Parameters: id, limit\.$/);
+});
+
+test("G23 a replay with a difference fails the command, and shows both entries", async () => {
+  const divergence = { seq: 7, expected: { type: "tool.requested" }, actual: null };
+  const replay = ACT_COMMANDS.find(({ name }) => name === "replay");
+  // SAFETY: the command uses these members only.
+  const cli = { client: { turns: { replay: async () => ({ calls: 0, divergence }) } } } as unknown as Cli;
+  const answer = await replay?.run(cli, ["conv_1", "turn_1"], {});
+  expect(answer).toMatchObject({ failed: true, value: { divergence } });
+  expect(answer?.text).toContain('recorded  {"type":"tool.requested"}\ntoday     no entry');
+});

@@ -1,0 +1,230 @@
+/** Evals: cases, scorers, recorded replies, thresholds and baselines. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
+import type { Cli } from "../../src/cli/command.ts";
+import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import type { ModelGateway } from "../../src/model/gateway.ts";
+import { RecordedReplies } from "../../src/testing/evals/recorded-replies.ts";
+import { baselineOf, runEvals } from "../../src/testing/evals/run-evals.ts";
+import {
+  call,
+  contains,
+  createTestApp,
+  defineEval,
+  type EvalCase,
+  type EvalContext,
+  type EvalOutput,
+  evalAgent,
+  evalFiles,
+  exact,
+  fromJsonl,
+  fromRecordings,
+  json,
+  judge,
+  type Scorer,
+  toolOrder,
+} from "../../src/testing/index.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dramatis-evals-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let charges = 0;
+const add = defineTool({
+  name: "add",
+  description: "Adds two numbers.",
+  input: z.object({ a: z.number(), b: z.number() }),
+  effect: "pure",
+  execute: ({ a, b }) => a + b,
+});
+const charge = defineTool({
+  name: "charge",
+  description: "Charges.",
+  input: z.object({ order: z.string() }),
+  effect: "once",
+  execute: () => `charge ${++charges}`,
+});
+const profile = { provider: "openai", modelId: "real", baseUrl: "http://model.test/v1" } as const;
+const guide = definePersona("guide", {
+  identity: { systemPrompt: "Help.", modelProfileId: "real" },
+  tools: { toolIds: ["add", "charge"] },
+});
+const library = defineLibrary("my", {
+  personas: [guide],
+  tools: [add, charge],
+  modelProfiles: [{ id: "real", definition: profile }],
+});
+const run = evalAgent({ libraries: [library] }, "guide");
+
+/** A provider that answers each request with its number. */
+function provider(text = "Live answer") {
+  const counted = { calls: 0 };
+  const gateway: ModelGateway = {
+    async *stream() {
+      counted.calls += 1;
+      yield { type: "text", text };
+      yield { type: "finish", reason: "stop" };
+    },
+  };
+  return { counted, gateway };
+}
+
+const unused: EvalContext = { gateway: provider().gateway };
+
+async function scoreOf(scorer: Scorer, one: Partial<EvalCase>, output: Partial<EvalOutput>): Promise<number> {
+  const score = await scorer.score({ input: "", ...one }, { text: "", ...output }, unused);
+  return Number(typeof score === "object" ? score.score : score);
+}
+
+test("I5 the scorers compare texts, JSON and the order of calls", async () => {
+  expect(await scoreOf(exact(), { expected: "Yes." }, { text: " Yes.\n" })).toBe(1);
+  expect(await scoreOf(exact("No."), { expected: "Yes." }, { text: "Yes." })).toBe(0);
+  expect(await scoreOf(contains(), { expected: ["paris", "rome"] }, { text: "Paris!" })).toBe(0.5);
+  expect(await scoreOf(contains("x"), {}, { text: "y" })).toBe(0);
+  expect(await scoreOf(json(), { expected: { a: 1, b: 2 } }, { text: '```json\n{"b":2,"a":1}\n```' })).toBe(
+    1,
+  );
+  expect(await scoreOf(json(), { expected: { a: 1 } }, { text: "{" })).toBe(0);
+  const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
+  expect(await scoreOf(json(schema), {}, { output: { a: 1 } })).toBe(1);
+  expect(await scoreOf(json(schema), {}, { output: { a: "1" } })).toBe(0);
+  const calls = ["search", "read", "search", "write"].map((name) => ({ name, input: {} }));
+  expect(await scoreOf(toolOrder(["search", "write"]), {}, { calls })).toBe(1);
+  expect(await scoreOf(toolOrder(["write", "search"]), {}, { calls })).toBe(0.5);
+  expect(
+    await scoreOf(
+      judge(() => 0.25),
+      {},
+      {},
+    ),
+  ).toBe(0.25);
+});
+
+test("I5 EVAL-1 a JSON Lines file with recorded replies is scored without a call, and a threshold decides", async () => {
+  const path = join(folder, "cases.jsonl");
+  const lines = [
+    { id: "sum", input: "1 + 2?", expected: "3", replies: [call("add", { a: 1, b: 2 }), "It is 3."] },
+    { input: "2 + 2?", expected: "4", replies: ["It is 5."] },
+  ];
+  writeFileSync(path, lines.map((line) => JSON.stringify(line)).join("\n\n"));
+  const scorers = [contains(), toolOrder(["add"])];
+  const sums = defineEval({ name: "sums", data: fromJsonl(path), run, scorers, threshold: 0.5 });
+  const [result] = await runEvals([sums]);
+  expect(result).toMatchObject({ score: 0.5, passed: true, scorers: { contains: 0.5, toolOrder: 0.5 } });
+  expect(result?.cases.map(({ id, scores }) => [id, scores])).toEqual([
+    ["sum", { contains: 1, toolOrder: 1 }],
+    ["2", { contains: 0, toolOrder: 0 }],
+  ]);
+  const [strict] = await runEvals([{ ...sums, threshold: 0.6 }]);
+  expect(strict?.passed).toBe(false);
+  const baseline = baselineOf(result === undefined ? [] : [result]);
+  expect((await runEvals([sums], { baseline }))[0]).toMatchObject({ baseline: 0.5, passed: true });
+  const worse = { ...sums, run: async () => "It is 3." };
+  expect((await runEvals([{ ...worse, threshold: 0 }], { baseline }))[0]?.passed).toBe(false);
+  writeFileSync(path, '{"input": "x"}\n{"id": 1, "input": "x"}');
+  expect(() => fromJsonl(path)).toThrow(/cases\.jsonl:2/);
+});
+
+test("I5 a recording gives replies and results, so an effect does not happen again", async () => {
+  const app = createTestApp({ libraries: [library] });
+  app.model.script(call("charge", { order: "7" }), "Order 7 is paid.");
+  const recording = app.recording(await app.send("guide", "Pay order 7"));
+  expect(charges).toBe(1);
+  const data = fromRecordings(recording);
+  expect(data).toMatchObject([{ input: "Pay order 7", expected: "Order 7 is paid." }]);
+  const paid = defineEval({ name: "paid", data, run, scorers: [exact(), toolOrder(["charge"])] });
+  expect((await runEvals([paid]))[0]).toMatchObject({ score: 1, passed: true });
+  expect(charges).toBe(1);
+  const scripted = { recording: { ...recording, turn: { ...recording.turn, operations: [] } } };
+  const lost = { ...paid, data: [{ input: "Pay order 7", ...scripted }] };
+  expect((await runEvals([lost]))[0]).toMatchObject({ passed: false, cases: [{ scores: {} }] });
+});
+
+test("I5 EVALREPLY-1 a live reply is recorded, and the next run makes no call", async () => {
+  const path = join(folder, "replies.json");
+  const { counted, gateway } = provider();
+  const scorers = [contains("live"), judge({ profile, prompt: "Is it polite?" })];
+  const asked = defineEval({ name: "asked", data: [{ input: "Hi" }], run, scorers });
+  const [offline] = await runEvals([asked]);
+  expect(offline).toMatchObject({ passed: false, cases: [{ status: "needs call" }] });
+  expect(offline?.cases[0]?.problem).toContain("openai/real");
+  const first = new RecordedReplies(path);
+  await runEvals([asked], { live: gateway, replies: first });
+  first.save();
+  expect([counted.calls, first.calls]).toEqual([2, 2]);
+  const second = new RecordedReplies(path);
+  const [again] = await runEvals([asked], { replies: second });
+  expect(again).toMatchObject({ passed: true, scorers: { contains: 1, judge: 0 } });
+  expect(second.calls).toBe(0);
+});
+
+test("I5 a judge by a model gives a score and a reason", async () => {
+  const { gateway } = provider('{"score": 0.75, "reason": "Short."}');
+  const scored = judge({ profile, prompt: "Is it polite?" }).score(
+    { input: "Hi" },
+    { text: "Hello" },
+    { gateway },
+  );
+  expect(await scored).toEqual({ score: 0.75, reason: "Short." });
+});
+
+test("I5 EVAL-1 the evals of files give a table, save a baseline, and fail after a regression", async () => {
+  const module = join(folder, "sums.eval.mjs");
+  writeFileSync(
+    module,
+    `export default { kind: "eval", name: "sums", data: [{ input: "x", expected: "y" }], run: async () => "y",
+      scorers: [{ name: "same", score: (one, { text }) => text === one.expected }] };`,
+  );
+  const worse = join(folder, "worse.eval.mjs");
+  writeFileSync(worse, readFileSync(module, "utf8").replace('=> "y"', '=> "z"'));
+  const options = { baseline: join(folder, "baseline.json"), replies: join(folder, "none.json") };
+  const { text, passed } = await evalFiles([module], { ...options, save: true });
+  expect(passed).toBe(true);
+  expect(text.split("\n")).toEqual([
+    expect.stringMatching(/^eval +cases +scorers +score +threshold +baseline +result$/),
+    expect.stringMatching(/^sums +1 +same 1\.00 +1\.00 +0\.00 +– +passed$/),
+    "",
+    "No model was called.",
+  ]);
+  expect(JSON.parse(readFileSync(options.baseline, "utf8"))).toEqual({ sums: { score: 1, cases: { 1: 1 } } });
+  const regressed = await evalFiles([worse], options);
+  expect(regressed.passed).toBe(false);
+  expect(regressed.text).toMatch(/1\.00 \(-1\.00\) +FAILED/);
+  writeFileSync(join(folder, "none.mjs"), "export const nothing = 1;");
+  await expect(evalFiles([join(folder, "none.mjs")], options)).rejects.toThrow(/defineEval/);
+  await expect(evalFiles([join(folder, "absent.eval.ts")], options)).rejects.toThrow(/There is no file/);
+  await expect(evalFiles([module], { ...options, baseline: "missing.json" })).rejects.toThrow(
+    /missing\.json/,
+  );
+});
+
+test("I5 G23 the command `eval` takes files and options, and fails if an eval fails", async () => {
+  writeFileSync(join(folder, "scorers.ts"), "export const name: string = 'same';");
+  const module = join(folder, "cli.eval.ts");
+  writeFileSync(
+    module,
+    `import { name } from "./scorers";
+    export default { kind: "eval", name: "sums", threshold: 1, data: [{ input: "x", expected: "y" }], run: async () => "z",
+      scorers: [{ name, score: (one: { expected: string }, output: { text: string }) => output.text === one.expected }] };`,
+  );
+  const replies = join(folder, "none.json");
+  const [command] = EVAL_COMMANDS;
+  // SAFETY: the command uses no service.
+  const answer = await command?.run({} as Cli, [module], {
+    replies,
+    baseline: join(folder, "new.json"),
+    save: "",
+  });
+  expect(answer).toMatchObject({ failed: true, value: [{ name: "sums", passed: false }] });
+  expect(answer?.text).toContain("same 0.00");
+});
+
+test("I5 an eval without a name or a scorer is refused", () => {
+  const options = { name: "one", data: [], run, scorers: [exact()] };
+  expect(() => defineEval({ ...options, scorers: [] })).toThrow(/scorers/);
+  expect(() => defineEval({ ...options, threshold: 2 })).toThrow(/threshold/);
+  expect(() => defineEval({ ...options, scorers: [exact(), exact()] })).toThrow(/two scorers/);
+});

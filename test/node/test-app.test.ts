@@ -1,0 +1,213 @@
+/** The test kit on an application of a user: conversations, tools, delegation, workflows, time, and crashes. */
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
+import { ToolError } from "../../src/library/tools/tool-error.ts";
+import { call, createTestApp, expectReplay, ReplayDivergence } from "../../src/testing/index.ts";
+
+const add = defineTool({
+  name: "add",
+  description: "Adds two numbers.",
+  input: z.object({ a: z.number(), b: z.number() }),
+  effect: "pure",
+  execute: ({ a, b }) => a + b,
+});
+const guide = definePersona("guide", { identity: { systemPrompt: "Help." }, tools: { toolIds: ["add"] } });
+const library = defineLibrary("my", { personas: [guide], tools: [add] });
+
+test("H10 TESTAPP-1 a test of an agent with a tool", async () => {
+  const app = createTestApp({ libraries: [library] });
+  app.model.script(call("add", { a: 1, b: 2 }), "It is 3.");
+  const turn = await app.send("guide", "What is 1 + 2?");
+  expect(turn).toMatchObject({ status: "completed", text: "It is 3." });
+  expect(turn.calls).toMatchObject([{ name: "add", input: { a: 1, b: 2 }, output: 3 }]);
+  expect(app.effects).toMatchObject([{ tool: "add", effect: "pure", output: 3, attempt: 1, agent: "guide" }]);
+});
+
+test("H10 SCRIPT-1 steps may be functions of the request, an agent may have its own script, and a failed request continues the script", async () => {
+  const app = createTestApp({
+    libraries: [library],
+    agents: [
+      { id: "one", persona: "my/guide" },
+      { id: "two", persona: "my/guide" },
+    ],
+  });
+  app.model.of("two").reply("I am two.");
+  app.model.script({ error: "overloaded" }, ({ agent, messages, tools }) => {
+    return `${agent}: ${messages.at(-1)?.content} with ${tools.join()}`;
+  });
+  app.model.answer(() => "Always.");
+  expect((await app.send("one", "Hi")).text).toBe("one: Hi with add");
+  expect((await app.send("two", "Hi")).text).toBe("I am two.");
+  const again = await app.send("one", "Again");
+  expect(again.text).toBe("Always.");
+  expect(app.model.requests.at(-1)?.messages.map(({ content }) => content)).toContain("one: Hi with add");
+});
+
+test("H10 SCRIPT-2 a request without a step names the missing step", async () => {
+  const app = createTestApp({ libraries: [library] });
+  await expect(app.send("guide", "Hi")).rejects.toThrow(/no reply for request 1, of the agent "guide"/);
+  await expect(app.send("guied", "Hi")).rejects.toThrow(/no agent "guied"/);
+});
+
+test("H10 TESTAPP-2 a deferred call waits, and the clock moves only on request", async () => {
+  let handle = "";
+  const order = defineTool({
+    name: "order",
+    description: "Orders.",
+    input: z.object({}),
+    effect: "once",
+    execute: async (_input, { defer }) => {
+      const deferred = await defer({ expiresInMs: 3_600_000 });
+      handle = deferred.handle;
+      return deferred;
+    },
+  });
+  const buyer = definePersona("buyer", { identity: { systemPrompt: "Buy." }, tools: { toolIds: ["order"] } });
+  const app = createTestApp({ libraries: [defineLibrary("shop", { personas: [buyer], tools: [order] })] });
+  app.model.answer(({ messages }) => {
+    const last = messages.at(-1);
+    return last?.role === "tool" ? `Result: ${last.content}` : call("order");
+  });
+  const began = app.clock.now();
+  const waiting = await app.send("buyer", "Order it");
+  expect(waiting.status).toBe("waiting");
+  expect(app.clock.now() - began).toBeLessThan(1_000);
+  app.crash();
+  await app.complete(handle, { result: "sent" });
+  expect((await app.settle(waiting)).text).toContain("sent");
+
+  const late = await app.send("buyer", "Another");
+  expect(late.status).toBe("waiting");
+  await app.clock.advance("1h30m");
+  expect((await app.settle(late)).calls).toMatchObject([{ error: { code: "TIMEOUT" } }]);
+});
+
+test("H10 a call waits for a person, who approves or denies it", async () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ amount: z.number() }),
+    effect: "once",
+    approval: "always",
+    execute: ({ amount }) => `paid ${amount}`,
+  });
+  const clerk = definePersona("clerk", { identity: { systemPrompt: "Pay." }, tools: { toolIds: ["pay"] } });
+  const app = createTestApp({ libraries: [defineLibrary("bank", { personas: [clerk], tools: [pay] })] });
+  app.model.script(call("pay", { amount: 5 }), "Done.", call("pay", { amount: 6 }), "Not done.");
+  const asked = await app.send("clerk", "Pay 5");
+  const [waiting] = app.approvals();
+  expect(waiting).toMatchObject({ kind: "tool", name: "pay", input: { amount: 5 } });
+  if (waiting !== undefined) await app.approve(waiting);
+  expect(await app.settle(asked)).toMatchObject({ status: "completed", text: "Done." });
+  const denied = await app.send("clerk", "Pay 6");
+  for (const one of app.approvals()) await app.deny(one, "Too much.");
+  expect((await app.settle(denied)).calls).toMatchObject([{ error: { code: "APPROVAL_DENIED" } }]);
+  expect(app.effects).toHaveLength(1);
+});
+
+test("H10 TESTWORLD-1 an agent delegates to another agent, and actors crash between", async () => {
+  const ask = defineTool({ name: "ask", description: "Asks.", target: { agent: "expert" } });
+  const lead = definePersona("lead", { identity: { systemPrompt: "Lead." }, tools: { toolIds: ["ask"] } });
+  const expert = definePersona("expert", { identity: { systemPrompt: "Know." } });
+  const app = createTestApp({
+    libraries: [defineLibrary("team", { personas: [lead, expert], tools: [ask] })],
+  });
+  app.model.of("lead").script(call("ask", { message: "Why?" }), "Because.");
+  app.model.of("expert").answer(() => {
+    if (app.model.requests.length === 2) app.crash();
+    return "It must.";
+  });
+  const turn = await app.send("lead", "Explain.");
+  expect(turn).toMatchObject({ text: "Because.", calls: [{ name: "ask" }] });
+  expect(JSON.stringify(turn.calls)).toContain("It must.");
+});
+
+test("H10 a workflow runs its tasks and waits for people", async () => {
+  const double = defineTask({
+    id: "double",
+    input: z.object({ n: z.number() }),
+    output: z.object({ n: z.number() }),
+    effect: "pure",
+    execute: ({ n }) => ({ n: 2 * n }),
+  });
+  const flow = defineWorkflow("twice", {
+    context: z.object({ n: z.number() }),
+    input: z.object({ n: z.number() }),
+    initialNode: "first",
+    nodes: [
+      node("first", {
+        task: double,
+        inputMapping: { n: "input.n" },
+        outputMapping: { "state.n": "result.n" },
+      }),
+      node("second", {
+        task: double,
+        inputMapping: { n: "state.n" },
+        outputMapping: { "state.n": "result.n" },
+      }),
+    ],
+    transitions: [transition({ from: "first", to: "second" })],
+    outputMapping: { n: "state.n" },
+  });
+  const app = createTestApp({ libraries: [defineLibrary("math", { workflows: [flow] })] });
+  const run = await app.run("math/twice", { n: 3 });
+  expect(run).toMatchObject({ status: "completed", output: { n: 12 } });
+  expect(app.effects.map(({ tool }) => tool)).toEqual(["double", "double"]);
+});
+
+test("H10 TESTWORLD-2 a tool that never ends takes its time limit on the virtual clock", async () => {
+  const hang = defineTool({
+    name: "hang",
+    description: "Hangs.",
+    input: z.object({}),
+    effect: "once",
+    timeoutMs: 20_000,
+    execute: () => new Promise<null>(() => undefined),
+  });
+  const fail = defineTool({
+    name: "fail",
+    description: "Fails.",
+    input: z.object({}),
+    effect: "pure",
+    execute: () => {
+      throw new ToolError("No.");
+    },
+  });
+  const one = definePersona("one", {
+    identity: { systemPrompt: "Go." },
+    tools: { toolIds: ["hang", "fail"] },
+  });
+  const app = createTestApp({ libraries: [defineLibrary("slow", { personas: [one], tools: [hang, fail] })] });
+  app.model.script(
+    {
+      calls: [
+        { name: "hang", input: {} },
+        { name: "fail", input: {} },
+      ],
+    },
+    "Over.",
+  );
+  const began = app.clock.now();
+  const turn = await app.send("one", "Go");
+  expect(turn.calls).toMatchObject([{ error: { code: "TIMEOUT" } }, { error: { message: "No." } }]);
+  expect(app.clock.now() - began).toBeGreaterThan(20_000);
+});
+
+test("H10 a recorded turn is a fixture, and a changed decision throws the first difference", async () => {
+  const app = createTestApp({ libraries: [library] });
+  app.model.script(call("add", { a: 1, b: 2 }), "It is 3.");
+  const turn = await app.send("guide", "What is 1 + 2?");
+  const fixture = JSON.stringify(app.recording(turn));
+  expectReplay(fixture);
+  const changed = JSON.parse(fixture);
+  const row = changed.rows.at(-1);
+  row.entries.at(-1).data = { changed: true };
+  expect(() => expectReplay(changed)).toThrow(ReplayDivergence);
+  expect(() => expectReplay(changed)).toThrow(
+    /diverges from its recording at entry \d+\.\s+recorded: .*changed/,
+  );
+  expect(() => expectReplay("{")).toThrow(/not JSON/);
+});

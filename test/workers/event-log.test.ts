@@ -1,0 +1,344 @@
+/** The log of a tenant on workerd: its events and its search over HTTP, after outages, erasures and deletions, and its cost. */
+import { runInDurableObject } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { createClient } from "../../src/client/http.ts";
+import type { EventLogApi, FoundMessage, LoggedEvent } from "../../src/protocol/event-log.ts";
+import { unwrap } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import type { ReplyScript } from "../support/provider-script.ts";
+import { expectErased, storageOf } from "./everything.ts";
+import {
+  ADA,
+  checkInvariants,
+  crash,
+  createAgent,
+  createConversation,
+  request,
+  skipInvariants,
+  type TestConversation,
+} from "./world.ts";
+
+const person = (subject: string, ...roles: Principal["roles"]): Principal => ({
+  subject,
+  tenant: "test",
+  roles,
+});
+const MEMBER = person("ada", "member");
+const BEN = person("ben", "member");
+const OLGA = person("olga", "operator");
+const ELSEWHERE = { ...OLGA, tenant: "elsewhere" };
+let agent: string;
+
+beforeAll(async () => {
+  agent = await createAgent("test/handy");
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await checkInvariants();
+});
+
+// SAFETY: the configuration of the tests gives the class its storage.
+const log = () => (exports.EventLog as unknown as DurableObjectNamespace).getByName("test:events");
+
+async function read<Answer>(path: string, principal = OLGA): Promise<Answer> {
+  const response = await request(path, {}, principal);
+  expect(response.status, await response.clone().text()).toBe(200);
+  return response.json();
+}
+
+const list = (query: string, principal = OLGA) =>
+  read<{ events: LoggedEvent[]; nextCursor?: string }>(`/api/events?${query}`, principal);
+const typesOf = async (query: string) => (await list(query)).events.map(({ type }) => type);
+
+/** Returns the answers that a search finds. */
+async function search(q: string, principal = OLGA, more = ""): Promise<FoundMessage[]> {
+  const path = `/api/search?q=${encodeURIComponent(q)}${more}`;
+  const { messages } = await read<{ messages: FoundMessage[] }>(path, principal);
+  // The message of a person has the script of the answer.
+  return messages.filter(({ role }) => role === "agent");
+}
+
+/** Plays a turn to its end. Returns its id. */
+async function play(
+  conversation: TestConversation,
+  replies: ReplyScript[] = [[{ text: "Yes." }]],
+  says = "",
+): Promise<string> {
+  const { turnId } = await conversation.play({ replies, ...(says !== "" && { says }) });
+  await conversation.ended(turnId);
+  return turnId;
+}
+
+/** Waits until the log has all entries of a conversation. */
+async function published(conversation: TestConversation): Promise<void> {
+  const entries = (await conversation.journal()).length;
+  await expect
+    .poll(async () => (await list(`conversation=${conversation.id}&limit=200`)).events.length)
+    .toBe(entries);
+}
+
+/** A word that no other text has. */
+const rare = () => `word${crypto.randomUUID().replaceAll("-", "")}`;
+
+describe("A70 E23 the events of a tenant", () => {
+  test("A70 LOGGED-1 equal the journals of its conversations, and filter by the names of the designs too", async () => {
+    const conversation = await createConversation(agent);
+    await play(conversation, [[{ call: "double", input: { n: 4 } }], [{ text: "It is 8." }]]);
+    await play(conversation);
+    await published(conversation);
+    const of = `conversation=${conversation.id}&limit=200`;
+    const { events } = await list(of);
+    const journal = await conversation.journal();
+    expect(
+      events.map(({ seq: _seq, conversationId: _id, projectId: _p, agentId: _a, entry, ...rest }) => ({
+        seq: entry,
+        ...rest,
+      })),
+    ).toEqual(journal);
+    expect(events.filter(({ turnId }) => turnId !== undefined).every((one) => one.agentId === agent)).toBe(
+      true,
+    );
+    for (const name of ["tool.requested", "tool_invoked", "conversation.tool.requested", "DISPATCH_TASK"])
+      expect(await typesOf(`${of}&type=${name}`), name).toEqual(["tool.requested"]);
+    expect(await typesOf(`${of}&type=turn.started,turn.completed`)).toEqual(
+      journal.map(({ type }) => type).filter((type) => /^turn\.(?:started|completed)$/.test(type)),
+    );
+    const second = events.findLast(({ type }) => type === "turn.started");
+    const ofSecond = events.filter(({ correlationId }) => correlationId === second?.correlationId);
+    expect((await list(`correlation=${second?.correlationId}&agent=${agent}`)).events).toEqual(ofSecond);
+    expect((await list(`${of}&after=${second?.seq}`)).events).toEqual(
+      events.filter(({ seq }) => seq > (second?.seq ?? 0)),
+    );
+    expect((await list(`${of}&since=${second?.time}`)).events[0]?.seq).toBeLessThanOrEqual(second?.seq ?? 0);
+    expect((await list(`${of}&until=${events[0]?.time}`)).events).toEqual([]);
+    const paged: LoggedEvent[] = [];
+    for (let cursor = ""; ; ) {
+      const page = await list(`conversation=${conversation.id}&limit=4&order=desc${cursor}`);
+      paged.push(...page.events);
+      if (page.nextCursor === undefined) break;
+      cursor = `&cursor=${page.nextCursor}`;
+    }
+    expect(paged).toEqual(events.toReversed());
+    expect((await request(`/api/events?${of}&type=nonsense`, {}, OLGA)).status).toBe(422);
+    expect((await request(`/api/events?${of}&cursor=x`, {}, OLGA)).status).toBe(422);
+    expect((await request(`/api/events?${of}`, {}, MEMBER)).status).toBe(403);
+    expect((await list(of, ELSEWHERE)).events).toEqual([]);
+  });
+
+  test("E23 LOGFOLLOW-1 are followed over SSE, each once and in order, and after the last number", async () => {
+    const conversation = await createConversation(agent);
+    await play(conversation);
+    await published(conversation);
+    const follow = async (more: Record<string, string>) => {
+      const headers = { accept: "text/event-stream", ...more };
+      const response = await request(`/api/events?conversation=${conversation.id}`, { headers }, OLGA);
+      expect(response.status).toBe(200);
+      const reader = (response.body ?? expect.fail("no body"))
+        // SAFETY: the platform takes buffer sources of all kinds here; bytes are one.
+        .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+        .pipeThrough(new EventSourceParserStream())
+        .getReader();
+      return {
+        next: async () => {
+          const { value } = await reader.read();
+          const event = JSON.parse(value?.data ?? "") as LoggedEvent;
+          expect(value?.id).toBe(String(event.seq));
+          return event;
+        },
+        cancel: () => reader.cancel(),
+      };
+    };
+    const whole = await follow({});
+    const seen: LoggedEvent[] = [];
+    const stored = (await list(`conversation=${conversation.id}&limit=200`)).events;
+    while (seen.length < stored.length) seen.push(await whole.next());
+    expect(seen).toEqual(stored);
+    await play(conversation);
+    await published(conversation);
+    const all = (await list(`conversation=${conversation.id}&limit=200`)).events;
+    while (seen.length < all.length) seen.push(await whole.next());
+    expect(seen).toEqual(all);
+    await whole.cancel();
+    const resumed = await follow({ "last-event-id": String(stored.at(-1)?.seq) });
+    expect(await resumed.next()).toEqual(all[stored.length]);
+    await resumed.cancel();
+    const client = createClient({
+      baseUrl: "http://dramatis.test",
+      fetch: (url, init) => request(new URL(url).pathname + new URL(url).search, init, OLGA),
+    });
+    for await (const event of client.events.follow({ conversation: conversation.id })) {
+      expect(event).toEqual(all[0]);
+      break;
+    }
+    expect(
+      (await client.events.list({ conversation: conversation.id, type: "turn.started" })).events,
+    ).toEqual(all.filter(({ type }) => type === "turn.started"));
+  });
+
+  test("E29 has the timeline of a failed turn by its correlation, after the conversation has ended", async () => {
+    const conversation = await createConversation(agent);
+    await play(conversation);
+    await play(conversation, [{ status: 400, message: "No." }]);
+    expect((await request(`${conversation.path}/complete`, { method: "POST" })).status).toBe(200);
+    await published(conversation);
+    const [failed] = (await list(`conversation=${conversation.id}&type=turn.failed`)).events;
+    const timeline = await typesOf(`correlation=${failed?.correlationId}`);
+    expect(timeline[0]).toBe("turn.started");
+    expect(timeline).toContain("turn.failed");
+  });
+});
+
+describe("A70 the search of messages", () => {
+  test("A70 EVLOG-8 finds the messages of the caller's conversations, and all of the tenant for operators", async () => {
+    const word = rare();
+    const q = `REFUND ${word}`;
+    const conversation = await createConversation(agent);
+    const turnId = await play(conversation, [[{ text: `Your réfund is ${word}.` }]]);
+    await expect.poll(() => search(word)).toHaveLength(1);
+    const [found] = await search(q);
+    const message = (await conversation.messages()).at(-1);
+    expect(found).toEqual({
+      ...{ conversationId: conversation.id, turnId, messageId: message?.id, agentId: agent, userId: "ada" },
+      ...{ role: "agent", time: message?.createdAt, snippet: `Your réfund is ${word}.` },
+      marks: [
+        [5, 11],
+        [15, 15 + word.length],
+      ],
+    });
+    expect(await search(q, MEMBER)).toEqual([found]);
+    expect(await search(q, BEN)).toEqual([]);
+    expect(await search(word, ELSEWHERE)).toEqual([]);
+    expect(await search(word, { ...MEMBER, tenant: "elsewhere" })).toEqual([]);
+    const body = JSON.stringify({ type: "user", id: "ben" });
+    expect((await request(`${conversation.path}/participants`, { method: "POST", body })).status).toBe(200);
+    await expect.poll(() => search(q, BEN)).toEqual([found]);
+    const left = await request(`${conversation.path}/participants/user/ben`, { method: "DELETE" });
+    expect(left.status).toBe(204);
+    await expect.poll(() => search(q, BEN)).toEqual([]);
+    expect(await search(q, OLGA, `&agent=${agent}&user=ada&since=${message?.createdAt}`)).toEqual([found]);
+    expect(await search(q, OLGA, `&until=${message?.createdAt}`)).toEqual([]);
+    expect(await search(q, OLGA, "&user=ben")).toEqual([]);
+    for (const hostile of ['"', "a AND (", "NEAR(", "*", "\0", "'; DROP TABLE batches"])
+      expect(await search(hostile, BEN), hostile).toEqual([]);
+    const client = createClient({
+      baseUrl: "http://dramatis.test",
+      fetch: (url, init) => request(new URL(url).pathname + new URL(url).search, init, MEMBER),
+    });
+    expect((await client.messages.search({ q, limit: 1 })).messages).toEqual([found]);
+  });
+
+  test("A70 LOGGED-1 RECORDS-1 is caught up after an outage of the log and a crash, and turns do not wait for the log", async () => {
+    const [first, missed] = [rare(), rare()];
+    const conversation = await createConversation(agent);
+    await play(conversation, [[{ text: first }]]);
+    await expect.poll(() => search(first)).toHaveLength(1);
+    const rename = (from: string, to: string) =>
+      runInDurableObject(
+        log(),
+        (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`),
+      );
+    await rename("labels", "labels_away");
+    try {
+      await play(conversation, [[{ text: missed }]]);
+      await conversation.wake();
+      await crash();
+    } finally {
+      await rename("labels_away", "labels");
+    }
+    expect(await search(missed)).toEqual([]);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+    expect(await conversation.wake(), "a wake-up is armed").toBe(true);
+    await expect.poll(() => search(missed)).toHaveLength(1);
+    await published(conversation);
+  });
+
+  test("A70 LOGGED-2 EVLOG-3 H6 loses erased texts and data, and all of a deleted conversation", async () => {
+    const [secret, kept] = [rare(), rare()];
+    const conversation = await createConversation(agent);
+    const turnId = await play(conversation, [
+      [{ call: "double", input: { n: secret } }],
+      [{ text: `It is ${secret}.` }],
+    ]);
+    await play(conversation, [[{ text: kept }]]);
+    await expect.poll(() => search(kept)).toHaveLength(1);
+    expect(await storageOf(log())).toContain(secret);
+    const { moves } = await conversation.turn(turnId);
+    const calls = moves.flatMap(({ toolCall, id }) => (toolCall === undefined ? [] : [id]));
+    const said = (await conversation.messages()).filter((message) => message.turnId === turnId);
+    for (const id of [...calls, ...said.map((message) => message.id)])
+      expect((await request(`${conversation.path}/events/${id}`, { method: "DELETE" })).status).toBe(204);
+    await expectErased(log(), secret);
+    expect(await search(secret)).toEqual([]);
+    expect(await search(kept)).toHaveLength(1);
+    await published(conversation);
+    const journal = await conversation.journal();
+    const { events } = await list(`conversation=${conversation.id}&limit=200`);
+    expect(events.map(({ data }) => data)).toEqual(journal.map(({ data }) => data));
+    skipInvariants(conversation);
+    expect((await request(conversation.path, { method: "DELETE" })).status).toBe(204);
+    await expectErased(log(), conversation.id);
+    await expectErased(log(), kept);
+    expect(await search(kept)).toEqual([]);
+  });
+
+  test("A70 EVLOG-9 conversations of a jurisdiction have a log of their own", async () => {
+    const word = rare();
+    const id = `eu${Date.now()}_eu`;
+    const created = await request("/api/agents", {
+      method: "POST",
+      body: JSON.stringify({ id, persona: "test/handy", jurisdiction: "eu" }),
+    });
+    expect(created.status).toBe(201);
+    const conversation = await createConversation(id);
+    await play(conversation, [[{ text: word }]]);
+    await expect.poll(() => search(word, OLGA, "&jurisdiction=eu")).toHaveLength(1);
+    expect(await search(word, OLGA, `&agent=${id}`)).toHaveLength(1);
+    expect(await search(word)).toEqual([]);
+    await published(conversation);
+    expect(await storageOf(log())).not.toContain(word);
+  });
+});
+
+test("A70 EVLOG-2 H5 a plain turn costs the log 6 rows: its batch, three labels, and two messages", async () => {
+  const word = rare();
+  const conversation = await createConversation(agent);
+  await play(conversation);
+  await published(conversation);
+  const rows = await runInDurableObject(log(), async (instance, { storage }) => {
+    // SAFETY: the class of the export.
+    const target = instance as unknown as EventLogApi;
+    const from = unwrap(await target.published(conversation.id)) + 1;
+    const { sql } = storage;
+    const before = { exec: sql.exec.bind(sql) };
+    const cursors: { rowsWritten: number }[] = [];
+    const spy = vi.spyOn(sql, "exec").mockImplementation(((...given: Parameters<typeof sql.exec>) => {
+      const cursor = before.exec(...given);
+      cursors.push(cursor);
+      return cursor;
+    }) as typeof sql.exec);
+    const ids = { turnId: "turn_1", agentId: agent, userId: "ada" };
+    const texts = (role: "user" | "agent", messageId: string) => [
+      { ...ids, messageId, role, at: Date.now(), text: `${word} ${"and some other words ".repeat(10)}` },
+    ];
+    const entry = { agentId: agent, correlationId: "corr-1", turnId: "turn_1", at: Date.now() };
+    const types = ["turn.started", "message.user", "message.started", "message.completed", "turn.completed"];
+    await target.publish({
+      ...{ conversationId: conversation.id, projectId: "default", readers: ["ada"], from },
+      newest: from + types.length - 1,
+      entries: types.map((type) => ({
+        ...{ ...entry, type },
+        ...(type === "turn.started" ? { texts: texts("user", "msg_1") } : {}),
+        ...(type === "turn.completed" ? { texts: texts("agent", "msg_2") } : {}),
+      })),
+    });
+    spy.mockRestore();
+    return cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+  });
+  expect(await search(word)).toHaveLength(1);
+  expect(rows).toBe(6);
+  skipInvariants(conversation);
+  expect((await request(conversation.path, { method: "DELETE" }, ADA)).status).toBe(204);
+});
