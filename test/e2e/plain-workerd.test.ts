@@ -116,6 +116,7 @@ it("EXPORT-3 a class of the application without storage is in /health, and in th
   const missing = [
     { name: "Coordinator", message: line },
     { name: "Trigger", message: line },
+    { name: "EventLog", message: line },
     { name: "Shelf", message: expect.stringContaining("Add it to `new_sqlite_classes`") },
   ];
   expect(await (await fetch(`${baseUrl}/health`)).json()).toMatchObject({

@@ -1,10 +1,12 @@
 /** The projections of the journals of simulated conversations. */
+import fc from "fast-check";
 import { ulid } from "ulid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { JournalEntry, JournalRow } from "../../src/agents/conversation/core/journal-entry.ts";
 import { isOpen } from "../../src/agents/conversation/core/operation.ts";
 import { piecesOf } from "../../src/agents/conversation/core/record/canonical.ts";
 import { causedEntries, chainFrom } from "../../src/agents/conversation/core/record/causes.ts";
+import { isMessage, newestPlaces } from "../../src/agents/conversation/core/record/context.ts";
 import { foldEntries, NEW_FOLD, type Numbered } from "../../src/agents/conversation/core/record/fold.ts";
 import { NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRecord } from "../../src/agents/conversation/reads/conversation-record.ts";
@@ -12,7 +14,7 @@ import { readCauses, readIncidents } from "../../src/agents/conversation/reads/r
 import { conversationView } from "../../src/agents/conversation/reads/views.ts";
 import { CREATE_JOURNAL, Journal } from "../../src/agents/conversation/store/journal.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import { stemOf, turnId } from "../../src/protocol/ids.ts";
+import { parseItemId, stemOf, turnId } from "../../src/protocol/ids.ts";
 import { type CanonicalEvent, PROJECTIONS } from "../../src/protocol/projection-schemas.ts";
 import { generatePlan } from "../simulation/generate.ts";
 import type { Outcome } from "../simulation/history.ts";
@@ -64,6 +66,18 @@ function whole(record: ConversationRecord, { stored }: Outcome, name: string, li
       "entries" in page ? page.entries : "events" in page ? page.events : [page],
     ),
   );
+}
+
+/** Returns the numbers of the turns that newer turns replaced. */
+function replacedTurns(entries: readonly Numbered[]): Set<number> {
+  const left = new Set<number>();
+  for (const { entry } of entries) {
+    const { regenerates, edits } = Object(entry.data) as { regenerates?: string; edits?: string };
+    const first = parseItemId(regenerates ?? edits ?? "")?.n;
+    if (entry.type !== "turn.started" || first === undefined) continue;
+    for (let turn = first; turn < (entry.turn ?? 0); turn++) left.add(turn);
+  }
+  return left;
 }
 
 /** Returns the canonical timeline of an outcome. */
@@ -170,10 +184,15 @@ describe("the projections of simulated conversations", () => {
     }
   });
 
-  test("E18 the canonical context is the end of the canonical timeline, of 40 messages at most", () => {
+  test("E18 PROJ-6 the canonical context is the end of the canonical timeline without replaced turns, of 40 messages at most", () => {
     for (const outcome of outcomes) {
-      const shown = canonical(outcome).filter(({ type }) =>
-        /^conv\.(?:in|out\.assistant\.completed|out\.tool)/.test(type),
+      const entries = numbered(outcome.rows);
+      const left = replacedTurns(entries);
+      const leaves = new Set(
+        entries.flatMap(({ entry, seq }) => (left.has(entry.turn ?? 0) ? [`${seq}`] : [])),
+      );
+      const shown = canonical(outcome).filter(
+        ({ id, type }) => /^conv\.(?:in|out\.assistant\.completed|out\.tool)/.test(type) && !leaves.has(id),
       );
       expect(
         recordOf(outcome.rows, outcome).projection(outcome.stored, "canonical_llm_context"),
@@ -183,20 +202,31 @@ describe("the projections of simulated conversations", () => {
     }
   });
 
-  test("E17 PROJ-6 a turn that replaces another turn hides this turn and the turns after it from the context", () => {
-    const entries: JournalEntry[] = [1, 2, 3].flatMap((turn) => [
-      { type: "turn.started", turn },
-      { type: "message.user", turn, item: 0 },
-      { type: "message.completed", turn, item: 1 },
-    ]);
-    const again: JournalEntry = {
-      type: "turn.started",
-      turn: 4,
-      data: { edits: turnId({ n: 2, stem: stemOf(ulid()) }) },
-    };
-    const all = [...entries, again, { type: "message.user" as const, turn: 4, item: 0 }];
-    const { messages, context } = foldEntries(NEW_FOLD, numbered([{ seq: 1, at: 0, entries: all }]));
-    for (const places of [messages, context]) expect(places.map(({ turn }) => turn)).toEqual([1, 1, 4]);
+  test("E17 PROJ-6 replaced turns leave the context, and earlier messages take their places", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.option(fc.nat(), { freq: 2 }), { minLength: 1, maxLength: 120 }),
+        (replaces) => {
+          const stem = stemOf(ulid());
+          const entries = replaces.flatMap((choice, index): JournalEntry[] => {
+            const turn = index + 1;
+            const edits = choice === null || index === 0 ? null : turnId({ n: 1 + (choice % index), stem });
+            return [
+              { type: "turn.started", turn, ...(edits !== null && { data: { edits } }) },
+              { type: "message.user", turn, item: 0 },
+              { type: "turn.completed", turn },
+            ];
+          });
+          const all = numbered([{ seq: 1, at: 0, entries }]);
+          const left = replacedTurns(all);
+          const turns = replaces.map((_, index) => index + 1).filter((turn) => !left.has(turn));
+          const fold = foldEntries(NEW_FOLD, all);
+          expect(newestPlaces(all.toReversed(), fold, isMessage).map(({ turn }) => turn)).toEqual(
+            turns.slice(-40),
+          );
+        },
+      ),
+    );
   });
 
   test.each(["x".repeat(281), "🙂".repeat(300), "", "short"])(

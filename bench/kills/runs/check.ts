@@ -31,7 +31,7 @@ const outputSchema = z.object({
 const dataSchema = z.object({
   fanOut: z.int().optional(),
   branch: z.int().optional(),
-  error: z.object({ code: z.string(), message: z.string() }).optional(),
+  error: z.object({ code: z.string(), message: z.string().default("") }).optional(),
   input: z.object({ call: z.string().optional() }).optional(),
 });
 

@@ -10,14 +10,15 @@ import { listIds } from "../../../shared/known-ids.ts";
 import { type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { canonicalEvents } from "../core/record/canonical.ts";
-import { type Fold, foldEntries, NEW_FOLD } from "../core/record/fold.ts";
+import { newestPlaces } from "../core/record/context.ts";
+import { type Fold, foldEntries, NEW_FOLD, type Numbered } from "../core/record/fold.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import { journalEntries } from "./journal-entries.ts";
-import { base, type ProjectionInput, timelineEntry, WHOLE } from "./projections.ts";
+import { base, type ProjectionInput, timelineEntry, WHOLE, type WholeInput } from "./projections.ts";
 import { newRecentTurns, TurnReader } from "./turn-reader.ts";
 
-/** Entries that a read folds. */
+/** Entries that a read folds, and newest entries that a context is made from. */
 const MAX_FOLDED = 50_000;
 
 /** The cursor is the number of an entry. In the canonical timeline it may have the number of a piece. */
@@ -48,7 +49,16 @@ export class ConversationRecord {
     const input = { record, fold: { ...NEW_FOLD, seq: state.seq }, turnOf };
     if (known === "timeline") return this.#timeline(input, reader, page);
     if (known === "canonical_timeline") return this.#canonicalTimeline(input, reader, page);
-    return WHOLE[known]({ record, fold: this.#folded(state.seq), turnOf });
+    const fold = this.#folded(state.seq);
+    const newest: WholeInput["newest"] = (isShown) => {
+      const entries = journalEntries(this.store.journal, "desc", undefined, state.seq);
+      return newestPlaces(
+        takeWhile(entries, (seq) => seq > state.seq - this.maxFolded),
+        fold,
+        isShown,
+      );
+    };
+    return WHOLE[known]({ record, fold, turnOf, newest });
   }
 
   #timeline(input: ProjectionInput, reader: TurnReader, { limit, order, cursor }: PageRange): Projection {
@@ -97,7 +107,10 @@ export class ConversationRecord {
     const from = this.#fold.seq > seq ? NEW_FOLD : this.#fold;
     const until = Math.min(seq, from.seq + this.maxFolded);
     const tail = journalEntries(this.store.journal, "asc", from.seq === 0 ? undefined : from.seq, until);
-    this.#fold = foldEntries(from, upTo(tail, until));
+    this.#fold = foldEntries(
+      from,
+      takeWhile(tail, (next) => next <= until),
+    );
     if (this.#fold.seq >= seq) return this.#fold;
     throw new DramatisError(
       "UNAVAILABLE",
@@ -107,10 +120,10 @@ export class ConversationRecord {
   }
 }
 
-/** Yields the entries up to a number. */
-function* upTo<Entry extends { seq: number }>(entries: Iterable<Entry>, last: number): Generator<Entry> {
+/** Yields the entries before the first with a number that `isIn` refuses. */
+function* takeWhile(entries: Iterable<Numbered>, isIn: (seq: number) => boolean): Generator<Numbered> {
   for (const entry of entries) {
-    if (entry.seq > last) return;
+    if (!isIn(entry.seq)) return;
     yield entry;
   }
 }

@@ -20,7 +20,9 @@ import { toIso } from "../../../shared/time.ts";
 import { DRAIN_STEP, MAX_QUEUED_SIGNALS } from "../core/conversation-limits.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { framesOf, type TurnLookup } from "../core/frames.ts";
+import type { JournalEntry } from "../core/journal-entry.ts";
 import { canonicalEvents, subjectOf } from "../core/record/canonical.ts";
+import { isMessage, isMessageOrTool } from "../core/record/context.ts";
 import type { Fold, Numbered, Place } from "../core/record/fold.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
@@ -34,76 +36,85 @@ export interface ProjectionInput {
   readonly turnOf: TurnLookup;
 }
 
+/** The input of a projection that is no list. */
+export interface WholeInput extends ProjectionInput {
+  /** Returns the newest places of the journal that a context shows, ascending. */
+  readonly newest: (isShown: (entry: JournalEntry) => boolean) => readonly Place[];
+}
+
 /** A projection that is no list. */
 export type WholeProjection = Exclude<Projection, { name: "timeline" | "canonical_timeline" }>;
 
 type Whole<Name extends WholeProjection["name"]> = Extract<WholeProjection, { name: Name }>;
 
 /** The projections that are no lists. */
-export const WHOLE: { readonly [Name in WholeProjection["name"]]: (input: ProjectionInput) => Whole<Name> } =
-  {
-    llm_context(input) {
-      const { record, fold, turnOf } = input;
-      // The newest messages come first, because a limited look-up may lack the turns of the oldest.
-      const messages = fold.messages.toReversed().flatMap((place) => contextMessages(place, turnOf));
-      return {
-        ...base("llm_context", input),
-        projectId: record.projectId,
-        status: gateOf(fold),
-        eventCount: fold.seq,
-        messages: messages.reverse(),
-        pendingToolCalls: pendingCalls(input),
-      };
-    },
+export const WHOLE: { readonly [Name in WholeProjection["name"]]: (input: WholeInput) => Whole<Name> } = {
+  llm_context(input) {
+    const { record, fold, turnOf, newest } = input;
+    // The newest messages come first, because a limited look-up may lack the turns of the oldest.
+    const messages = newest(isMessage)
+      .toReversed()
+      .flatMap((place) => contextMessages(place, turnOf));
+    return {
+      ...base("llm_context", input),
+      projectId: record.projectId,
+      status: gateOf(fold),
+      eventCount: fold.seq,
+      messages: messages.reverse(),
+      pendingToolCalls: pendingCalls(input),
+    };
+  },
 
-    diagnostics(input) {
-      const { fold } = input;
-      const { seq, status, counts, active, queued, pending, subAgents, lastType } = fold;
-      return {
-        ...base("diagnostics", input),
-        status: gateOf(fold),
-        conversationStatus: status,
-        eventCount: seq,
-        eventCounts: Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))),
-        turnCount: counts["turn.started"] ?? 0,
-        activeTurnCount: active.length,
-        queueSize: queued,
-        pendingToolCallCount: pending.length,
-        pendingSubagentCount: subAgents.length,
-        lastEventType: lastType,
-        drainIteration: counts["conversation.queue.drained"] ?? 0,
-        maxQueueSize: MAX_QUEUED_SIGNALS,
-        maxDrainSteps: DRAIN_STEP,
-      };
-    },
+  diagnostics(input) {
+    const { fold } = input;
+    const { seq, status, counts, active, queued, pending, subAgents, lastType } = fold;
+    return {
+      ...base("diagnostics", input),
+      status: gateOf(fold),
+      conversationStatus: status,
+      eventCount: seq,
+      eventCounts: Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1))),
+      turnCount: counts["turn.started"] ?? 0,
+      activeTurnCount: active.length,
+      queueSize: queued,
+      pendingToolCallCount: pending.length,
+      pendingSubagentCount: subAgents.length,
+      lastEventType: lastType,
+      drainIteration: counts["conversation.queue.drained"] ?? 0,
+      maxQueueSize: MAX_QUEUED_SIGNALS,
+      maxDrainSteps: DRAIN_STEP,
+    };
+  },
 
-    subagent_status(input) {
-      const { fold } = input;
-      const { subAgents, stopped, stoppedCount } = fold;
-      return {
-        ...base("subagent_status", input),
-        active: subAgents.flatMap((place) => subAgentStatus(place, input)),
-        completed: stopped.flatMap((place) => subAgentStatus(place, input)),
-        count: subAgents.length + stoppedCount,
-        activeCount: subAgents.length,
-        completedCount: stoppedCount,
-      };
-    },
+  subagent_status(input) {
+    const { fold } = input;
+    const { subAgents, stopped, stoppedCount } = fold;
+    return {
+      ...base("subagent_status", input),
+      active: subAgents.flatMap((place) => subAgentStatus(place, input)),
+      completed: stopped.flatMap((place) => subAgentStatus(place, input)),
+      count: subAgents.length + stoppedCount,
+      activeCount: subAgents.length,
+      completedCount: stoppedCount,
+    };
+  },
 
-    canonical_llm_context(input) {
-      const { record, fold, turnOf } = input;
-      const messages = fold.context.toReversed().flatMap((place) => {
+  canonical_llm_context(input) {
+    const { record, fold, turnOf, newest } = input;
+    const messages = newest(isMessageOrTool)
+      .toReversed()
+      .flatMap((place) => {
         const [event] = canonicalEvents({ ...place, entry: place }, { record, turnOf }).slice(-1);
         const role = event && ROLES[event.type];
         return event === undefined || role === undefined ? [] : [{ role, seq: place.seq, data: event.data }];
       });
-      const subject = subjectOf(record);
-      const status = gateOf(fold);
-      return { ...base("canonical_llm_context", input), subject, status, messages: messages.reverse() };
-    },
+    const subject = subjectOf(record);
+    const status = gateOf(fold);
+    return { ...base("canonical_llm_context", input), subject, status, messages: messages.reverse() };
+  },
 
-    pending_tool_calls: (input) => ({ ...base("pending_tool_calls", input), calls: pendingCalls(input) }),
-  };
+  pending_tool_calls: (input) => ({ ...base("pending_tool_calls", input), calls: pendingCalls(input) }),
+};
 
 /** The roles of canonical events in a context. */
 const ROLES: Readonly<Partial<Record<CanonicalEvent["type"], "user" | "assistant" | "tool">>> = {

@@ -4,14 +4,12 @@
  * PROJ-1  `foldEntries(foldEntries(NEW_FOLD, some), others)` equals `foldEntries(NEW_FOLD, [...some, ...others])`. The distribution of entries
  *         over rows does not matter.
  * PROJ-2  A fold has numbers and types of entries, and no content. So an erasure does not change it.
- * PROJ-6  The messages of a fold are without the turns that a newer turn has replaced, as in the window of the model.
  * PROJ-7  A fork begins idle, without the turns that were active when it was made.
  */
 import { parseItemId } from "../../../../protocol/ids.ts";
 import type { EntryType } from "../../../../protocol/journal.ts";
 import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import type { JournalEntry } from "../journal-entry.ts";
-import { isInterim } from "../view-members.ts";
 
 /** An entry with its number and its time. */
 export interface Numbered {
@@ -49,14 +47,10 @@ export interface Fold {
   readonly stopped: readonly Place[];
   /** The number of sub-agents that have stopped. */
   readonly stoppedCount: number;
-  /** The newest messages of the transcript. */
-  readonly messages: readonly Place[];
-  /** The newest messages and states of tool calls. */
-  readonly context: readonly Place[];
+  /** Ranges of turns that the contexts leave out, each from its first number to its last. */
+  readonly hidden: readonly (readonly [first: number, last: number])[];
 }
 
-/** Messages of an `llm_context` and of a `canonical_llm_context`. */
-const MAX_CONTEXT_MESSAGES = 40;
 /** Stopped sub-agents in a `subagent_status`. */
 const MAX_STOPPED = 100;
 
@@ -72,8 +66,7 @@ export const NEW_FOLD: Fold = {
   subAgents: [],
   stopped: [],
   stoppedCount: 0,
-  messages: [],
-  context: [],
+  hidden: [],
 };
 
 /** Returns the fold with further entries. */
@@ -116,23 +109,18 @@ function changeOf(fold: Fold, { entry, seq, at }: Numbered): Partial<Fold> {
 
 function ofTurn(fold: Fold, place: Place, data: Json | undefined): Partial<Fold> {
   const { type, turn: n } = place;
-  const shown = (list: readonly Place[]) => [...list, place].slice(-MAX_CONTEXT_MESSAGES);
-  const context = isContext(place, data) ? { context: shown(fold.context) } : {};
   switch (type) {
     case "turn.started":
-      return { ...withoutReplaced(fold, data), active: [...fold.active, n] };
+      return { ...withReplaced(fold, n, data), active: [...fold.active, n] };
     case "turn.completed":
     case "turn.failed":
       return { active: fold.active.filter((turn) => turn !== n) };
-    case "message.user":
-    case "message.completed":
-      return isInterim(data) ? {} : { ...context, messages: shown(fold.messages) };
     case "tool.requested":
-      return { ...context, pending: [...fold.pending, place] };
+      return { pending: [...fold.pending, place] };
     case "tool.completed":
     case "tool.failed":
     case "tool.cancelled":
-      return { ...context, pending: without(fold.pending, place) };
+      return { pending: without(fold.pending, place) };
     case "subagent.requested":
     case "subagent.started":
       return begun(fold, place);
@@ -143,31 +131,30 @@ function ofTurn(fold: Fold, place: Place, data: Json | undefined): Partial<Fold>
         stoppedCount: fold.stoppedCount + 1,
       };
     default:
-      return context;
+      return {};
   }
 }
 
-/** A turn that replaces an earlier turn hides it, and the turns after it, from the context (REPLACE-1). */
-function withoutReplaced({ messages, context }: Fold, data: Json | undefined): Partial<Fold> {
+/** A turn that replaces an earlier turn hides it, and the turns after it (REPLACE-1). */
+function withReplaced({ hidden }: Fold, n: number, data: Json | undefined): Partial<Fold> {
   const replaced = member(data, "regenerates") ?? member(data, "edits");
-  if (typeof replaced !== "string") return {};
-  const first = parseItemId(replaced)?.n ?? Number.POSITIVE_INFINITY;
-  const isLeft = ({ turn }: Place) => turn < first;
-  return { messages: messages.filter(isLeft), context: context.filter(isLeft) };
+  const first = typeof replaced === "string" ? parseItemId(replaced)?.n : undefined;
+  if (first === undefined) return {};
+  const begin = hidden.find(([, last]) => last === first - 1)?.[0] ?? first;
+  return { hidden: [...hidden.filter(([from]) => from < begin), [begin, n - 1]] };
 }
 
 /** A fork is open, and the turns that were active are left out (FORK-1). */
-function forked({ active, messages, context }: Fold): Partial<Fold> {
-  const isKept = ({ turn }: Place) => !active.includes(turn);
-  const idle = {
+function forked({ active, hidden }: Fold): Partial<Fold> {
+  return {
     status: "active",
     isStopped: false,
     queued: 0,
     active: [],
     pending: [],
     subAgents: [],
-  } as const;
-  return { ...idle, messages: messages.filter(isKept), context: context.filter(isKept) };
+    hidden: [...hidden, ...active.map((n) => [n, n] as const)],
+  };
 }
 
 /** A sub-agent that starts without a request is the next attempt of a sub-agent that has stopped. */
@@ -177,12 +164,6 @@ function begun(fold: Fold, place: Place): Partial<Fold> {
   const subAgents = [...others, place];
   if (!isAgain) return { subAgents };
   return { subAgents, stopped: without(fold.stopped, place), stoppedCount: fold.stoppedCount - 1 };
-}
-
-/** Reports whether an entry is a message or a state of a tool call. */
-function isContext({ type }: Place, data: Json | undefined): boolean {
-  if (type.startsWith("tool.")) return true;
-  return type === "message.user" || (type === "message.completed" && !isInterim(data));
 }
 
 function without(places: readonly Place[], { turn, item }: Place): readonly Place[] {
