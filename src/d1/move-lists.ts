@@ -2,7 +2,8 @@
  * The command that moves a tenant's lists to another database. The decisions are in tenant-move.ts.
  *
  * LISTS-5  Any number of calls may take the steps of a move at once. A call stores a place only if the place that it has read is still
- *          stored. It writes rows to the target only while the target has the row of the move, which the last step of the copy removes.
+ *          stored. It writes and deletes rows in a database only while the row of the tenant in `tenant_databases` of the same database
+ *          says so. A call that is late cannot replace this row by an older row.
  */
 import type { Clock } from "../ports/clock.ts";
 import type { ListsPlace } from "../protocol/lists-place.ts";
@@ -38,12 +39,13 @@ ON CONFLICT DO UPDATE SET name = excluded.name, target = excluded.target, left_n
 WHERE name = ?8 AND target IS ?9 AND left_name IS ?10 AND copied IS ?11 AND since = ?12
 RETURNING tenant`;
 
-/** The row of a move in its target. `DB` has the place itself. */
+/** Writes the row of a step: `?3` is the target of a copy, and `NULL` for a deletion. `DB` has the place itself. */
 const BEGIN = `INSERT INTO tenant_databases (tenant, name, target, since) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT DO UPDATE SET name = excluded.name, target = excluded.target, since = excluded.since`;
-const END = "DELETE FROM tenant_databases WHERE tenant = ?1 AND since = ?2";
-/** `?1` is the tenant, `?2` the target, `?3` the begin of the move. */
-const MOVES = "EXISTS (SELECT 1 FROM tenant_databases WHERE tenant = ?1 AND target = ?2 AND since = ?3)";
+ON CONFLICT DO UPDATE SET name = excluded.name, target = excluded.target, since = excluded.since
+WHERE excluded.since > since`;
+const END = "UPDATE tenant_databases SET target = NULL WHERE tenant = ?1 AND since = ?2";
+/** `?1` is the tenant, `?2` the target, `?3` the begin of the step. */
+const IN_STEP = "EXISTS (SELECT 1 FROM tenant_databases WHERE tenant = ?1 AND target IS ?2 AND since = ?3)";
 
 type Value = string | number | null;
 
@@ -82,7 +84,7 @@ export class ListsMove {
       if (step.type === "wait") return viewOf(place, step.until - this.clock.now());
       if (step.type === "store") await this.#store(tenant, place, step.place);
       else if (place !== null && step.type === "copy") await this.#copy(tenant, { ...place, target });
-      else if (place !== null && step.type === "delete" && (await this.#delete(tenant, step.from)))
+      else if (place !== null && step.type === "delete" && (await this.#delete(tenant, place, step.from)))
         await this.#store(tenant, place, afterDeletion(place));
     }
     return viewOf(await this.databases.read(tenant), 0);
@@ -109,13 +111,13 @@ export class ListsMove {
     const source = this.databases.named(name);
     const { columns, keys } = await columnsOf(source, table);
     if (key === undefined) {
-      const empty = `DELETE FROM "${table}" WHERE tenant = ?1 AND ${MOVES}`;
+      const empty = `DELETE FROM "${table}" WHERE tenant = ?1 AND ${IN_STEP}`;
       await target.prepare(empty).bind(tenant, to, since).run();
     }
     const { rows, more } = await slice(source, table, { tenant, columns, keys, after: key });
     const insert = target.prepare(
       `INSERT OR REPLACE INTO "${table}" (${quoted(columns)})
-SELECT ${columns.map((_, index) => `?${index + 4}`).join(", ")} WHERE ${MOVES}`,
+SELECT ${columns.map((_, index) => `?${index + 4}`).join(", ")} WHERE ${IN_STEP}`,
     );
     const inserts = rows.map((row) =>
       insert.bind(tenant, to, since, ...columns.map((of) => row[of] ?? null)),
@@ -126,24 +128,23 @@ SELECT ${columns.map((_, index) => `?${index + 4}`).join(", ")} WHERE ${MOVES}`,
       return store(JSON.stringify([table, keys.map((column) => last[column] ?? null)]));
     const next = TABLES[TABLES.indexOf(table) + 1];
     if (next !== undefined) return store(JSON.stringify([next]));
-    // From here on, no call writes copied rows.
+    // After this statement, no call writes copied rows.
     if (to !== FIRST_DATABASE) await target.prepare(END).bind(tenant, since).run();
     return store(null);
   }
 
   /** Deletes a slice of the old rows. Returns `true` if no row remains. */
-  async #delete(tenant: string, from: string): Promise<boolean> {
+  async #delete(tenant: string, { name, since }: TenantPlace, from: string): Promise<boolean> {
     const database = this.databases.named(from);
-    if (from !== FIRST_DATABASE)
-      await database.prepare("DELETE FROM tenant_databases WHERE tenant = ?1").bind(tenant).run();
+    if (from !== FIRST_DATABASE) await database.prepare(BEGIN).bind(tenant, name, null, since).run();
     for (const table of TABLES) {
       const list = quoted((await columnsOf(database, table)).keys);
       const { meta } = await database
         .prepare(
           `DELETE FROM "${table}" WHERE tenant = ?1 AND (${list}) IN
-(SELECT ${list} FROM "${table}" WHERE tenant = ?1 ORDER BY ${list} LIMIT ?2)`,
+(SELECT ${list} FROM "${table}" WHERE tenant = ?1 ORDER BY ${list} LIMIT ?4) AND ${IN_STEP}`,
         )
-        .bind(tenant, DELETED_ROWS)
+        .bind(tenant, null, since, DELETED_ROWS)
         .run();
       if (meta.changes > 0) return false;
     }

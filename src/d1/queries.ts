@@ -59,9 +59,10 @@ export class D1Queries {
 
   async #database(use: "forReads" | "forWrites", tenant: string): Promise<D1Database> {
     const databases = this.#databases;
-    const database = "prepare" in databases ? databases : await databases[use](tenant);
-    await migrate(database);
-    return database;
+    const database = async () => ("prepare" in databases ? databases : databases[use](tenant));
+    await migrate(await database());
+    // A migration takes time, in which the tenant may begin to move.
+    return database();
   }
 }
 

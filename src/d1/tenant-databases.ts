@@ -4,7 +4,7 @@
  *
  * DATABASE-1  Each statement of a list names one tenant, and runs in the database of that tenant.
  * DATABASE-2  A Worker with one database reads once in an isolate whether tenants have places, and no places if there are none.
- * DATABASE-3  An isolate knows a place for `PLACE_MS`. While a tenant moves, its lists are read from the old database, and writes are refused
+ * DATABASE-3  An isolate uses a place for `PLACE_MS` after its request for the place. While a tenant moves, its lists are read from the old database, and writes are refused
  *             with `UNAVAILABLE`. Actors repeat refused writes, so the lists are complete after the move, and no erasure is missed.
  * DATABASE-4  A place with a database that the Worker lacks is `UNAVAILABLE`.
  * DATABASE-5  A refused write takes the next steps of the move. So a move ends without its administrator.
@@ -13,7 +13,7 @@ import type { Clock } from "../ports/clock.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { migrate } from "./migrate.ts";
 
-/** Time for which an isolate knows the place of a tenant, in milliseconds. */
+/** Time from the request for a tenant's place in which an isolate uses the place, in milliseconds. */
 export const PLACE_MS = 10_000;
 
 export const FIRST_DATABASE = "DB";
@@ -33,13 +33,19 @@ export interface TenantPlace {
   readonly since: number;
 }
 
+interface KnownPlace {
+  readonly place: TenantPlace | null;
+  /** The place is used until this time, in milliseconds since the epoch. */
+  readonly until: number;
+}
+
 const FIND =
   'SELECT name, target, left_name AS "left", copied, since FROM tenant_databases WHERE tenant = ?1';
 const FIND_ANY = "SELECT 1 FROM tenant_databases LIMIT 1";
 
 /** The databases of one isolate. Pass the binding's own objects. */
 export class TenantDatabases {
-  readonly #known = new Map<string, { place: TenantPlace | null; until: number }>();
+  readonly #known = new Map<string, KnownPlace>();
   #hasPlaces: boolean | undefined;
 
   /**
@@ -76,10 +82,7 @@ export class TenantDatabases {
 
   /** Reads the place of a tenant from `DB`; `null` without an own place. */
   async read(tenant: string): Promise<TenantPlace | null> {
-    const place = await (await this.#first()).prepare(FIND).bind(tenant).first<TenantPlace>();
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#known.set(tenant, { place, until: this.clock.now() + PLACE_MS });
-    return place;
+    return (await this.#find(tenant)).place;
   }
 
   async #placeOf(tenant: string): Promise<TenantPlace | null> {
@@ -87,8 +90,23 @@ export class TenantDatabases {
       this.#hasPlaces ??= (await (await this.#first()).prepare(FIND_ANY).first()) !== null;
       if (!this.#hasPlaces) return null;
     }
+    const isCurrent = ({ until }: KnownPlace) => this.clock.now() < until;
     const known = this.#known.get(tenant);
-    return known !== undefined && this.clock.now() < known.until ? known.place : this.read(tenant);
+    if (known !== undefined && isCurrent(known)) return known.place;
+    const found = await this.#find(tenant);
+    if (isCurrent(found)) return found.place;
+    throw unavailable("The database of the tenant's lists was not found in time. Retry in a moment.");
+  }
+
+  /** Reads a place, and remembers it unless the place of a later request is known. */
+  async #find(tenant: string): Promise<KnownPlace> {
+    const first = await this.#first();
+    const until = this.clock.now() + PLACE_MS;
+    const place = await first.prepare(FIND).bind(tenant).first<TenantPlace>();
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
+    const known = this.#known.get(tenant);
+    if (known === undefined || known.until <= until) this.#known.set(tenant, { place, until });
+    return { place, until };
   }
 
   async #first(): Promise<D1Database> {

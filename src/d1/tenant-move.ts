@@ -11,7 +11,7 @@ import { DramatisError } from "../shared/errors.ts";
 import { D1_TIMEOUT_MS } from "./in-time.ts";
 import { FIRST_DATABASE, movingTo, PLACE_MS, type TenantPlace } from "./tenant-databases.ts";
 
-/** Time until an isolate neither uses an old place nor has a write in flight, in milliseconds. */
+/** Time after which no isolate uses an old place, and every write to the old place has ended, in milliseconds. */
 const SETTLED_MS = PLACE_MS + 2 * D1_TIMEOUT_MS;
 
 export type MoveStep =

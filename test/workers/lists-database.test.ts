@@ -1,8 +1,10 @@
 /** The lists of a tenant in one of several D1 databases, on the real Worker. */
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
+import { ulid } from "ulid";
 import { afterAll, expect, test, vi } from "vitest";
 import { ListsMove } from "../../src/d1/move-lists.ts";
+import { D1Queries } from "../../src/d1/queries.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import { ADMIN, call, createAgent, createConversation, expectProblem, get, send } from "./http-client.ts";
 
@@ -166,53 +168,177 @@ test("I6 DATABASE-3 DATABASE-5 deletions during a move reach both databases, and
   }
 });
 
-test("I6 LISTS-5 a slow call cannot take rows away that came after the move", async () => {
-  const tenant = "raced";
-  await fill({ ...ADMIN, tenant });
-  let release: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => (release = resolve));
+/** Returns a database that holds its first statement that begins with `prefix` until `release` is called. */
+function holding(database: D1Database, prefix: string) {
   const reached = Promise.withResolvers<void>();
-  const slow = new Proxy(DB_1, {
+  const held = Promise.withResolvers<void>();
+  let isFirst = true;
+  const wait = async () => {
+    if (!isFirst) return;
+    isFirst = false;
+    reached.resolve();
+    await held.promise;
+  };
+  const slow = new Proxy(database, {
     get(target, name) {
-      if (name !== "prepare") return Reflect.get(target, name).bind(target);
+      if (name !== "prepare") return Reflect.get(target, name)?.bind(target);
       return (sql: string) => {
         const statement = target.prepare(sql);
-        if (!sql.startsWith('DELETE FROM "conversations"')) return statement;
-        // SAFETY: the command binds and runs this statement only.
+        if (!sql.startsWith(prefix)) return statement;
+        // SAFETY: the commands bind and run these statements only.
         return {
           bind: (...values: unknown[]) => ({
             async run() {
-              reached.resolve();
-              await held;
+              await wait();
               return statement.bind(...values).run();
+            },
+            async first() {
+              const row = await statement.bind(...values).first();
+              await wait();
+              return row;
             },
           }),
         } as unknown as D1PreparedStatement;
       };
     },
   });
-  const [first, second] = [slow, DB_1].map(
-    (further) =>
-      new ListsMove(
-        new Map([
-          ["DB", DB],
-          ["DB_1", further],
-        ]),
-        systemClock,
-      ),
-  );
-  await first?.move(tenant, "DB_1");
+  return { slow, reached: reached.promise, release: held.resolve };
+}
+
+function movesOf(first: D1Database, further: D1Database, clock = { now: () => Date.now() }): ListsMove {
+  const databases = new Map([
+    ["DB", first],
+    ["DB_1", further],
+  ]);
+  return new ListsMove(databases, clock);
+}
+
+/** Takes the steps of a move until it ends. */
+async function end(move: ListsMove, tenant: string, target: string): Promise<void> {
+  for (;;) {
+    const { continueInMs } = await move.move(tenant, target);
+    if (continueInMs === undefined) return;
+    pass(continueInMs + 1);
+  }
+}
+
+async function placeIn(tenant: string, name: string): Promise<void> {
+  await DB.prepare("INSERT INTO tenant_databases (tenant, name, since) VALUES (?1, ?2, 0)")
+    .bind(tenant, name)
+    .run();
+}
+
+test("I6 LISTS-5 a slow call cannot take rows away that came after the move", async () => {
+  const tenant = "raced";
+  await fill({ ...ADMIN, tenant });
+  const { slow, reached, release } = holding(DB_1, 'DELETE FROM "conversations"');
+  const first = movesOf(DB, slow);
+  const second = movesOf(DB, DB_1);
+  await first.move(tenant, "DB_1");
   pass(SETTLED_MS);
-  const late = first?.move(tenant, "DB_1");
-  await reached.promise;
-  for (let left: number | undefined = 0; left !== undefined; pass(SETTLED_MS))
-    left = (await second?.move(tenant, "DB_1"))?.continueInMs;
-  const before = await count(DB_1, "conversations", tenant);
-  expect(before).toBe(1);
+  const late = first.move(tenant, "DB_1");
+  await reached;
+  await end(second, tenant, "DB_1");
+  expect(await count(DB_1, "conversations", tenant)).toBe(1);
   release();
   await late;
-  expect(await count(DB_1, "conversations", tenant)).toBe(before);
-  expect(await second?.read(tenant)).toEqual({ database: "DB_1" });
+  expect(await count(DB_1, "conversations", tenant)).toBe(1);
+  expect(await second.read(tenant)).toEqual({ database: "DB_1" });
+});
+
+test.each(["DB", "DB_1"])(
+  "I6 LISTS-5 a slow deletion of old rows in %s cannot delete rows that came back later",
+  async (from) => {
+    const tenant = `returned-to-${from}`;
+    await fill({ ...ADMIN, tenant });
+    const [old, to] = from === "DB" ? [DB, "DB_1"] : [DB_1, "DB"];
+    const second = movesOf(DB, DB_1);
+    await end(second, tenant, from);
+    const { slow, reached, release } = holding(old, 'DELETE FROM "conversations"');
+    const late = end(from === "DB" ? movesOf(slow, DB_1) : movesOf(DB, slow), tenant, to);
+    await reached;
+    await end(second, tenant, to);
+    await end(second, tenant, from);
+    expect(await count(old, "conversations", tenant)).toBe(1);
+    release();
+    await late;
+    await end(second, tenant, from);
+    expect(await count(old, "conversations", tenant)).toBe(1);
+  },
+);
+
+test("I6 DATABASE-3 a place that arrives late is not used, and does not replace a newer place", async () => {
+  for (const [tenant, passed] of [
+    ["late-place", 9_000],
+    ["too-late-place", 10_000],
+  ] as const) {
+    const { slow, reached, release } = holding(DB, "SELECT name, target");
+    let now = 0;
+    const places = movesOf(slow, DB_1, { now: () => now }).databases;
+    const late = places.forWrites(tenant);
+    await reached;
+    await placeIn(tenant, "DB_1");
+    now = 5_000;
+    expect(await places.forWrites(tenant)).toBe(DB_1);
+    now = passed;
+    release();
+    if (passed < 10_000) expect(await late).toBe(slow);
+    else await expect(late).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    expect(await places.forWrites(tenant)).toBe(DB_1);
+  }
+});
+
+test("I6 DATABASE-3 a query looks up the place again after a migration of its database", async () => {
+  const tenant = "migrated-late";
+  await placeIn(tenant, "DB_1");
+  const migrating = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const queried: string[] = [];
+  const further = new Proxy(DB_1, {
+    get(target, name) {
+      if (name !== "batch") return Reflect.get(target, name)?.bind(target);
+      return async (statements: D1PreparedStatement[]) => {
+        migrating.resolve();
+        await held.promise;
+        return target.batch(statements);
+      };
+    },
+  });
+  const first = new Proxy(DB, {
+    get(target, name) {
+      if (name !== "prepare") return Reflect.get(target, name)?.bind(target);
+      return (sql: string) => {
+        queried.push(sql);
+        return target.prepare(sql);
+      };
+    },
+  });
+  let now = 0;
+  const queries = new D1Queries(movesOf(first, further, { now: () => now }).databases);
+  const query = "SELECT 'read' WHERE ?1 <> ''";
+  const read = queries.read(query, tenant);
+  await migrating.promise;
+  await DB.prepare("DELETE FROM tenant_databases WHERE tenant = ?1").bind(tenant).run();
+  now = 10_000;
+  held.resolve();
+  await read;
+  expect(queried).toContain(query);
+});
+
+test("I6 DATABASE-1 records of memories and dead letters are in the database of their tenant", async () => {
+  const principal = { ...ADMIN, tenant: "remembering" };
+  const agent = await fill(principal);
+  await moveTo("DB_1", principal);
+  const { status } = await call("POST", `/api/agents/${agent}/memories`, { content: "Tea." }, principal);
+  expect(status).toBe(201);
+  await expect.poll(() => count(DB_1, "memories", principal.tenant)).toBe(1);
+  const [sender, receiver] = ["sender", "receiver"].map((id) =>
+    exports.Courier.getByName(`${principal.tenant}:${id}`),
+  );
+  await receiver?.set("mood", "refuse");
+  await sender?.dispatch("receiver", `op_${ulid()}`, "unwanted");
+  await expect.poll(() => count(DB_1, "dead_letters", principal.tenant)).toBe(1);
+  for (const table of ["memories", "dead_letters"]) expect(await count(DB, table, principal.tenant)).toBe(0);
 });
 
 test("I6 DATABASE-4 lists in a database that the Worker lacks are UNAVAILABLE, and the answer names it", async () => {

@@ -6,6 +6,7 @@
  */
 import { Agent } from "agents";
 import { D1DeadLetters, type DeadLetterWriter } from "../../d1/dead-letters.ts";
+import { listsMoveOf } from "../../d1/move-lists.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
@@ -167,9 +168,8 @@ export class DurableActor<Env extends Cloudflare.Env = Cloudflare.Env, State = u
    * without this binding. A subclass overrides this to use another database.
    */
   protected deadLetterDirectory(): DeadLetterWriter | null {
-    // SAFETY: the runtime has only one use for a binding of this name.
-    const { DB } = this.env as { DB?: D1Database };
-    return DB === undefined ? null : new D1DeadLetters(DB);
+    const lists = listsMoveOf(this.env, systemClock);
+    return lists === null ? null : new D1DeadLetters(lists.databases);
   }
 
   /** Returns the connection of a socket; `undefined` if it is closed or not a socket of the SDK. */
