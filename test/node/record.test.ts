@@ -309,11 +309,12 @@ describe("the causes in simulated conversations", () => {
     }
   });
 
-  test("E21 RECORDLIST-1 the chain of an entry is its chain in its turn, in rows of any size, or partial", () => {
+  test("E21 RECORDLIST-1 LINK-4 the chain of an entry is its chain in its turn, in rows of any size, or partial", () => {
     for (const outcome of outcomes) {
       const { rows, stored } = outcome;
       for (const entries of turnsOf(outcome)) {
         const { seq } = entries[Math.floor(entries.length / 2)] ?? expect.fail("no entry");
+        const causes = new Map(causedEntries(entries).map((caused) => [caused.seq, caused.cause]));
         for (const direction of ["backward", "forward"] as const) {
           const options = { direction, limit: 200 };
           const chain = readCauses(stored, storeOf(rows, outcome), seq, options);
@@ -323,6 +324,9 @@ describe("the causes in simulated conversations", () => {
           expect(chain.partial).toBeUndefined();
           expect(readCauses(stored, storeOf(single(rows), outcome), seq, options)).toEqual(chain);
           const near = readCauses(stored, storeOf(rows, outcome), seq, options, 1);
+          // LINK-4: a known cause is the cause that all entries of the turn give.
+          for (const { seq: of, cause } of near.entries)
+            if (cause !== undefined) expect([of, cause]).toEqual([of, causes.get(of)]);
           expect(near.entries.every((found) => Math.abs(found.seq - seq) <= 1)).toBe(true);
           if (near.entries.length < chain.entries.length) expect(near.partial).toBe(true);
         }

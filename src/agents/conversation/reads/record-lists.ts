@@ -66,9 +66,9 @@ export function readCauses(
   const first = Math.max(turn?.firstSeq ?? seq, seq - maxChained);
   const last = direction === "backward" ? seq : Math.min(state.seq, seq + maxChained);
   const entries = turn === undefined ? [start] : entriesOf(store, turn, first, last);
-  const isPartial =
-    turn !== undefined && (direction === "backward" ? first > turn.firstSeq : last < state.seq);
-  const chain = chainFrom(entries, seq, direction);
+  const isCut = turn !== undefined && first > turn.firstSeq;
+  const isPartial = direction === "backward" ? isCut : turn !== undefined && last < state.seq;
+  const chain = chainFrom(entries, seq, direction, isCut);
   const after = cursor === undefined ? -1 : chain.findIndex((entry) => entry.seq === Number(cursor));
   const { items, nextCursor } = pageOf(
     chain.slice(after + 1, after + 2 + limit),
