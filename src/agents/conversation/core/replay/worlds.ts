@@ -27,13 +27,14 @@ export function worldsOf({ turn }: Recording, { before, after, entries }: Record
   const queued = entries.find(({ type }) => type === "turn.queued");
   const { position } = dataOf(queued);
   const waiting = typeof position === "number" ? Math.min(Math.max(0, position - 1), MAX_WAITING) : 0;
-  const working = standIn(turn, 0, { call: { item: 1, attempt: 1, notBefore: 0, final: false } });
+  // Without a call in progress, it works and needs no room in a budget.
+  const working = standIn(turn, 0);
   const waits = Array.from({ length: waiting }, (_, index) => standIn(turn, -1 - index, { queued: true }));
   return [alone, { others: [working, ...waits], extra: NOTHING }, ...refused];
 }
 
 /** Returns a turn that works or waits beside the turn. */
-function standIn({ stem, agentId, caller, createdAt }: Turn, n: number, members: Partial<Turn>): Turn {
+function standIn({ stem, agentId, caller, createdAt }: Turn, n: number, members: Partial<Turn> = {}): Turn {
   return {
     ...{
       n,
