@@ -1,5 +1,5 @@
 /**
- * `dramatis call`: any operation of the API, by its name in the server's own OpenAPI document.
+ * `dramatis call`: each operation of the API, by its name in the server's own OpenAPI document.
  *
  * CLICALL-1  A call is checked against the document before it is sent. An unknown operation or parameter is named with the known ones.
  */

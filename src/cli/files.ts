@@ -1,13 +1,14 @@
 /** `dramatis export` and `dramatis import`: a conversation or an agent as a file of lines of JSON. */
 import { createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { mkdtemp, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { kindOf } from "./acts.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
 import { CommandFailure, wrongUsage } from "./failure.ts";
 import { chunksOf, openInput } from "./input.ts";
 
-/** Bytes of a file in which its first line ends. */
+/** Bytes at the beginning of a file that include its first line. */
 const HEADER_BYTES = 4_096;
 
 async function exportFile(cli: Cli, [id = ""]: (string | undefined)[], { output }: Options) {
@@ -20,14 +21,18 @@ async function exportFile(cli: Cli, [id = ""]: (string | undefined)[], { output 
     for await (const chunk of chunksOf(lines)) await write(chunk);
     return undefined;
   }
-  const partial = `${output}.partial`;
+  let folder: string | undefined;
   try {
+    // Nobody else can write to the new folder, so no link in it leads elsewhere.
+    folder = await mkdtemp(join(dirname(output), ".dramatis-export-"));
+    const partial = join(folder, "partial");
     await pipeline(chunksOf(lines), createWriteStream(partial), { signal });
     await rename(partial, output);
   } catch (error) {
-    await rm(partial, { force: true });
     if (signal.aborted || !(error instanceof Error && "path" in error)) throw error;
     throw new CommandFailure(`${output} cannot be written (${error.message}).`);
+  } finally {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   }
   return { value: { id, file: output }, text: `Exported ${id} to ${output}.` };
 }

@@ -1,7 +1,7 @@
 /**
  * The address and the token of a server.
  *
- * CLITOKEN-1  The token comes from DRAMATIS_TOKEN only, and no output contains it.
+ * CLITOKEN-1  The token comes from DRAMATIS_TOKEN only, and no printed text contains it. The bytes of an export stay unchanged.
  */
 import { wrongUsage } from "./failure.ts";
 

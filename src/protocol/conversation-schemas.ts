@@ -87,6 +87,9 @@ export const conversation = z
     orchestration: z.exactOptional(z.literal(false)).meta({
       description: "`false`: messages are recorded, and no model answers them.",
     }),
+    listed: z.exactOptional(z.literal(false)).meta({
+      description: "`false`: no list has the conversation. Its id finds it.",
+    }),
     queued: count.exactOptional().meta({
       description: "Messages that are accepted and have not begun their turns.",
     }),

@@ -17,10 +17,19 @@ const SHORTEST_BEGINNING = 6;
 const SECRET_SHAPES = [
   /\bBearer\s+[\w.~+/=*-]+/gi,
   /\bsk-[\w*-]{6,}/g,
-  /\b(?:gh[opsu]_|github_pat_)\w{10,}/g,
-  /\bAKIA[0-9A-Z]{12,}/g,
+  /\b(?:[rps]k_(?:live|test)|whsec)_\w{10,}/g,
+  /\b(?:gh[oprsu]_|github_pat_)\w{10,}/g,
+  /\b(?:AKIA|ASIA)[0-9A-Z]{12,}/g,
   /\bxox[a-z]-[\w-]{8,}/g,
+  /\bxapp-[\w-]{20,}/g,
   /\bAIza[\w-]{20,}/g,
+  /\b(?:glpat-|xai-|pplx-|nvapi-|hf_|gsk_|npm_|r8_|dop_v1_|lin_api_|shp[a-z]{2}_|ya29\.|SG\.)[\w.-]{20,}/g,
+  // JSON Web Tokens, bots of Telegram, webhooks of Slack, and passwords in addresses.
+  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
+  /\b\d{8,10}:AA[\w-]{30,}/g,
+  /(?<=\bhooks\.slack\.com\/services\/)[\w/]{20,}/g,
+  /(?<=\b[a-z][a-z\d+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi,
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[\s\S]*)/g,
 ];
 
 /** Returns `text` without `secrets` and without anything that looks like a key. */

@@ -1,7 +1,15 @@
 /** The command line as a child process: against a Worker with tools that wait for people, and against a deployment with tokens. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -208,9 +216,15 @@ describe("the command line", () => {
     expect(await client.conversations.get(fork)).toMatchObject({
       forkedFrom: { conversationId: id, turnId },
     });
-    const file = join(folder, "export.jsonl");
+    const exports = join(folder, "exports");
+    mkdirSync(exports);
+    const [file, other] = [join(exports, "export.jsonl"), join(folder, "other")];
+    writeFileSync(other, "mine");
+    for (const link of [file, `${file}.partial`]) symlinkSync(other, link);
     await expect.poll(async () => (await cli(["export", id, "--output", file])).code).toBe(0);
     const lines = readFileSync(file, "utf8");
+    expect(readFileSync(other, "utf8")).toBe("mine");
+    expect(readdirSync(exports).sort()).toEqual(["export.jsonl", "export.jsonl.partial"]);
     const piped = await cli(["export", id]);
     expect(piped.out.split("\n").length).toBe(lines.split("\n").length);
     for (const result of [await cli(["import", file]), await cli(["import", "-"], { input: lines })]) {

@@ -888,6 +888,14 @@ describe("a conversation with history from elsewhere", () => {
     expect(JSON.stringify(await agent.conversations())).not.toContain(hidden);
     const { conversations } = await get("/api/conversations");
     expect(conversations?.map((listed) => Reflect.get(listed, "id"))).toEqual([shown]);
-    expect(await get(`/api/conversations/${hidden}`)).toMatchObject({ id: hidden });
+    expect(await get(`/api/conversations/${hidden}`)).toMatchObject({ id: hidden, listed: false });
+    expect(await get(`/api/conversations/${shown}`)).not.toHaveProperty("listed");
+    for (const mark of ["pin", "archive"]) {
+      const answer = await request(`/api/conversations/${hidden}/${mark}`, { method: "PUT" }, principal);
+      expect(answer.status).toBe(409);
+      const problem = await answer.json<object>();
+      expect(problem).toMatchObject({ code: "CONFLICT" });
+      expect(problem).not.toHaveProperty("retriable");
+    }
   });
 });

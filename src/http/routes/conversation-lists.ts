@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { ConversationMark } from "../../d1/directory.ts";
 import { conversationSummary } from "../../protocol/conversation-schemas.ts";
-import { unwrap } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, page } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
@@ -98,7 +98,10 @@ function marking(
       },
       async ({ params }, ports, { var: { clock } }) => {
         const { principal, directory } = ports;
-        const { id, createdAt } = unwrap(await (await findConversation(ports, params.id)).view(principal));
+        const view = unwrap(await (await findConversation(ports, params.id)).view(principal));
+        const { id, createdAt, listed } = view;
+        if (method === "put" && listed === false)
+          throw new DramatisError("CONFLICT", `No list has this conversation, so you cannot ${name} it.`);
         const conversation = { id, createdAt: Date.parse(createdAt) };
         await directory().mark(principal, conversation, mark, method === "put" ? clock.now() : null);
         return empty();

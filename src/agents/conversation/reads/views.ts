@@ -72,6 +72,7 @@ export function conversationView(
     gate: gate === "open" ? running : gate,
     turns,
     ...defined({ orchestration, queued, locationHint: record.locationHint }),
+    ...(record.listed === false && { listed: false as const }),
     ...limits,
   };
 }

@@ -1,0 +1,56 @@
+/** Secrets in foreign text. */
+import { describe, expect, test } from "vitest";
+import { redactSecrets, withoutSecrets } from "../../src/shared/redact.ts";
+
+const letters = (length: number) => "aB3".repeat(length).slice(0, length);
+
+describe("E28 PROJ-3 keys of well-known services", () => {
+  const keys: [service: string, key: string][] = [
+    ["OpenAI", `sk-${letters(20)}`],
+    ["Stripe", ["sk", "live", letters(24)].join("_")],
+    ["Stripe's webhooks", `whsec_${letters(24)}`],
+    ["GitHub", `ghp_${letters(36)}`],
+    ["GitLab", `glpat-${letters(20)}`],
+    ["AWS", `ASIA${"A1".repeat(8)}`],
+    ["Slack", ["xapp", "1", letters(20)].join("-")],
+    ["Google", `ya29.${letters(40)}`],
+    ["Hugging Face", `hf_${letters(34)}`],
+    ["npm", `npm_${letters(36)}`],
+    ["xAI", `xai-${letters(40)}`],
+    ["SendGrid", `SG.${letters(22)}.${letters(43)}`],
+    ["JSON Web Token", `eyJ${letters(20)}.eyJ${letters(20)}.${letters(43)}`],
+    ["Telegram", `123456789:AA${letters(33)}`],
+  ];
+
+  test.each(keys)("%s", (_service, key) => {
+    expect(redactSecrets(`The key is ${key}.`)).not.toContain(key.slice(-12));
+    expect(withoutSecrets({ list: [`a ${key} b`] })).toEqual({ list: ["a [redacted] b"] });
+  });
+
+  test("a password in an address, a webhook of Slack, and a private key", () => {
+    expect(redactSecrets("postgres://app:hunter2@db.example/x")).toBe(
+      "postgres://app:[redacted]@db.example/x",
+    );
+    expect(redactSecrets(`https://hooks.slack.com/services/T0/B0/${letters(24)}`)).toBe(
+      "https://hooks.slack.com/services/[redacted]",
+    );
+    const pem = (end: string) => `-----BEGIN RSA PRIVATE KEY-----\n${letters(64)}\n${end}`;
+    expect(redactSecrets(`${pem("-----END RSA PRIVATE KEY-----")} after`)).toBe("[redacted] after");
+    expect(redactSecrets(pem(""))).toBe("[redacted]");
+  });
+
+  test("other text stays", () => {
+    const text =
+      "Basic rules: see https://example.com:8080/a@b, ask-anything-you-like-today, key_live, SG.x, 12:30, and eyJ.";
+    expect(redactSecrets(text)).toBe(text);
+    expect(withoutSecrets({ inputTokens: 5, sessionToken: "a" })).toEqual({
+      inputTokens: 5,
+      sessionToken: "[redacted]",
+    });
+  });
+
+  test("long text without an end takes one pass", () => {
+    for (const part of ["a://b:", "-----BEGIN ", "eyJaaaa.", "1".repeat(10), "SG"])
+      expect(redactSecrets(part.repeat(100_000))).toBe(part.repeat(100_000));
+  });
+});
