@@ -31,7 +31,7 @@ const outputSchema = z.object({
 const dataSchema = z.object({
   fanOut: z.int().optional(),
   branch: z.int().optional(),
-  error: z.object({ code: z.string(), message: z.string().default("") }).optional(),
+  error: z.object({ code: z.string(), message: z.string().optional() }).optional(),
   input: z.object({ call: z.string().optional() }).optional(),
 });
 
@@ -142,7 +142,7 @@ function operations({ journal }: EndedRun, hits: ReadonlyMap<string, readonly De
     return [
       ...(code === undefined || node === "charge"
         ? []
-        : [`KILLRUN-4 ${what} failed with ${code}: ${message}`]),
+        : [`KILLRUN-4 ${what} failed with ${code}${message === undefined ? "" : `: ${message}`}`]),
       ...(code === undefined || node !== "charge" || (code === "OUTCOME_UNKNOWN" && lost.has(token))
         ? []
         : [`KILLRUN-3 ${what} failed with ${code}`]),

@@ -194,7 +194,7 @@ export class LogReader {
   }
 }
 
-/** Returns the labels of which a matching batch has at least one; `null` to read all batches. */
+/** Returns labels: each matching batch has at least one of these. Returns `null` to read all batches. */
 function labelsFor({ correlation, conversation, agent, types }: EventFilter): string[] | null {
   if (correlation !== undefined) return [labelOf.correlation(correlation)];
   if (conversation !== undefined) return [labelOf.conversation(conversation)];

@@ -36,12 +36,12 @@ import { WorldTools } from "./world-tools.ts";
 export const TENANT = "local";
 /** A world that needs more steps is stuck. */
 const MAX_STEPS = 100_000;
-/** Real time after which a running tool is taken to wait for the clock. Milliseconds. */
+/** Real time after which a tool that still runs counts as waiting for the clock. Milliseconds. */
 const HANG_MS = 1_000;
 /** Time of a model's answer, and of an envelope. Virtual milliseconds. */
 const MODEL_MS = 10;
 const MAIL_MS = 1;
-/** Time after which the sender of a lost envelope gives it up. Virtual milliseconds. */
+/** Time after which a sender stops sending a lost envelope. Virtual milliseconds. */
 const LOST_MS = 30_000;
 
 /** The parts of a test app that the world needs. */
