@@ -99,7 +99,7 @@ test.each<[violation: string, change: Change]>([
     { lines: replaced("task.failed", ["task.failed", 2, "charge", { error: { code: "TIMEOUT" } }]) },
   ],
   [
-    "KILLRUN-4 run_1: ask of token 2 failed with OUTCOME_UNKNOWN",
+    "KILLRUN-4 run_1: ask of token 2 failed with OUTCOME_UNKNOWN: Unknown.",
     { lines: replaced("task.failed", ["task.failed", 2, "ask", { error: UNKNOWN }]) },
   ],
   ["KILLRUN-4 op_9 reached the desk 3 times", { hits: [...HITS, look, look, look] }],
