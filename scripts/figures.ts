@@ -53,7 +53,7 @@ const rows: [figure: string, value: number | string][] = [
   ["Files with a single importer", single],
   ["Files above 400 lines", long],
   ["Schemas that repeat an interface (`z.ZodType<`)", count(/: z\.ZodType</g)],
-  ["`*Ports` types", count(/\b(?:interface|type) [A-Za-z]*Ports\b/g)],
+  ["`*Ports` types", count(/^\s*(?:export )?(?:interface|type) [A-Za-z]*Ports\b[^,}]/gm)],
   ["Files with a vague name", [...sources.keys()].filter((file) => VAGUE.test(basename(file))).length],
   ...(["src", "docs", "README.md"] as const).map((path): [string, string] => [
     `Hard phrases per 1,000 words of ${path}`,

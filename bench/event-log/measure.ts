@@ -46,7 +46,11 @@ export async function measure(file: string, conversations: number): Promise<Meas
   database.run("PRAGMA journal_mode = WAL");
   database.run("PRAGMA synchronous = OFF");
   let now = BEGIN;
-  const store = new LogStore({ database, keyValue: new NodeKeyValue(database) }, () => now);
+  const store = new LogStore(
+    { database, keyValue: new NodeKeyValue(database) },
+    () => now,
+    () => undefined,
+  );
   const reader = new LogReader(database, store);
   const random = numbers(7);
   const pick = (count: number) => Math.floor(random() * count);

@@ -69,7 +69,8 @@ async function replay(
 ): Promise<Answer> {
   const value = await client.turns.replay(id, turn, { signal });
   const { divergence, partial = [] } = value;
-  const assumed = partial.length === 0 ? "" : ` ${count(partial.length, "entry")} taken as recorded.`;
+  const entries = partial.length === 1 ? "1 entry" : `${partial.length} entries`;
+  const assumed = partial.length === 0 ? "" : ` ${entries} taken as recorded.`;
   if (divergence === null)
     return {
       value,

@@ -1,6 +1,7 @@
 /** `dramatis eval`: runs the evals of a project. It needs no server. */
 import { defined } from "../shared/defined.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
+import { clean } from "./text.ts";
 
 async function evaluate(
   _cli: Cli,
@@ -13,7 +14,8 @@ async function evaluate(
     files.filter((file) => file !== undefined),
     { ...defined({ baseline, replies }), save: save !== undefined, live: live !== undefined },
   );
-  return { value: results, text, failed: !passed };
+  // Reasons are texts of models (CLITEXT-2).
+  return { value: results, text: clean(text), failed: !passed };
 }
 
 export const EVAL_COMMANDS: readonly Command[] = [

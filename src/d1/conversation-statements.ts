@@ -59,7 +59,7 @@ export const REMOVE_UNMARKED = `DELETE FROM conversation_marks
 WHERE tenant = ?1 AND user_id = ?2 AND created_at = ?3 AND id = ?4 AND pinned_at IS NULL AND archived_at IS NULL`;
 
 /** Conversations of a person that take part in a list by activity: the newest by creation. Each page sorts them. */
-export const MAX_ACTIVE = 1_000;
+const MAX_ACTIVE = 1_000;
 
 /** The person who reads a list. */
 interface Reader {

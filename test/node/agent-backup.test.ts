@@ -28,6 +28,28 @@ test("BACKUP-2 a restarted import removes all of the first import, also from mem
   expect(await found()).toEqual(["Ada has a dog.", "Ada likes tea."]);
 });
 
+test("BACKUP-2 a new import of an id refuses the rest of an older import", async () => {
+  const fileOf = async (name: string) => {
+    const world = new MemoryWorld();
+    await world.corpus.write(WRITER, [{ content: `${name} first.` }, { content: `${name} second.` }]);
+    return linesOf(world);
+  };
+  const [older, newer] = [await fileOf("Older"), await fileOf("Newer")];
+  const half = older.findIndex((line) => line.includes("Older second."));
+  const world = new MemoryWorld();
+  const { backup } = backupOf(world);
+  const begin = (file: string[], attempt: string) =>
+    backup.import({ from: 1, lines: file.slice(0, half), isLast: false, attempt });
+  const end = (file: string[], attempt: string) =>
+    backup.import({ from: half + 1, lines: file.slice(half), isLast: true, attempt });
+  await begin(older, "older");
+  await begin(newer, "newer");
+  await expect(end(older, "older")).rejects.toMatchObject({ code: "CONFLICT" });
+  await end(newer, "newer");
+  const { items } = await world.corpus.list(EDITOR);
+  expect(items.map(({ content }) => content)).toEqual(["Newer first.", "Newer second."]);
+});
+
 test("BACKUP-9 MEMSRC-5 an export and an import do not restore erased texts", async () => {
   const source = new MemoryWorld();
   const world = new MemoryWorld();

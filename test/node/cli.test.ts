@@ -1,8 +1,13 @@
 /** The parts of the command line that need no server. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ACT_COMMANDS } from "../../src/cli/acts.ts";
 import { callPath, operationsOf } from "../../src/cli/call.ts";
 import type { Cli } from "../../src/cli/command.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
 import { CommandFailure } from "../../src/cli/failure.ts";
 import { AnswerPrinter, frameLine } from "../../src/cli/frames.ts";
 import { createProgram } from "../../src/cli/program.ts";
@@ -46,6 +51,49 @@ test("G23 an address has a scheme and no password", () => {
   expect(serverUrl("https://a.example/x/", "http://b.example")).toBe("https://a.example/x");
   for (const url of ["127.0.0.1:8787", "ftp://a.example", "https://me:pass@a.example"])
     expect(() => serverUrl(url, undefined)).toThrow(CommandFailure);
+});
+
+test("G23 CLITEXT-2 the reason of a scorer cannot steer the terminal", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "dramatis-eval-"));
+  try {
+    const file = join(folder, "bad.eval.ts");
+    const kit = join(import.meta.dirname, "../../src/testing/evals/eval.ts");
+    const score = 'score: () => ({ score: 0, reason: "no \\u001b]0;x\\u0007\\u202e" })';
+    writeFileSync(
+      file,
+      `import { defineEval } from ${JSON.stringify(kit)};
+export default defineEval({
+  name: "bad", data: [{ input: "a" }], run: async () => "b", scorers: [{ name: "judge", ${score} }],
+});`,
+    );
+    const answer = await EVAL_COMMANDS[0]?.run({} as Cli, [file], {});
+    expect(answer?.text).toContain("no ]0;x");
+    expect(answer?.text).toBe(clean(answer?.text ?? ""));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("G23 a replay counts entries in English", async () => {
+  const replay = ACT_COMMANDS.find(({ name }) => name === "replay");
+  const client = { turns: { replay: async () => ({ calls: 0, divergence: null, partial: [3, 4] }) } };
+  // SAFETY: the command uses these members only.
+  const cli = { client, signal: new AbortController().signal } as unknown as Cli;
+  expect((await replay?.run(cli, ["a", "b"], {}))?.text).toContain("2 entries taken as recorded");
+});
+
+test("G23 the page of the command line names each option of each command", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/cli.md"), "utf8");
+  const rows = page.split("\n").filter((line) => line.startsWith("|"));
+  const missing = COMMANDS.flatMap(({ name, options = {} }) =>
+    Object.keys(options).flatMap((flags) => {
+      const [flag = ""] = flags.split(" ");
+      const ofCommand = rows.filter((line) => line.includes(`\`${name.split(" ")[0]}`));
+      const isNamed = ofCommand.some((line) => line.includes(flag));
+      return isNamed || ["--limit", "--cursor"].includes(flag) ? [] : [`${name} ${flag}`];
+    }),
+  );
+  expect(missing).toEqual([]);
 });
 
 test("G23 CLITEXT-2 JSON for programs has the same value without control characters", () => {

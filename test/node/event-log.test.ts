@@ -1,6 +1,6 @@
 /** The log of a tenant on SQLite: publications, reads, searches, and the plans of its statements. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LogFollowers } from "../../src/agents/event-log/log-followers.ts";
 import { LogReader, MAX_READ } from "../../src/agents/event-log/log-reader.ts";
 import { LATE_MS, LogStore } from "../../src/agents/event-log/log-store.ts";
@@ -35,13 +35,32 @@ const ALL = { limit: 200, order: "asc" } as const;
 function world() {
   const database = new NodeSqlDatabase();
   const clock = { now: NOON };
-  const store = new LogStore({ database, keyValue: new NodeKeyValue(database) }, () => clock.now);
+  const armed = { count: 0 };
+  const store = new LogStore(
+    { database, keyValue: new NodeKeyValue(database) },
+    () => clock.now,
+    () => {
+      armed.count += 1;
+    },
+  );
   const reader = new LogReader(database, store);
   const publish = (conversation: string, from: number, entries: PublishedEntry[], readers = ["ada"]) =>
     store.publish(publication(conversation, from, entries, readers));
   const search = (q: string, request: Partial<SearchRequest> = {}, reads?: string) =>
     reader.search({ q, ...request }, reads);
-  return { database, clock, store, reader, publish, search };
+  return { database, clock, armed, store, reader, publish, search };
+}
+
+/** Returns the statements of an action, and the rows that they return. */
+function costOf(database: NodeSqlDatabase, act: () => void): { statements: number; rows: number } {
+  const cost = { statements: 0, rows: 0 };
+  const run = vi.spyOn(database, "run");
+  const all = vi.spyOn(database, "all");
+  act();
+  cost.statements = run.mock.calls.length + all.mock.calls.length;
+  for (const { value } of all.mock.results) cost.rows += value.length;
+  vi.restoreAllMocks();
+  return cost;
 }
 
 function publication(
@@ -291,18 +310,69 @@ describe("A70 a search of messages", () => {
   });
 
   test("A70 EVLOG-4 finds messages of the people who may read a conversation now", () => {
-    const { publish, search, reader } = world();
+    const { publish, search, reader, store, armed } = world();
     publish("a", 1, [said("The parcel is lost")]);
+    expect(armed.count).toBe(0);
     publish("a", 2, [entry("participant.joined")], ["ada", "ben"]);
+    expect(armed.count).toBe(1);
+    expect(store.indexReaders()).toBe(false);
     expect(search("parcel", {}, "ben").items).toHaveLength(1);
     publish("a", 3, [entry("participant.left")], ["ben"]);
+    expect(search("parcel", {}, "ada").items, "before the index has the change").toEqual([]);
+    expect(store.indexReaders()).toBe(false);
     expect(search("parcel", {}, "ada").items).toEqual([]);
+    expect(search("parcel", {}, "ben").items).toHaveLength(1);
     publish("a", 3, [entry("participant.left")], ["ada"]);
     expect(search("parcel", {}, "ada").items, "a late publication").toEqual([]);
     expect(search("parcel").items).toHaveLength(1);
     expect(reader.events({}, ALL).items.map(({ type }) => type)).toEqual([
       ...["turn.started", "participant.joined", "participant.left"],
     ]);
+  });
+
+  test("A70 EVLOG-4 a change of readers costs the same after any history, and reaches earlier messages in slices", () => {
+    const costs = [200, 400].map((turns) => {
+      const { publish, search, store, database } = world();
+      for (let n = 1; n <= turns; n++) publish("a", n, [said(`The parcel ${n} is lost`)]);
+      publish("b", 1, [said("The parcel is here")]);
+      const cost = costOf(database, () =>
+        publish("a", turns + 1, [entry("participant.joined")], ["ada", "ben"]),
+      );
+      publish("b", 2, [entry("participant.joined")], ["ada", "ben"]);
+      expect(search("parcel", {}, "ben").items).toEqual([]);
+      const steps: number[] = [];
+      for (let isMore = true; isMore; )
+        steps.push(
+          costOf(database, () => {
+            isMore = store.indexReaders();
+          }).statements,
+        );
+      expect(steps.length).toBeGreaterThan(turns / 100);
+      expect(Math.max(...steps)).toBeLessThan(500);
+      expect(search("parcel", { limit: 200 }, "ben").items.length).toBe(200);
+      expect(search("here", {}, "ben").items).toHaveLength(1);
+      return cost;
+    });
+    expect(costs[1]).toEqual(costs[0]);
+  });
+
+  test("A70 EVLOG-3 an erasure reads as many rows as the conversation has, not the square", () => {
+    const costs = [200, 400].map((turns) => {
+      const { publish, store, database } = world();
+      for (let n = 1; n <= turns; n++) publish("a", n, [said(`The parcel ${n} is lost`)]);
+      return costOf(database, () => {
+        for (let from = 1; from <= turns; from += 16) {
+          const entries = Array.from({ length: Math.min(16, turns - from + 1) }, (_, index) =>
+            said(from + index === 7 ? "" : `The parcel ${from + index} is lost`),
+          );
+          store.replace({ ...publication("a", from, entries), newest: turns + 1 });
+        }
+      });
+    });
+    const [few, many] = costs;
+    expect((many?.rows ?? 0) / (few?.rows ?? 1)).toBeLessThan(2.5);
+    // Equal messages are not written again.
+    expect(many?.statements).toBeLessThan(500);
   });
 
   test("A70 EVLOG-5 EVLOG-7 filters by agent, person and time, newest first, in pages", () => {

@@ -6,6 +6,7 @@ import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import type { ImportPart } from "../../protocol/data-api.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
@@ -43,6 +44,8 @@ const timesSchema = z.object({ createdAt: isoTimeSchema, updatedAt: isoTimeSchem
 interface PendingImport {
   next: number;
   at: number;
+  /** The transfer that has begun. */
+  attempt?: string;
   identity: AgentIdentity | null;
 }
 
@@ -57,16 +60,22 @@ export class AgentBackup {
   /** Imports a part of a file. Throws `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
   async import(given: ImportPart): Promise<void> {
     const { database, keyValue, store, corpus, wakeup, clock, commit } = this.ports;
-    const { from, lines, isLast } = checkPart(given);
+    const { from, lines, isLast, attempt } = checkPart(given);
     if (store.find() !== undefined || store.tombstone() !== undefined)
       throw new DramatisError("CONFLICT", "An agent with this id exists or was deleted. Choose another id.");
     if (from === 1) this.#clear();
-    const pending = keyValue.get<PendingImport>(IMPORT) ?? { next: 1, at: clock.now(), identity: null };
-    if (pending.next !== from)
-      throw new DramatisError(
-        "CONFLICT",
-        `The import continues with line ${pending.next}, not ${from}. Start the import again.`,
-      );
+    const read = (): PendingImport => {
+      const begun = keyValue.get<PendingImport>(IMPORT) ?? {
+        ...{ next: 1, at: clock.now(), identity: null },
+        ...defined({ attempt }),
+      };
+      if (begun.attempt !== attempt)
+        throw new DramatisError("CONFLICT", "Another import of this id has begun. Start the import again.");
+      if (begun.next === from) return begun;
+      const message = `The import continues with line ${begun.next}, not ${from}. Start the import again.`;
+      throw new DramatisError("CONFLICT", message);
+    };
+    const pending = read();
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
     const stores: [line: number, store: () => void][] = [];
     for (const [index, line] of parsed.entries()) {
@@ -86,6 +95,8 @@ export class AgentBackup {
         `Line ${total + 1}: The file is incomplete. Export the agent again.`,
       );
     database.transaction(() => {
+      // Another transfer may have begun while the lines were prepared.
+      read();
       if (from === 1) void wakeup.arm(ABANDONED_MS);
       if (stores.length > 0) corpus.createTables();
       for (const [line, store] of stores) atLine(line, store);

@@ -1,4 +1,4 @@
-/** The context of a conversation: all that its actor gets from the platform, the application and other actors. `parts.ts` builds it once. */
+/** The context of a conversation: all that its actor gets from the platform, the application and other actors. `wiring.ts` builds it once. */
 import type { MediaBudget } from "../../adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "../../adapters/resilience/telemetry.ts";
 import type { AttachmentStore, StoredInfo } from "../../attachments/attachment-store.ts";

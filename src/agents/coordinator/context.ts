@@ -1,4 +1,4 @@
-/** The context of a run: all that its actor gets from the platform, the application and other actors. `parts.ts` builds it once. */
+/** The context of a run: all that its actor gets from the platform, the application and other actors. `wiring.ts` builds it once. */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { Span, SpanExporter } from "../../model/span.ts";

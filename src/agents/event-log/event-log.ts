@@ -23,13 +23,25 @@ import { LogReader } from "./log-reader.ts";
 import { LogStore } from "./log-store.ts";
 import { eventsRequest, followRequest, searchRequest } from "./requests.ts";
 
+/** Milliseconds between two steps that give new readers to the index. */
+const INDEXING_MS = 100;
+
 /** Creates the class `EventLog` of an application. */
 export function createEventLogClass<Env extends Cloudflare.Env>(): new (
   ctx: DurableObjectState,
   env: Env,
 ) => DurableActor<Env> & EventLogApi {
   return class EventLog extends DurableActor<Env> implements EventLogApi {
-    readonly #store = new LogStore(this.platform, () => systemClock.now());
+    readonly #indexing = this.wakeups.add("readers", () => (this.#store.indexReaders() ? INDEXING_MS : null));
+    readonly #store = new LogStore(
+      this.platform,
+      () => systemClock.now(),
+      () => {
+        this.#armed = this.#indexing.arm(INDEXING_MS);
+      },
+    );
+    /** Resolves when the newest wake-up of the index is armed. */
+    #armed: Promise<void> = Promise.resolve();
     readonly #reader = new LogReader(this.platform.database, this.#store);
     readonly #followers = new LogFollowers(systemClock, this.#reader, () => this.#store.last);
 
@@ -47,10 +59,11 @@ export function createEventLogClass<Env extends Cloudflare.Env>(): new (
     }
 
     async publish(publication: Publication) {
-      return asResult(() => {
+      return asResult(async () => {
         this.checkPlace();
         const published = this.#store.publish(publication);
         this.#followers.wake();
+        await this.#armed;
         return published;
       });
     }

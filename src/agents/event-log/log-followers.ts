@@ -14,7 +14,7 @@ import { EntryReaders } from "../base/streams/entry-readers.ts";
 import type { EntrySource } from "../base/streams/entry-stream.ts";
 import type { LogReader } from "./log-reader.ts";
 
-export const MAX_FOLLOWERS = 256;
+const MAX_FOLLOWERS = 256;
 /** Events that a follower holds. */
 const AHEAD = 16;
 /** Milliseconds between two reads of a follower that has found no event yet. */

@@ -29,7 +29,7 @@ import { queryOf, snippetOf } from "./words.ts";
 /** Most batches of one read of events. */
 export const MAX_READ = 2_000;
 /** Most messages that one search looks at. */
-export const MAX_MATCHES = 1_000;
+const MAX_MATCHES = 1_000;
 /** Batches, or matches, of one statement. */
 const SLICE = 64;
 const LAST = Number.MAX_SAFE_INTEGER;
@@ -107,6 +107,13 @@ export class LogReader {
   ): Page<FoundMessage> {
     const { match, late, found } = queryOf(q, { agent, user, reader });
     if (match === null || !this.store.exists) return { items: [] };
+    const readable = new Map<string, boolean>();
+    const mayRead = ({ conversationId: id }: FoundMessage): boolean => {
+      if (reader === undefined) return true;
+      const isReader = readable.get(id) ?? this.store.readersOf(id).includes(reader);
+      readable.set(id, isReader);
+      return isReader;
+    };
     const items: FoundMessage[] = [];
     const places: number[] = [];
     let left = MAX_MATCHES;
@@ -119,7 +126,7 @@ export class LogReader {
         const rows = this.database.all<{ place: number }>(MATCHES, expression, least, at, SLICE);
         for (const { place } of rows) {
           const message = this.#message(place, found, time);
-          if (message === null) continue;
+          if (message === null || !mayRead(message)) continue;
           const last = places.at(-1);
           if (items.length === limit && last !== undefined) return { items, nextCursor: String(last) };
           items.push(message);

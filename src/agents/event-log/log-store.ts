@@ -5,7 +5,8 @@
  *        nothing. Numbers of the log ascend, and are never used again.
  * EVLOG-2  A batch of entries costs one row, a row for each label, and the rows of the index of words. Types of nearly every turn have no label.
  * EVLOG-3  Replaced, removed and erased texts leave the segments of the index in the same transaction (`secure-delete`).
- * EVLOG-4  Only people who may read a conversation at its newest publication find its messages.
+ * EVLOG-4  Only people who may read a conversation at its newest publication find its messages. A search checks each message that it
+ *        finds. The index gets new readers in slices, so they find earlier messages a moment later.
  */
 import { TOKENIZER } from "../../memory/corpus/full-text.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -27,6 +28,8 @@ import {
   LOG_SCHEMA,
   NEWEST,
   NEWEST_OF,
+  NEXT_OF,
+  READERS_KEY,
   REMOVE_BATCH,
   REMOVE_LABELS,
   REPLACE_CONTENT,
@@ -41,7 +44,7 @@ import { LATE, wordsOfMessage } from "./words.ts";
 export const MAX_BATCH_TEXTS = 64;
 /** A batch with an entry that is older at its arrival is late, in milliseconds. */
 export const LATE_MS = 3_600_000;
-/** Batches of one step of a removal. */
+/** Batches of one step of a removal, and of one step of `indexReaders`. */
 const SLICE = 100;
 
 /** Types of entries that nearly every turn has. */
@@ -77,6 +80,8 @@ export class LogStore {
   constructor(
     private readonly stores: { database: SqlDatabase; keyValue: KeyValue },
     private readonly now: () => number,
+    /** Arms the wake-up that calls `indexReaders`. */
+    private readonly armIndexing: () => void,
   ) {
     this.#database = stores.database;
     this.#record = new VersionedRecord(LOG_SCHEMA, stores, LOG_KEY);
@@ -110,7 +115,10 @@ export class LogStore {
       const upTo = newest === undefined ? 0 : newest.first + newest.count - 1;
       if (from !== upTo + 1 || entries.length === 0) return upTo;
       const readable = JSON.stringify(readers);
-      if (newest !== undefined && newest.readers !== readable) this.#changeReaders(conversationId, readers);
+      if (newest !== undefined && newest.readers !== readable) {
+        this.stores.keyValue.put(READERS_KEY + conversationId, 0);
+        this.armIndexing();
+      }
       this.#append(publication, readable);
       return upTo + entries.length;
     });
@@ -124,8 +132,9 @@ export class LogStore {
       const key = REPLACED_KEY + conversationId;
       if (newest < (keyValue.get<number>(key) ?? 0)) return;
       keyValue.put(key, newest);
-      for (const batch of this.#batchesOf(conversationId)) {
-        if (batch.first + batch.count <= from || batch.first >= from + entries.length) continue;
+      for (const batch of this.#batchesOf(conversationId, this.#batchBefore(conversationId, from))) {
+        if (batch.first >= from + entries.length) break;
+        if (batch.first + batch.count <= from) continue;
         const before = restored(batch);
         const after = before.map((entry, index) => entries[batch.first + index - from] ?? entry);
         this.#rewrite(batch, after, JSON.parse(batch.readers));
@@ -137,12 +146,7 @@ export class LogStore {
   empty(conversationId: string): boolean {
     if (!this.exists) return false;
     return this.#database.transaction(() => {
-      const batches = this.#database.all<BatchRow>(
-        BATCHES_OF,
-        labelOf.conversation(conversationId),
-        0,
-        SLICE,
-      );
+      const batches = this.#slice(conversationId, 0);
       const [newest] = this.#database.all<{ seq: number }>(NEWEST);
       for (const { seq, labels, texts } of batches) {
         this.#unindex(seq, textsOf(texts));
@@ -150,8 +154,32 @@ export class LogStore {
         this.#database.run(seq === newest?.seq ? BLANK_BATCH : REMOVE_BATCH, seq);
       }
       if (batches.length === SLICE) return true;
-      this.stores.keyValue.delete(REPLACED_KEY + conversationId);
+      for (const key of [REPLACED_KEY, READERS_KEY]) this.stores.keyValue.delete(key + conversationId);
       return false;
+    });
+  }
+
+  /** Returns the people who may read a conversation at its newest publication. */
+  readersOf(conversationId: string): string[] {
+    return JSON.parse(this.#newestOf(conversationId)?.readers ?? "[]");
+  }
+
+  /** Gives the newest readers to a slice of the messages that were published before these readers. Returns whether more are left. */
+  indexReaders(): boolean {
+    if (!this.exists) return false;
+    const { keyValue } = this.stores;
+    return this.#database.transaction(() => {
+      const [pending, next] = keyValue.list<number>(READERS_KEY, 2);
+      if (pending === undefined) return false;
+      const [key, after] = pending;
+      const conversationId = key.slice(READERS_KEY.length);
+      const readers = this.readersOf(conversationId);
+      const batches = this.#slice(conversationId, after);
+      for (const batch of batches) this.#rewrite(batch, restored(batch), readers);
+      const last = batches.at(-1);
+      if (last === undefined || batches.length < SLICE) keyValue.delete(key);
+      else keyValue.put(key, last.seq);
+      return next !== undefined || batches.length === SLICE;
     });
   }
 
@@ -182,23 +210,19 @@ export class LogStore {
     this.#index(seq, texts);
   }
 
-  #changeReaders(conversationId: string, readers: readonly string[]): void {
-    for (const batch of this.#batchesOf(conversationId)) this.#rewrite(batch, restored(batch), readers);
-  }
-
-  /** Replaces the content of a batch, with the words of its messages. */
+  /** Replaces the content of a batch, with the words of its messages. Equal content costs no write. */
   #rewrite(
-    { seq, texts, labels }: BatchRow,
+    { seq, texts, labels, ...before }: BatchRow,
     entries: readonly PublishedEntry[],
-    readers: string[] | readonly string[],
+    readers: readonly string[],
   ): void {
     const isLate = (JSON.parse(labels) as string[]).includes(labelOf.late);
     const after = storedTexts(entries, readers, isLate);
+    const content = [JSON.stringify(readers), JSON.stringify(entries.map(withoutTexts)), textsJson(after)];
+    const stored = [before.readers, before.entries, texts];
+    if (content.every((part, index) => part === stored[index])) return;
     this.#unindex(seq, textsOf(texts));
-    this.#database.run(
-      REPLACE_CONTENT,
-      ...[seq, JSON.stringify(readers), JSON.stringify(entries.map(withoutTexts)), textsJson(after)],
-    );
+    this.#database.run(REPLACE_CONTENT, seq, ...content);
     this.#index(seq, after);
   }
 
@@ -218,18 +242,34 @@ export class LogStore {
     return this.#database.all<Pick<BatchRow, "first" | "count" | "readers">>(NEWEST_OF, label)[0];
   }
 
-  *#batchesOf(conversationId: string): Generator<BatchRow> {
-    for (let after = 0; ; ) {
-      const rows = this.#database.all<BatchRow>(
-        BATCHES_OF,
-        labelOf.conversation(conversationId),
-        after,
-        SLICE,
+  /** Returns a number of the log from which the batches of a conversation have its entries from `entry` on. */
+  #batchBefore(conversationId: string, entry: number): number {
+    const label = labelOf.conversation(conversationId);
+    let [low, high] = [0, this.last];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const [next] = this.#database.all<{ seq: number; first: number; count: number }>(
+        NEXT_OF,
+        label,
+        middle,
       );
+      if (next === undefined || next.first + next.count > entry) high = middle;
+      else low = next.seq;
+    }
+    return low;
+  }
+
+  *#batchesOf(conversationId: string, from = 0): Generator<BatchRow> {
+    for (let after = from; ; ) {
+      const rows = this.#slice(conversationId, after);
       yield* rows;
       if (rows.length < SLICE) return;
       after = rows.at(-1)?.seq ?? after;
     }
+  }
+
+  #slice(conversationId: string, after: number): BatchRow[] {
+    return this.#database.all<BatchRow>(BATCHES_OF, labelOf.conversation(conversationId), after, SLICE);
   }
 }
 

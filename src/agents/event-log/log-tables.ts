@@ -11,6 +11,8 @@ export const LOG_SCHEMA: ActorSchema = { of: "log", first: 1, steps: [] };
 export const LOG_KEY = "log";
 /** Prefix of the keys with the newest replacement of each conversation. */
 export const REPLACED_KEY = "replaced:";
+/** Prefix of the keys of conversations with new readers. The value is the last number of the log whose message has them in the index. */
+export const READERS_KEY = "readers:";
 
 export const TABLES = [
   `CREATE TABLE IF NOT EXISTS batches (seq INTEGER PRIMARY KEY, received INTEGER NOT NULL, conversation TEXT NOT NULL,
@@ -29,6 +31,8 @@ export const SECURE_DELETE = "INSERT INTO message_words (message_words, rank) VA
 export const NEWEST = "SELECT seq, received, count FROM batches ORDER BY seq DESC LIMIT 1";
 export const NEWEST_OF = `SELECT batches.first, batches.count, batches.readers FROM labels CROSS JOIN batches ON batches.seq = labels.seq
   WHERE labels.label = ?1 ORDER BY labels.seq DESC LIMIT 1`;
+export const NEXT_OF = `SELECT labels.seq, batches.first, batches.count FROM labels CROSS JOIN batches ON batches.seq = labels.seq
+  WHERE labels.label = ?1 AND labels.seq > ?2 ORDER BY labels.seq LIMIT 1`;
 export const BATCHES_OF = `SELECT batches.* FROM labels CROSS JOIN batches ON batches.seq = labels.seq
   WHERE labels.label = ?1 AND labels.seq > ?2 ORDER BY labels.seq LIMIT ?3`;
 export const ADD_BATCH = "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
