@@ -26,7 +26,7 @@ import {
 } from "../../protocol/agent-api.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { ImportPart } from "../../protocol/data-api.ts";
-import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
+import type { Persona, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
@@ -45,15 +45,15 @@ import { validateRequest } from "../../shared/validation.ts";
 import type { DurableActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
+import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { Projection } from "../base/projections/projection.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import { AgentBackup } from "./backup.ts";
 import { changed, checkAgentSize, checkAuthor, checkedPersona, type PersonaPorts } from "./checks.ts";
-import type { ConsolidationCall } from "./consolidation-call.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
-import type { MemoryStores } from "./memory.ts";
-import { MemoryAgent } from "./memory-agent.ts";
+import { AgentMemory, type MemoryStores } from "./memory.ts";
+import { MemoryAgent, takeMemories } from "./memory-agent.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { AgentRemoval } from "./removal.ts";
 import { type ConsolidationPorts, runConsolidation } from "./run-consolidation.ts";
@@ -96,6 +96,32 @@ export function createAgentClass<Env extends Cloudflare.Env>(
   return class Agent extends MemoryAgent<Env> implements AgentApi {
     readonly #store = new AgentStore(this.platform, () => this.mailboxAddress?.id ?? this.name);
     readonly #leases = new LeaseStore(this.platform);
+    readonly #memory: AgentMemory = new AgentMemory({
+      ...this.platform,
+      search: {
+        pool: ports.memory.pool,
+        vectors: () => ports.memory.vectors(this.env),
+        embedder: () => this.#embedders().embedder(),
+        formerEmbedder: (id) => this.#embedders().formerEmbedder(id),
+      },
+      stores: ports.memory.stores(this.env),
+      wakeup: this.wakeups.add("memory", () => (this.#removal.isDeleted ? null : this.#memory.wake())),
+      upkeep: {
+        upkeep: () => {
+          const { tenant, persona } = this.#store.identity();
+          return ports.upkeep(this.env, tenant, persona);
+        },
+        run: (hook, call) => {
+          const coordinator: ConsolidationPorts["coordinator"] = (address) => durableActor(this.env, address);
+          const [executor, agent] = [ports.executor(this.env), this.#store.identity()];
+          return runConsolidation({ executor, clock: systemClock, coordinator, agent }, hook, call);
+        },
+        newOperationId,
+        wakeup: this.ownWakeup("upkeep", () => (this.#removal.isDeleted ? null : this.#memory.upkeep.wake())),
+      },
+      agent: () => this.#store.identity(),
+    });
+
     readonly #listing: Projection = new Projection({
       clock: systemClock,
       wakeup: this.ownWakeup("listing", () =>
@@ -111,7 +137,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       store: this.#store,
       wakeup: this.wakeups.add("removal", () => this.#removal.wake()),
       stores: () => ports.stores(this.env),
-      retainVectors: () => this.retainVectors(),
+      retainVectors: () => this.#memory.retainVectors(),
       forgetMail: () => this.mailbox.forget(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
     });
@@ -119,7 +145,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     readonly #backup = new AgentBackup({
       ...this.platform,
       store: this.#store,
-      corpus: this.corpus,
+      corpus: this.#memory.corpus,
       wakeup: this.wakeups.add("import", () => this.#backup.wake()),
       check: async (given) => {
         const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: "" };
@@ -136,6 +162,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
+      takeMemories(this.mailbox, this.#memory, (id) => this.#store.removeConversation(id));
       this.mailbox.receives(CONVERSATION_OPENED, z.strictObject({}), (_, { envelope: { from } }) => {
         if (from.kind !== "conversation") {
           throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
@@ -164,8 +191,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return "agent";
     }
 
-    protected override memoryOwner() {
-      return this.#store.identity();
+    protected override get memory() {
+      return this.#memory;
     }
 
     protected override async checkExists() {
@@ -174,45 +201,6 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const agents = ports.directory(this.env)?.agents(tenant, { limit: MAX_PAGE_SIZE });
       const { items } = (await agents?.catch(() => undefined)) ?? { items: [] };
       this.#store.identity(items.map((agent) => agent.id).filter((known) => known !== id));
-    }
-
-    protected override get isDeleted() {
-      return this.#removal.isDeleted;
-    }
-
-    protected override conversationDeleted(id: string) {
-      this.#store.removeConversation(id);
-    }
-
-    protected override memoryUpkeep() {
-      const { tenant, persona } = this.#store.identity();
-      return ports.upkeep(this.env, tenant, persona);
-    }
-
-    protected override consolidate(hook: PinnedHook, call: ConsolidationCall) {
-      const coordinator: ConsolidationPorts["coordinator"] = (address) => durableActor(this.env, address);
-      const agent = this.#store.identity();
-      return runConsolidation(
-        { executor: ports.executor(this.env), clock: systemClock, coordinator, agent },
-        hook,
-        call,
-      );
-    }
-
-    protected override memoryStores() {
-      return ports.memory.stores(this.env);
-    }
-
-    protected override memoryVectors() {
-      return ports.memory.vectors(this.env);
-    }
-
-    protected override memoryPool() {
-      return ports.memory.pool;
-    }
-
-    protected override memoryEmbedders() {
-      return ports.memory.embedders(this.env, this.memoryOwner());
     }
 
     protected override checkStorage() {
@@ -233,6 +221,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
+    }
+
+    #embedders() {
+      return ports.memory.embedders(this.env, this.#store.identity());
     }
 
     /** Returns the identity of a new agent. Throws `INVALID_INPUT`. */
@@ -353,7 +345,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {
         change();
-        return { armed: Promise.all([this.#listing.note(), this.personaChanged()]) };
+        return { armed: Promise.all([this.#listing.note(), this.#memory.upkeep.personaChanged()]) };
       });
       await armed;
       await this.#listing.publish();

@@ -1,10 +1,7 @@
 /** The memory part of the `Agent` actor: its RPC, and the envelopes of conversations. */
-import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
 import { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
-import type { VectorIndex } from "../../ports/vector-index.ts";
-import type { PinnedHook } from "../../protocol/definitions.ts";
 import {
   MEMORY_EXTRACTED,
   MEMORY_SOURCES_ERASED,
@@ -21,72 +18,47 @@ import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { DurableActor } from "../base/durable-actor.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
-import { newOperationId } from "../base/mailbox/operation-id.ts";
-import type { ConsolidationCall } from "./consolidation-call.ts";
-import { AgentMemory, type MemoryStores } from "./memory.ts";
-import type { MemoryEmbedders } from "./memory-embedder.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { AgentMemory } from "./memory.ts";
 
 /** The default pool of indexes of an isolate. */
 export const indexes = new IndexPool();
 
-export interface MemoryOwner {
-  id: string;
-  tenant: string;
+/** Registers the handlers of the envelopes with what conversations have learned or erased. `erased` takes a deleted conversation. */
+export function takeMemories(
+  mailbox: Mailbox,
+  memory: AgentMemory,
+  erased: (conversationId: string) => void,
+): void {
+  /** Starts to bring the copies up to date. Resolves when their wake-up is armed. */
+  const committed = (armed: Promise<void>): Promise<void> => {
+    memory.publish();
+    return armed;
+  };
+  mailbox.receivesAfter(
+    MEMORY_EXTRACTED,
+    extractedSchema,
+    (body) => memory.extractions.prepare(body),
+    (body, delivery, prepared) => {
+      checkConversation(delivery, body.source.conversationId);
+      const { outcomes, armed } = memory.extractions.apply(body, prepared);
+      delivery.afterCommit(() => committed(armed));
+      // SAFETY: outcomes are plain data.
+      return { outcomes } as unknown as Json;
+    },
+  );
+  mailbox.receives(MEMORY_SOURCES_ERASED, erasedSourcesSchema, (body, delivery) => {
+    checkConversation(delivery, body.conversationId);
+    if (body.turns === undefined) erased(body.conversationId);
+    const armed = eraseSources(memory.corpus, body);
+    delivery.afterCommit(() => committed(armed));
+    return null;
+  });
 }
 
+/** The RPC methods of an agent's memory. */
 export abstract class MemoryAgent<Env extends Cloudflare.Env> extends DurableActor<Env> implements MemoryApi {
-  readonly #memory: AgentMemory;
-
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, env);
-    this.#memory = new AgentMemory({
-      ...this.platform,
-      search: {
-        pool: this.memoryPool(),
-        vectors: () => this.memoryVectors(),
-        embedder: () => this.memoryEmbedders().embedder(),
-        formerEmbedder: (id) => this.memoryEmbedders().formerEmbedder(id),
-      },
-      stores: {
-        objects: () => this.memoryStores().objects(),
-        records: () => this.memoryStores().records(),
-      },
-      wakeup: this.wakeups.add("memory", () => (this.isDeleted ? null : this.#memory.wake())),
-      upkeep: {
-        upkeep: () => this.memoryUpkeep(),
-        run: (hook, call) => this.consolidate(hook, call),
-        newOperationId,
-        wakeup: this.ownWakeup("upkeep", () => (this.isDeleted ? null : this.#memory.upkeep.wake())),
-      },
-      agent: () => this.memoryOwner(),
-    });
-    this.mailbox.receivesAfter(
-      MEMORY_EXTRACTED,
-      extractedSchema,
-      (body) => this.#memory.extractions.prepare(body),
-      (body, delivery, prepared) => {
-        checkConversation(delivery, body.source.conversationId);
-        const { outcomes, armed } = this.#memory.extractions.apply(body, prepared);
-        delivery.afterCommit(() => this.#committed(armed));
-        // SAFETY: outcomes are plain data.
-        return { outcomes } as unknown as Json;
-      },
-    );
-    this.mailbox.receives(MEMORY_SOURCES_ERASED, erasedSourcesSchema, (body, delivery) => {
-      checkConversation(delivery, body.conversationId);
-      if (body.turns === undefined) this.conversationDeleted(body.conversationId);
-      const armed = eraseSources(this.#memory.corpus, body);
-      delivery.afterCommit(() => this.#committed(armed));
-      return null;
-    });
-  }
-
-  protected get corpus() {
-    return this.#memory.corpus;
-  }
-
-  /** Returns the agent that owns the memory. Throws `NOT_FOUND` if it was never created. */
-  protected abstract memoryOwner(): MemoryOwner;
+  protected abstract get memory(): AgentMemory;
 
   /** Throws `NOT_FOUND` with ids of other agents if the agent does not exist. */
   protected abstract checkExists(): Promise<void>;
@@ -96,79 +68,44 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends DurableAct
     return asResult(() => this.checkExists().then(body));
   }
 
-  protected abstract get isDeleted(): boolean;
-
-  /** Removes a deleted conversation from the agent's index, in the current transaction. */
-  protected abstract conversationDeleted(id: string): void;
-
-  protected abstract memoryUpkeep(): Promise<Upkeep>;
-
-  /** Runs a consolidation. Resolves to `undefined` while it runs. */
-  protected abstract consolidate(hook: PinnedHook, call: ConsolidationCall): Promise<Json | undefined>;
-
-  /** Reschedules the upkeep in the transaction that changes the persona. Resolves when the wake-up is armed. */
-  protected personaChanged(): Promise<void> {
-    return this.#memory.upkeep.personaChanged();
-  }
-
-  protected abstract memoryStores(): MemoryStores;
-
-  protected abstract memoryEmbedders(): MemoryEmbedders;
-
-  /** Returns the vector store, or `null` if the deployment has no vector store. */
-  protected abstract memoryVectors(): VectorIndex | null;
-
-  protected abstract memoryPool(): IndexPool;
-
-  /** As `AgentMemory.retainVectors`. */
-  protected retainVectors() {
-    return this.#memory.retainVectors();
-  }
-
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {
-    return this.ofAgent(() => this.#memory.corpus.write(writer, inputs));
+    return this.ofAgent(() => this.memory.corpus.write(writer, inputs));
   }
 
   async readMemory(reader: MemoryReader, id: string) {
-    return this.ofAgent(() => this.#memory.corpus.read(reader, id));
+    return this.ofAgent(() => this.memory.corpus.read(reader, id));
   }
 
   async searchMemories(reader: MemoryReader, query: MemoryQuery) {
-    return this.ofAgent(() => this.#memory.corpus.search(reader, query));
+    return this.ofAgent(() => this.memory.corpus.search(reader, query));
   }
 
   async listMemories(reader: MemoryReader, options?: PageOptions & MemoryFilter) {
-    return this.ofAgent(() => this.#memory.corpus.list(reader, options));
+    return this.ofAgent(() => this.memory.corpus.list(reader, options));
   }
 
   async updateMemory(writer: MemoryWriter, id: string, change: MemoryChange) {
-    return this.ofAgent(() => this.#memory.corpus.update(writer, id, change));
+    return this.ofAgent(() => this.memory.corpus.update(writer, id, change));
   }
 
   async deleteMemory(writer: MemoryWriter, id: string) {
-    return this.ofAgent(() => this.#memory.corpus.delete(writer, id));
+    return this.ofAgent(() => this.memory.corpus.delete(writer, id));
   }
 
   async archiveMemory(writer: MemoryWriter, id: string) {
-    return this.ofAgent(() => this.#memory.corpus.archive(writer, id));
+    return this.ofAgent(() => this.memory.corpus.archive(writer, id));
   }
 
   async whyMemory(reader: MemoryReader, id: string) {
-    return this.ofAgent(() => this.#memory.corpus.why(reader, id));
+    return this.ofAgent(() => this.memory.corpus.why(reader, id));
   }
 
   async offerMemories(reader: MemoryReader, offer: { operationId: string; query: string; limit?: number }) {
-    return this.ofAgent(() => this.#memory.extractions.offer(reader, offer));
+    return this.ofAgent(() => this.memory.extractions.offer(reader, offer));
   }
 
   async memoryStatus() {
-    return this.ofAgent(() => this.#memory.status());
-  }
-
-  /** Starts to bring the copies up to date. Resolves when their wake-up is armed. */
-  #committed(armed: Promise<void>): Promise<void> {
-    this.#memory.publish();
-    return armed;
+    return this.ofAgent(() => this.memory.status());
   }
 }
 
