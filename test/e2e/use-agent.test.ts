@@ -12,7 +12,7 @@ import { npmStart, type RunningStart } from "../support/npm-start.ts";
 const folder = mkdtempSync(join(tmpdir(), "dramatis-use-agent-"));
 const PATH = "/page-of-a-product";
 /** Chromium takes a page from `route.fulfill` for one from the internet, which may not reach this machine. */
-const LOCAL_PAGES = "--disable-features=LocalNetworkAccessChecks";
+const LOCAL_PAGES = "LocalNetworkAccessChecks";
 
 /** Returns a page with a single script, by the name of its file. */
 async function buildPage(name: string): Promise<string> {
