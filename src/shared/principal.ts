@@ -3,8 +3,10 @@
  *
  * PRINCIPAL-1  No two tenants share an actor name, a row or a storage key, and no tenant has a name that means "no tenant".
  *              Tenant names do not begin with a colon, are well-formed, and are short enough to be part of each of these.
+ * ACCESS-1  An RPC call without a valid principal throws `INVALID_INPUT`.
  */
 import { DramatisError } from "./errors.ts";
+import { isPlainObject } from "./json.ts";
 import { hasRole, type Roles } from "./roles.ts";
 
 export interface Principal {
@@ -27,6 +29,17 @@ export function usablePrincipal(principal: Principal): Principal {
   throw new DramatisError(
     "UNAVAILABLE",
     `\`authorize\` returned an unusable principal: a tenant needs 1 to ${MAX_TENANT_LENGTH} well-formed characters without a leading colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
+  );
+}
+
+/** Throws `INVALID_INPUT` for an invalid principal, because RPC input has no static types (ACCESS-1). */
+export function checkPrincipal(value: unknown): void {
+  const { subject, tenant, roles } = isPlainObject(value) ? value : {};
+  const isNamed = typeof subject === "string" && subject !== "" && typeof tenant === "string";
+  if (isNamed && Array.isArray(roles) && roles.every((role) => typeof role === "string")) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    "The principal needs a `subject`, a `tenant` and a list of `roles`.",
   );
 }
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { LogFollowers } from "../../src/agents/event-log/log-followers.ts";
 import { LogReader, MAX_READ } from "../../src/agents/event-log/log-reader.ts";
-import { LATE_MS, LogStore } from "../../src/agents/event-log/log-store.ts";
+import { LATE_MS, LogStore, MAX_BATCH_TEXTS } from "../../src/agents/event-log/log-store.ts";
 import {
   ASCENDING,
   BATCHES_OF,
@@ -354,6 +354,40 @@ describe("A70 a search of messages", () => {
       return cost;
     });
     expect(costs[1]).toEqual(costs[0]);
+  });
+
+  test("A70 EVLOG-1 a publication from before a replacement changes nothing", () => {
+    const { store, publish, search } = world();
+    publish("a", 1, [said("The parcel is lost")]);
+    const late = publication("a", 2, [said("The secret parcel")]);
+    store.replace({ ...publication("a", 1, [said("")]), newest: 5 });
+    expect(store.publish(late)).toBe(1);
+    expect(search("secret").items).toEqual([]);
+    expect(store.publish({ ...publication("a", 2, [said("The open parcel")]), newest: 5 })).toBe(2);
+    expect(search("open").items).toHaveLength(1);
+  });
+
+  test("A70 EVLOG-7 an entry of a far future does not make later batches late", () => {
+    const { publish, reader, clock } = world();
+    publish("future", 1, [entry("turn.failed", { at: 8.64e15 })]);
+    for (let n = 1; n <= 3; n++) {
+      clock.now = NOON + n * 60_000;
+      publish("now", n, [entry("turn.failed", { at: clock.now })]);
+    }
+    const found = reader.events({ conversation: "now", until: NOON + 150_000 }, ALL);
+    expect(found.items).toHaveLength(2);
+    expect(JSON.stringify(reader.events({ conversation: "now" }, ALL))).not.toContain("late");
+  });
+
+  test("A70 EVLOG-5 a search reads each batch of adjacent messages once", () => {
+    const { publish, search, database } = world();
+    const texts = Array.from(
+      { length: MAX_BATCH_TEXTS },
+      (_, n) => said(`The parcel ${n}`).texts ?? [],
+    ).flat();
+    for (let n = 1; n <= 10; n++) publish("a", n, [entry("turn.started", { texts })]);
+    const { statements } = costOf(database, () => search("parcel", { until: NOON - 1 }));
+    expect(statements).toBeLessThan(40);
   });
 
   test("A70 EVLOG-3 an erasure reads as many rows as the conversation has, not the square", () => {

@@ -284,6 +284,27 @@ describe("A70 the search of messages", () => {
     expect(await search(kept)).toEqual([]);
   });
 
+  test("A70 ACCESS-1 EVLOG-8 refuses a principal without a subject or with roles that are no list, over RPC", async () => {
+    const invalid = [
+      { tenant: "test", roles: ["member"] },
+      { subject: "", tenant: "test", roles: ["operator"] },
+      { subject: "ada", tenant: "test", roles: "operator" },
+      { subject: ["ada"], tenant: "test", roles: ["member"] },
+      null,
+    ];
+    for (const principal of invalid as Principal[]) {
+      const answers = await runInDurableObject(log(), async (instance) => {
+        const target = instance as unknown as EventLogApi;
+        return [
+          await target.search(principal, { q: "yes" }),
+          await target.events(principal, { limit: 1, order: "asc" }),
+          await target.follow(principal, {}),
+        ].map((answer) => (answer.ok ? answer : answer.error.code));
+      });
+      expect(answers).toEqual(["INVALID_INPUT", "INVALID_INPUT", "INVALID_INPUT"]);
+    }
+  });
+
   test("A70 EVLOG-9 conversations of a jurisdiction have a log of their own", async () => {
     const word = rare();
     const id = `eu${Date.now()}_eu`;
@@ -341,4 +362,54 @@ test("A70 EVLOG-2 H5 a plain turn costs the log 6 rows: its batch, three labels,
   expect(rows).toBe(6);
   skipInvariants(conversation);
   expect((await request(conversation.path, { method: "DELETE" }, ADA)).status).toBe(204);
+});
+
+// It is the last test, because it moves the clock of the log.
+test("A70 LOGGED-2 loses erased texts also if it failed between two publications before the erasure", async () => {
+  vi.spyOn(console, "error").mockReturnValue();
+  const secret = `word${crypto.randomUUID().replaceAll("-", "")}`;
+  const conversation = await createConversation(agent);
+  let allowed = 0;
+  const restore = await runInDurableObject(log(), (instance) => {
+    const target: EventLogApi = Object.getPrototypeOf(instance);
+    const { publish } = target;
+    target.publish = async function (this: EventLogApi, publication) {
+      if (allowed === 0) throw new Error("The log is away.");
+      allowed -= 1;
+      return publish.call(this, publication);
+    };
+    return () => {
+      target.publish = publish;
+    };
+  });
+  try {
+    const turnId = await play(conversation, [[{ text: `It is ${secret}.` }]]);
+    for (let n = 0; n < 20; n++) await play(conversation, [[{ text: "filler ".repeat(1_100) }]]);
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const wake = () => {
+      vi.setSystemTime(Date.now() + 3_600_000);
+      return conversation.wake();
+    };
+    allowed = 1;
+    await wake();
+    await expect.poll(() => search(secret)).toHaveLength(1);
+    const messages = (await conversation.messages()).filter((message) => message.turnId === turnId);
+    for (const { id } of messages)
+      expect((await request(`${conversation.path}/events/${id}`, { method: "DELETE" })).status).toBe(204);
+    allowed = Number.POSITIVE_INFINITY;
+    const entries = (await conversation.journal()).length;
+    await expect
+      .poll(async () => {
+        await wake();
+        return runInDurableObject(log(), async (instance) =>
+          unwrap(await (instance as unknown as EventLogApi).published(conversation.id)),
+        );
+      })
+      .toBe(entries);
+    expect(await search(secret)).toEqual([]);
+    expect(await storageOf(log())).not.toContain(secret);
+  } finally {
+    await restore();
+    vi.restoreAllMocks();
+  }
 });

@@ -320,9 +320,20 @@ test("E23 SUBSCRIBER-5 who may subscribe: readers, for actors of their tenant, u
   await rpc(other).addParticipant(ADA, { type: "user", id: MEMBER.subject });
   expect(await one.subscribe(other)).toMatchObject({ ok: true });
   expect(await one.unsubscribe(other, MEMBER)).toMatchObject({ error: { code: "FORBIDDEN" } });
+  expect(await one.subscribe(other, { from: 0 }, MEMBER)).toMatchObject({ error: { code: "FORBIDDEN" } });
   expect(await one.unsubscribe(other)).toMatchObject({ ok: true });
   expect(await one.unsubscribe(other)).toMatchObject({ ok: true });
   await expect.poll(async () => (await stored(other)).subscribers).toEqual([]);
+});
+
+test("E23 SUBSCRIBER-5 a conversation cannot subscribe itself", async () => {
+  const conversation = await createConversation(handy);
+  const to = { kind: "conversation", tenant: ADA.tenant, id: conversation.id };
+  expect(await rpc(conversation).subscribeActor(ADA, { to })).toMatchObject({
+    error: { code: "INVALID_INPUT" },
+  });
+  const { turnId } = await conversation.say("Hello");
+  await conversation.ended(turnId);
 });
 
 test("E23 SUBSCRIBER-5 a user who leaves the conversation ends its subscription", async () => {

@@ -14,7 +14,7 @@ import type {
 } from "../../protocol/event-log.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
-import { mayReadAll, type Principal } from "../../shared/principal.ts";
+import { checkPrincipal, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { validateRequest } from "../../shared/validation.ts";
 import { DurableActor } from "../base/durable-actor.ts";
 import { checkOperator } from "../base/mailbox/dead-letter.ts";
@@ -93,6 +93,7 @@ export function createEventLogClass<Env extends Cloudflare.Env>(): new (
 
     async search(principal: Principal, request: SearchRequest) {
       return asResult(() => {
+        checkPrincipal(principal);
         if (this.mailboxAddress?.tenant !== principal.tenant)
           throw new DramatisError("NOT_FOUND", `There is no actor "${this.name}".`);
         const reader = mayReadAll(principal) ? undefined : principal.subject;

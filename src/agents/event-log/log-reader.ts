@@ -11,7 +11,15 @@ import type { EventFilter, FoundMessage, LoggedEvent, SearchRequest } from "../.
 import { defined } from "../../shared/defined.ts";
 import { DEFAULT_PAGE_SIZE, type Page } from "../../shared/page.ts";
 import { toIso } from "../../shared/time.ts";
-import { entriesOf, LATE_MS, type LogStore, labelOf, MAX_BATCH_TEXTS, textsOf } from "./log-store.ts";
+import {
+  entriesOf,
+  LATE_MS,
+  type LogStore,
+  labelOf,
+  MAX_BATCH_TEXTS,
+  type StoredText,
+  textsOf,
+} from "./log-store.ts";
 import {
   ASCENDING,
   BEGIN_OF,
@@ -114,6 +122,7 @@ export class LogReader {
       readable.set(id, isReader);
       return isReader;
     };
+    let batch: (MessagesOfBatch & { n: number }) | undefined;
     const items: FoundMessage[] = [];
     const places: number[] = [];
     let left = MAX_MATCHES;
@@ -125,7 +134,10 @@ export class LogReader {
         const expression = labels === null ? match : late;
         const rows = this.database.all<{ place: number }>(MATCHES, expression, least, at, SLICE);
         for (const { place } of rows) {
-          const message = this.#message(place, found, time);
+          const n = Math.floor(place / MAX_BATCH_TEXTS);
+          // Matches of a batch follow each other.
+          if (batch?.n !== n) batch = { n, ...this.#batch(n) };
+          const message = messageOf(batch, place % MAX_BATCH_TEXTS, found, time);
           if (message === null || !mayRead(message)) continue;
           const last = places.at(-1);
           if (items.length === limit && last !== undefined) return { items, nextCursor: String(last) };
@@ -142,15 +154,9 @@ export class LogReader {
     return { items };
   }
 
-  #message(place: number, found: ReadonlySet<string>, time: Times): FoundMessage | null {
-    const [row] = this.database.all<{ conversation: string; texts: string | null }>(
-      READ_TEXTS,
-      Math.floor(place / MAX_BATCH_TEXTS),
-    );
-    const text = row && textsOf(row.texts)[place % MAX_BATCH_TEXTS];
-    if (row === undefined || text === undefined || !isWithin(text.at, time)) return null;
-    const { at, text: whole, entry: _entry, words: _words, ...message } = text;
-    return { conversationId: row.conversation, ...message, time: toIso(at), ...snippetOf(whole, found) };
+  #batch(n: number): MessagesOfBatch {
+    const [row] = this.database.all<{ conversation: string; texts: string | null }>(READ_TEXTS, n);
+    return { conversationId: row?.conversation ?? "", texts: textsOf(row?.texts ?? null) };
   }
 
   /** Returns the parts of the log to read, in order. */
@@ -211,6 +217,23 @@ function labelsFor({ correlation, conversation, agent, types }: EventFilter): st
 }
 
 type Times = Pick<EventFilter, "since" | "until">;
+
+interface MessagesOfBatch {
+  conversationId: string;
+  texts: readonly StoredText[];
+}
+
+function messageOf(
+  { conversationId, texts }: MessagesOfBatch,
+  place: number,
+  found: ReadonlySet<string>,
+  time: Times,
+): FoundMessage | null {
+  const text = texts[place];
+  if (text === undefined || !isWithin(text.at, time)) return null;
+  const { at, text: whole, entry: _entry, words: _words, ...message } = text;
+  return { conversationId, ...message, time: toIso(at), ...snippetOf(whole, found) };
+}
 
 function isWithin(at: number, { since, until }: Times): boolean {
   return (since === undefined || at >= since) && (until === undefined || at < until);

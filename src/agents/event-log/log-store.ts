@@ -2,7 +2,7 @@
  * Writes of a log.
  *
  * EVLOG-1  The log has each published entry of a conversation once, in the order of its journal. A repeated or late publication changes
- *        nothing. Numbers of the log ascend, and are never used again.
+ *        nothing. A publication that was made before the newest replacement changes nothing. Numbers of the log ascend, and are never used again.
  * EVLOG-2  A batch of entries costs one row, a row for each label, and the rows of the index of words. Types of nearly every turn have no label.
  * EVLOG-3  Replaced, removed and erased texts leave the segments of the index in the same transaction (`secure-delete`).
  * EVLOG-4  Only people who may read a conversation at its newest publication find its messages. A search checks each message that it
@@ -44,6 +44,8 @@ import { LATE, wordsOfMessage } from "./words.ts";
 export const MAX_BATCH_TEXTS = 64;
 /** A batch with an entry that is older at its arrival is late, in milliseconds. */
 export const LATE_MS = 3_600_000;
+/** Times of entries that are further ahead do not count for the time of a batch, in milliseconds. Otherwise all later batches would be late. */
+const MAX_AHEAD_MS = LATE_MS / 2;
 /** Batches of one step of a removal, and of one step of `indexReaders`. */
 const SLICE = 100;
 
@@ -110,10 +112,10 @@ export class LogStore {
   publish(publication: Publication): number {
     return this.#database.transaction(() => {
       this.#create();
-      const { conversationId, readers, from, entries } = publication;
+      const { conversationId, readers, newest: made, from, entries } = publication;
       const newest = this.#newestOf(conversationId);
       const upTo = newest === undefined ? 0 : newest.first + newest.count - 1;
-      if (from !== upTo + 1 || entries.length === 0) return upTo;
+      if (from !== upTo + 1 || entries.length === 0 || made < this.#replacedAt(conversationId)) return upTo;
       const readable = JSON.stringify(readers);
       if (newest !== undefined && newest.readers !== readable) {
         this.stores.keyValue.put(READERS_KEY + conversationId, 0);
@@ -129,9 +131,8 @@ export class LogStore {
     if (!this.exists) return;
     const { keyValue } = this.stores;
     this.#database.transaction(() => {
-      const key = REPLACED_KEY + conversationId;
-      if (newest < (keyValue.get<number>(key) ?? 0)) return;
-      keyValue.put(key, newest);
+      if (newest < this.#replacedAt(conversationId)) return;
+      keyValue.put(REPLACED_KEY + conversationId, newest);
       for (const batch of this.#batchesOf(conversationId, this.#batchBefore(conversationId, from))) {
         if (batch.first >= from + entries.length) break;
         if (batch.first + batch.count <= from) continue;
@@ -183,6 +184,11 @@ export class LogStore {
     });
   }
 
+  /** Returns the number of the journal's newest entry at the newest replacement; 0 if there was none. */
+  #replacedAt(conversationId: string): number {
+    return this.stores.keyValue.get<number>(REPLACED_KEY + conversationId) ?? 0;
+  }
+
   #create(): void {
     if (this.exists) return;
     for (const statement of TABLES) this.#database.run(statement);
@@ -197,7 +203,8 @@ export class LogStore {
     const oldest = entries.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY);
     const latest = entries.reduce((most, { at }) => Math.max(most, at), 0);
     // Searches for a time need ascending times.
-    const received = Math.max(this.now(), newest?.received ?? 0, latest);
+    const now = this.now();
+    const received = Math.max(now, newest?.received ?? 0, Math.min(latest, now + MAX_AHEAD_MS));
     const isLate = oldest < received - LATE_MS;
     const labels = JSON.stringify(labelsOf(conversationId, entries, isLate));
     const texts = storedTexts(entries, readers, isLate);

@@ -11,7 +11,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import { pageOptionsSchema } from "../../../shared/page.ts";
-import type { Principal } from "../../../shared/principal.ts";
+import { checkPrincipal, type Principal } from "../../../shared/principal.ts";
 import { redactSecrets, withoutSecrets } from "../../../shared/redact.ts";
 import { toIso } from "../../../shared/time.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
@@ -36,6 +36,7 @@ export const deadLetterPageSchema = pageOptionsSchema(isOperationId);
 
 /** Throws unless the principal may see and redeliver the dead letters of the actor with this address and name. */
 export function checkOperator(principal: Principal, address: ActorAddress | null, name: string): void {
+  checkPrincipal(principal);
   if (address === null || address.tenant !== principal.tenant) {
     throw new DramatisError("NOT_FOUND", `There is no actor "${name}".`);
   }

@@ -5,11 +5,9 @@
  *           approval. Only the calling agent may speak there or change these conversations. This rule also applies to admins.
  * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`.
  *           The rule may admit people who may not read the conversation. They may read and answer only the request.
- * ACCESS-1  An RPC call without a principal throws `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";
-import { isPlainObject } from "../../../shared/json.ts";
-import { mayReadAll, type Principal } from "../../../shared/principal.ts";
+import { checkPrincipal, mayReadAll, type Principal } from "../../../shared/principal.ts";
 import type { ActorContext, StoredConversation } from "../context.ts";
 import type { ConversationIdentity, ConversationState } from "../core/state.ts";
 
@@ -103,16 +101,6 @@ export function checkKeeper(record: ConversationIdentity, principal: Principal):
 export function checkOperator(principal: Principal): void {
   if (!mayReadAll(principal))
     throw new DramatisError("FORBIDDEN", "Only operators may read the requests to models.");
-}
-
-/** Throws `INVALID_INPUT` for an invalid principal, because RPC input has no static types (ACCESS-1). */
-function checkPrincipal(value: unknown): void {
-  const { subject, tenant, roles } = isPlainObject(value) ? value : {};
-  if (typeof subject === "string" && typeof tenant === "string" && Array.isArray(roles)) return;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    "The principal needs a `subject`, a `tenant` and a list of `roles`.",
-  );
 }
 
 function isParticipant(record: ConversationIdentity, { subject }: Principal): boolean {

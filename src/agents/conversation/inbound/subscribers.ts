@@ -66,8 +66,8 @@ export class Subscribers {
   constructor(private readonly context: SubscribersContext) {}
 
   /**
-   * Subscribes an actor, or changes its subscription. Returns its cursor. Throws `FORBIDDEN` for an actor of another tenant, `CONFLICT` for
-   * too many subscribers.
+   * Subscribes an actor, or changes its subscription. Returns its cursor. Throws `FORBIDDEN` for an actor of another tenant or the
+   * subscription of another principal, `CONFLICT` for too many subscribers.
    */
   async subscribe(principal: Principal, input: unknown): Promise<{ cursor: number }> {
     const { to, from, types } = validateRequest(subscribeActor, input);
@@ -75,10 +75,15 @@ export class Subscribers {
     const { record, seq } = runtime.state;
     if (to.tenant !== record.tenant)
       throw new DramatisError("FORBIDDEN", "Only actors of the conversation's tenant may subscribe to it.");
+    if (to.kind === "conversation" && to.id === record.id)
+      throw new DramatisError(
+        "INVALID_INPUT",
+        "A conversation cannot subscribe itself. Choose another actor.",
+      );
     if (from !== undefined && from > seq)
       throw new DramatisError("INVALID_INPUT", `\`from\` is ${from}, but the newest entry is ${seq}.`);
     const { cursor, sent } = database.transaction(() => {
-      const known = this.#get(to);
+      const known = this.#getOf(principal, to);
       if (known === undefined && this.#all().length >= MAX_SUBSCRIBERS) {
         const message = `A conversation has at most ${MAX_SUBSCRIBERS} subscribers. Unsubscribe an actor first.`;
         throw new DramatisError("CONFLICT", message);
@@ -102,10 +107,7 @@ export class Subscribers {
     const to = validate(subscriberAddress, input, "/to");
     const { database, keyValue } = this.context;
     database.transaction(() => {
-      const known = this.#get(to);
-      if (known === undefined) return;
-      if (known.principal.subject !== principal.subject && !mayReadAll(principal))
-        throw new DramatisError("FORBIDDEN", "Another user subscribed this actor.");
+      if (this.#getOf(principal, to) === undefined) return;
       this.#withdraw(to);
       keyValue.delete(keyOf(to));
     });
@@ -214,6 +216,14 @@ export class Subscribers {
 
   #withdraw(to: ActorAddress): void {
     this.context.withdraw({ to, type: CONVERSATION_FRAMES });
+  }
+
+  /** Returns the subscription of an actor. Throws `FORBIDDEN` for the subscription of another principal. */
+  #getOf(principal: Principal, to: ActorAddress): Subscriber | undefined {
+    const known = this.#get(to);
+    if (known === undefined || known.principal.subject === principal.subject || mayReadAll(principal))
+      return known;
+    throw new DramatisError("FORBIDDEN", "Another user subscribed this actor.");
   }
 
   #get(to: ActorAddress): Subscriber | undefined {

@@ -48,7 +48,7 @@ const NOTED_MS = 15_000;
 
 export class JournalProjection<Target> {
   readonly #projection: Projection<Target>;
-  /** The last published entry; `undefined` until this life has read it. */
+  /** The last published entry; `undefined` until this life has read it, and after a failure. */
   #upTo: number | undefined;
 
   /** `window`: the wake-up of the active turns. */
@@ -104,13 +104,15 @@ export class JournalProjection<Target> {
   async #put(target: Target): Promise<void> {
     const { runtime } = this.context;
     if (!runtime.exists) return;
-    this.#upTo ??= await this.target.published(target);
-    for (;;) {
-      if (!runtime.exists) return;
-      const rows = runtime.store.journal.forward(this.#upTo + 1, SLICE);
+    let upTo = this.#upTo ?? (await this.target.published(target));
+    // A put that fails may have published a part of its rows.
+    this.#upTo = undefined;
+    while (runtime.exists) {
+      const rows = runtime.store.journal.forward(upTo + 1, SLICE);
       const last = rows.at(-1);
-      if (last === undefined || lastSeq(last) <= this.#upTo) return;
-      this.#upTo = await this.target.put(target, rows, this.#upTo);
+      if (last === undefined || lastSeq(last) <= upTo) break;
+      upTo = await this.target.put(target, rows, upTo);
     }
+    this.#upTo = upTo;
   }
 }

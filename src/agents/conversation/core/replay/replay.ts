@@ -91,11 +91,14 @@ function play(recording: Recording, row: RecordedRow, turn: Turn | undefined, wo
   for (let made = 0; made < expected.length; ) {
     const rest = expected.slice(made);
     const scene: Scene = { recording, rest, turn: transition.state.active.get(n), now: row.at };
-    const steps = causesOf(scene).flatMap((cause) => {
+    let chosen: { cause: Cause; next: Transition } | undefined;
+    for (const cause of causesOf(scene)) {
       const next = stepOf(transition, cause, input);
-      return next === null || entriesOf(next).length === made ? [] : [{ cause, next }];
-    });
-    const chosen = steps.find(({ next }) => differenceIn(expected, entriesOf(next)) === null) ?? steps[0];
+      if (next === null || entriesOf(next).length === made) continue;
+      const isEqual = differenceIn(expected, entriesOf(next)) === null;
+      if (isEqual || chosen === undefined) chosen = { cause, next };
+      if (isEqual) break;
+    }
     if (chosen === undefined) break;
     transition = chosen.next;
     const found = differenceIn(expected, entriesOf(transition));
