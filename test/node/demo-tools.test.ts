@@ -11,7 +11,8 @@ import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../src/library/registry/registry.ts";
 import { resolveChain } from "../../src/library/registry/resolve.ts";
 import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
-import { memoryToolState, noHandles, noMemory } from "../../src/testing/world/local-executor.ts";
+import { memoryToolState, noHandles } from "../../src/testing/world/local-executor.ts";
+import { noMemory } from "../support/no-memory.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 30);
 

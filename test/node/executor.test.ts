@@ -28,9 +28,9 @@ import {
   localExecutor,
   memoryToolState,
   noHandles,
-  noMemory,
   noResults,
 } from "../../src/testing/world/local-executor.ts";
+import { noMemory } from "../support/no-memory.ts";
 import { callOf, ofRun, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */

@@ -9,6 +9,7 @@ import type { Json, JsonObject } from "../../src/shared/json.ts";
 import { repliesSoFar, textPayloads } from "../support/chat-replies.ts";
 import { runWorld, type WorldOptions } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
+import { isExtracting } from "../support/running-work.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
 beforeEach(() => void vi.spyOn(console, "error").mockReturnValue(undefined));
@@ -437,10 +438,10 @@ describe("HOOK-4 an extraction", () => {
     const second = await room.say("Two");
     await room.request();
     await room.stop(second);
-    expect(room.runtime.isExtracting).toBe(true);
+    expect(isExtracting(room.runtime)).toBe(true);
     await room.stopAll();
     await room.until(is("turn.finalized", first));
-    expect(room.runtime.isExtracting).toBe(false);
+    expect(isExtracting(room.runtime)).toBe(false);
     await expect.poll(() => aborts).toEqual([first]);
     expect(room.turn(first)).toMatchObject({ status: "completed", issues: { memoryExtractionFailed: true } });
   });

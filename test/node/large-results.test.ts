@@ -10,7 +10,6 @@ import { ResultKeeper } from "../../src/attachments/result-keeper.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { DeployedCode } from "../../src/library/registry/deployed-code.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
-import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import {
   type ExecutorReport,
@@ -19,7 +18,9 @@ import {
 } from "../../src/protocol/executor-api.ts";
 import { operationId } from "../../src/protocol/ids.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
-import { memoryToolState, noHandles, noMemory } from "../../src/testing/world/local-executor.ts";
+import { memoryToolState, noHandles } from "../../src/testing/world/local-executor.ts";
+import { MemoryObjectStore } from "../support/memory-object-store.ts";
+import { noMemory } from "../support/no-memory.ts";
 import { callOf } from "../support/tools.ts";
 
 const OWNER = { tenant: "acme", conversationId: "conv_1" };

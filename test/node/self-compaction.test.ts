@@ -33,6 +33,7 @@ import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { summaryId, turnId } from "../../src/protocol/ids.ts";
 import { turnOfEvents } from "../support/histories.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
+import { isCompacting } from "../support/running-work.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
 import { checkByRules } from "../support/strict-apis.ts";
 
@@ -62,14 +63,14 @@ async function turnOf(conversation: SteeredConversation, n: number, tokens = 400
 async function filled(conversation: SteeredConversation, tokens = 400) {
   for (let n = 1; ; n++) {
     const last = await turnOf(conversation, n, tokens);
-    if (conversation.runtime.isCompacting) return { last, order: await conversation.request(), turns: n };
+    if (isCompacting(conversation.runtime)) return { last, order: await conversation.request(), turns: n };
     expect(n * tokens, "tokens until the budget is full").toBeLessThan(2_000);
   }
 }
 
 /** Resolves when no compaction runs. */
 async function settled({ runtime }: SteeredConversation): Promise<void> {
-  while (runtime.isCompacting) await new Promise((resolve) => setImmediate(resolve));
+  while (isCompacting(runtime)) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const entries = ({ runtime }: SteeredConversation) =>
@@ -175,7 +176,7 @@ describe("a conversation", () => {
     expect(entries(conversation).at(-1)?.data).toMatchObject({ attempt: 1, final: true });
     const failedAt = conversation.runtime.state.sessions.tester ?? 0;
     let n = turns;
-    while (!conversation.runtime.isCompacting) {
+    while (!isCompacting(conversation.runtime)) {
       await turnOf(conversation, ++n, 200);
       expect(n).toBeLessThan(turns + 8);
     }
@@ -209,10 +210,10 @@ describe("a conversation", () => {
     const { order, turns } = await filled(conversation);
     await conversation.stopAll();
     expect(order.isAborted()).toBe(true);
-    expect(conversation.runtime.isCompacting).toBe(false);
+    expect(isCompacting(conversation.runtime)).toBe(false);
     expect(conversation.runtime.dueIn).toBeNull();
     await conversation.say("In vain");
-    expect(conversation.runtime.isCompacting).toBe(false);
+    expect(isCompacting(conversation.runtime)).toBe(false);
     await conversation.runtime.changes.resume({ caller: { type: "user", userId: "ada" } });
     await turnOf(conversation, turns + 2, 20);
     expect(isOrder(await conversation.request())).toBe(true);
@@ -267,7 +268,7 @@ describe("a conversation", () => {
       },
     ]);
     let n = turns;
-    while (!conversation.runtime.isCompacting) await turnOf(conversation, ++n);
+    while (!isCompacting(conversation.runtime)) await turnOf(conversation, ++n);
     await conversation.request();
     conversation.metrics.splice(0);
     await conversation.stopAll();
@@ -286,7 +287,7 @@ describe("a conversation", () => {
       await turnOf(conversation, ++turns, 20);
       if (attempt < 3) order = await conversation.request();
     }
-    expect(conversation.runtime.isCompacting).toBe(false);
+    expect(isCompacting(conversation.runtime)).toBe(false);
     const { calls } = conversation.runtime.state.usage;
     expect(calls).toBe(turns + 3);
   });
@@ -358,7 +359,7 @@ describe("a conversation", () => {
     }
     conversation = await conversation.restarted();
     expect(conversation.untaken).toBe(0);
-    expect(conversation.runtime.isCompacting).toBe(false);
+    expect(isCompacting(conversation.runtime)).toBe(false);
     expect(conversation.runtime.dueIn).toBeNull();
     expect(entries(conversation).map(({ data }) => data)).toMatchObject([
       {},

@@ -6,12 +6,21 @@ import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
 import { EventAction, type SessionEvent } from "../../src/memory/session/session-event.ts";
-import { liveEvents } from "../../src/memory/session/supersession.ts";
+import { Supersessions } from "../../src/memory/session/supersession.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { messageId } from "../../src/protocol/ids.ts";
 
 const db = new NodeSqlDatabase();
 const STEM = "01JD000000000000000";
+
+/** Returns the events that no later event supersedes. Takes and returns events in ascending order. */
+function liveEvents(events: readonly SessionEvent[]): SessionEvent[] {
+  const supersessions = new Supersessions();
+  return events
+    .toReversed()
+    .filter((event) => !supersessions.skips(event))
+    .reverse();
+}
 
 const steps = fc.array(
   fc.oneof(

@@ -32,9 +32,9 @@ import {
   localExecutor,
   memoryToolState,
   noHandles,
-  noMemory,
   noResults,
 } from "../../src/testing/world/local-executor.ts";
+import { noMemory } from "../support/no-memory.ts";
 import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";

@@ -1,12 +1,12 @@
 /** The action `vector`, and the contract of its indexes. */
 import { describe, expect, test } from "vitest";
 import { runVector, type VectorIndexes } from "../../src/agents/executor/actions/vector.ts";
-import { MemoryVectorIndex } from "../../src/ports/node/memory-vector-index.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { VectorIndex } from "../../src/ports/vector-index.ts";
 import { VectorizeVectorIndex } from "../../src/ports/workers/vectorize-index.ts";
 import type { VectorAction } from "../../src/protocol/task-definition.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { MemoryVectorIndex } from "../support/memory-vector-index.ts";
 import { vectorIndexContract } from "../support/vector-index-contract.ts";
 import { VectorizeDouble } from "../support/vectorize-double.ts";
 

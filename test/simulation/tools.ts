@@ -24,7 +24,8 @@ import type {
   ToolStateApi,
 } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { noHandles, noMemory, noResults } from "../../src/testing/world/local-executor.ts";
+import { noHandles, noResults } from "../../src/testing/world/local-executor.ts";
+import { noMemory } from "../support/no-memory.ts";
 import { isCareful } from "./approvals.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";

@@ -1,8 +1,8 @@
 /** A store of vectors with requests that can fail, or go unanswered and take effect later. */
 import type { Clock } from "../../src/ports/clock.ts";
-import { MemoryVectorIndex } from "../../src/ports/node/memory-vector-index.ts";
 import type { StoredVector, VectorIndex, VectorQuery } from "../../src/ports/vector-index.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import { MemoryVectorIndex } from "./memory-vector-index.ts";
 
 export class LateVectors implements VectorIndex {
   readonly inner: MemoryVectorIndex;

@@ -1,5 +1,5 @@
 /** A binding of Vectorize with its documented rules: limits, short ids that are unique over all namespaces, errors with codes, and late changes. */
-import type { VectorLag } from "../../src/ports/node/memory-vector-index.ts";
+import type { VectorLag } from "./memory-vector-index.ts";
 
 export class VectorizeDouble implements Pick<Vectorize, "query" | "upsert" | "deleteByIds"> {
   readonly #vectors = new Map<string, VectorizeVector>();

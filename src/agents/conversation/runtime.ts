@@ -25,17 +25,12 @@ import {
 import type { CallInProgress } from "./core/decisions.ts";
 import { compactionKey, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
-import { extractionOf, runningExtractions } from "./core/hooks.ts";
+import { extractionOf } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
 import { promptOf } from "./core/planning/prompt.ts";
 import { inlineBytes } from "./core/planning/results.ts";
 import type { EffectSignal, UserMessage } from "./core/signals.ts";
-import {
-  type ConversationIdentity,
-  type ConversationState,
-  runningCompactions,
-  type SessionInCompaction,
-} from "./core/state.ts";
+import type { ConversationIdentity, ConversationState, SessionInCompaction } from "./core/state.ts";
 import type { CallingTurn, Turn } from "./core/turn.ts";
 import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
@@ -134,18 +129,6 @@ export class ConversationRuntime implements StoredConversation {
   /** Reports whether turns are active. */
   get busy(): boolean {
     return (this.#shell.state?.active.size ?? 0) > 0;
-  }
-
-  /** Reports whether a session is being compacted. */
-  get isCompacting(): boolean {
-    const { state } = this.#shell;
-    return state !== null && runningCompactions(state).length > 0;
-  }
-
-  /** Reports whether a hook extracts memories of a turn. */
-  get isExtracting(): boolean {
-    const { state } = this.#shell;
-    return state !== null && runningExtractions(state).length > 0;
   }
 
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */

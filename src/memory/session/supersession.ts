@@ -23,15 +23,6 @@ export class Supersessions {
   }
 }
 
-/** Returns the events that no later event supersedes. Takes and returns events in ascending order. */
-export function liveEvents(events: readonly SessionEvent[]): SessionEvent[] {
-  const supersessions = new Supersessions();
-  return events
-    .toReversed()
-    .filter((event) => !supersessions.skips(event))
-    .reverse();
-}
-
 /** Returns the turns that an event supersedes; `undefined` without such turns. */
 function supersededBy({ metadata }: Pick<Superseding, "metadata">): readonly [number, number] | undefined {
   const { supersedes } = metadata ?? {};

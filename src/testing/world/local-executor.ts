@@ -8,7 +8,6 @@ import type { Clock } from "../../ports/clock.ts";
 import { callerOf } from "../../protocol/caller.ts";
 import { addressKey } from "../../protocol/envelope.ts";
 import type { TaskExecutor, ToolState, ToolStateEntry } from "../../protocol/executor-api.ts";
-import type { ToolMemory } from "../../protocol/tool-memory.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
 import { defined } from "../../shared/defined.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -54,11 +53,6 @@ const NO_MEMORY: MemoryPorts = {
   agent: () => Promise.reject(new Error("This executor finds no agents.")),
   pastTurns: () => Promise.reject(new Error("This executor reads no conversations.")),
 };
-
-/** The `memory` of an executor for agents without memory. */
-export function noMemory(call: MemoryCall): ToolMemory {
-  return memoryFor(NO_MEMORY, call);
-}
 
 /** The `defer` of an executor for tools that defer no result. */
 export async function noHandles(): Promise<never> {

@@ -8,6 +8,7 @@ import type { ImportPart } from "../../../src/protocol/data-api.ts";
 import type { Principal } from "../../../src/shared/principal.ts";
 import { VERSION } from "../../../src/shared/version.ts";
 import type { Script } from "../provider-script.ts";
+import { isCompacting, isExtracting } from "../running-work.ts";
 import { backupOf } from "./backups.ts";
 import { openOperations } from "./finish.ts";
 import type { Recording } from "./format.ts";
@@ -108,7 +109,7 @@ async function duringExtraction(): Promise<Recording> {
   const persona = { ...toolsOnly("save"), memory };
   const take = await Take.begin("during-extraction", { persona, agentId: "recorded-learner" });
   await take.play(() => [say("Before.")]);
-  await take.stage.until(() => !take.life.runtime.isExtracting);
+  await take.stage.until(() => !isExtracting(take.life.runtime));
   await take.play(() => [say("To be learned.")], { script: says("extract") });
   await take.stage.until(() => take.stage.runs.length === 2);
   return take.recording();
@@ -132,7 +133,7 @@ async function fill(take: Take, count: number, summary: Script["summary"]): Prom
 async function duringCompaction(): Promise<Recording> {
   const take = await Take.begin("during-compaction", { persona: SHORT_MEMORY });
   await fill(take, 1, say("The first summary."));
-  await take.stage.until(() => !take.life.runtime.isCompacting);
+  await take.stage.until(() => !isCompacting(take.life.runtime));
   await fill(take, 2, held("The second summary."));
   await take.send(() => [held("After the summary.")]);
   await take.stage.until(() => take.life.runtime.state.active.size > 0);
@@ -143,7 +144,7 @@ async function duringCompaction(): Promise<Recording> {
 async function compactionFailed(): Promise<Recording> {
   const take = await Take.begin("compaction-failed", { persona: SHORT_MEMORY });
   await fill(take, 1, { status: 400, message: "No." });
-  await take.stage.until(() => !take.life.runtime.isCompacting);
+  await take.stage.until(() => !isCompacting(take.life.runtime));
   return take.recording();
 }
 

@@ -1,7 +1,5 @@
 /** The `VectorIndex` of Node, in memory. It compares all vectors, by the cosine of their angle. */
-import { DramatisError } from "../../shared/errors.ts";
-import { utf8Length } from "../../shared/utf8.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../src/ports/clock.ts";
 import {
   checkCount,
   checkMatches,
@@ -12,7 +10,9 @@ import {
   type VectorIndex,
   type VectorMatch,
   type VectorQuery,
-} from "../vector-index.ts";
+} from "../../src/ports/vector-index.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import { utf8Length } from "../../src/shared/utf8.ts";
 
 /** Queries see changes `milliseconds` after they were acknowledged. */
 export interface VectorLag {
