@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { createClient } from "../../src/client/index.ts";
-import { mulberry32 } from "../../src/ports/node/seeded-ids.ts";
+import { mulberry32 } from "../../src/shared/mulberry32.ts";
 import { buildBundle } from "../harness/bundle.ts";
 import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";

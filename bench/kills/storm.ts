@@ -3,7 +3,7 @@
  * a stream, within a tool, and between the two.
  */
 import { createClient } from "../../src/client/index.ts";
-import { mulberry32 } from "../../src/ports/node/seeded-ids.ts";
+import { mulberry32 } from "../../src/shared/mulberry32.ts";
 import { readFinalState } from "./final-state.ts";
 import type { Manner } from "./history.ts";
 import type { HitEvent } from "./hit-server.ts";

@@ -3,11 +3,14 @@
  *
  * RANDOM-1  Equal seeds give equal draws. A fork depends only on its seed and its label, not on earlier draws.
  */
+import { mulberry32 } from "../shared/mulberry32.ts";
+
 export class Random {
-  #state: number;
+  /** Returns a number from 0 to below 1. */
+  readonly fraction: () => number;
 
   constructor(private readonly seed: number) {
-    this.#state = seed >>> 0;
+    this.fraction = mulberry32(seed);
   }
 
   /** Returns an independent source, so that a part of a plan does not depend on the draws of another part. */
@@ -16,12 +19,7 @@ export class Random {
     for (let index = 0; index < label.length; index++) {
       hash = Math.imul(hash ^ label.charCodeAt(index), 0x01000193);
     }
-    return new Random(new Random(hash).#next());
-  }
-
-  /** Returns a number from 0 to below 1. */
-  fraction(): number {
-    return this.#next() / 2 ** 32;
+    return new Random(new Random(hash).fraction() * 2 ** 32);
   }
 
   /** Returns a whole number from `low` to `high`, inclusive. */
@@ -46,13 +44,5 @@ export class Random {
 
   list<Item>(count: number, make: (index: number) => Item): Item[] {
     return Array.from({ length: count }, (_, index) => make(index));
-  }
-
-  /** Mulberry32. */
-  #next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return (mixed ^ (mixed >>> 14)) >>> 0;
   }
 }

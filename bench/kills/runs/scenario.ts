@@ -5,8 +5,8 @@
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { mulberry32 } from "../../../src/ports/node/seeded-ids.ts";
 import type { RunEntryView, RunView } from "../../../src/protocol/coordinator-api.ts";
+import { mulberry32 } from "../../../src/shared/mulberry32.ts";
 import type { Bundle } from "../../harness/bundle.ts";
 import { OUTSIDE_SERVER } from "../outside-server.ts";
 import { RestartedServer } from "../restarted-server.ts";

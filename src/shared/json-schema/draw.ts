@@ -1,5 +1,6 @@
 /** Makes texts, numbers and choices that depend on a seed only. Pure. */
 import type { Json } from "../json.ts";
+import { mulberry32 } from "../mulberry32.ts";
 import { cut } from "../text.ts";
 
 const WORDS = (
@@ -16,21 +17,18 @@ export type TextMode = "words" | "letters" | "empty";
 
 /** A source of numbers that look random. */
 export class Draw {
-  #state: number;
+  readonly #next: () => number;
 
   constructor(seed: number) {
-    this.#state = seed | 0;
+    this.#next = mulberry32(seed);
   }
 
   /** Called if the last value was a repetition, so the next value must differ. */
   vary(): void {}
 
-  /** Returns a fraction from 0 to below 1 (the generator "mulberry32"). */
+  /** Returns a fraction from 0 to below 1. */
   next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    return this.#next();
   }
 
   /** Returns a whole number between both, these included. */
