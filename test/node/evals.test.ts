@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { Cli } from "../../src/cli/command.ts";
 import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
@@ -28,9 +28,11 @@ import {
   type Scorer,
   toolOrder,
 } from "../../src/testing/index.ts";
+import { errorReply, startOpenAIServer, textReply } from "../support/openai-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-evals-"));
 afterAll(() => rmSync(folder, { recursive: true }));
+afterEach(() => vi.unstubAllEnvs());
 
 let charges = 0;
 const add = defineTool({
@@ -72,7 +74,7 @@ function provider(text = "Live answer") {
   return { counted, gateway };
 }
 
-const unused: EvalContext = { gateway: provider().gateway };
+const unused: EvalContext = { gateway: provider().gateway, defaultProfile: profile };
 
 async function scoreOf(scorer: Scorer, one: Partial<EvalCase>, output: Partial<EvalOutput>): Promise<number> {
   const score = await scorer.score({ input: "", ...one }, { text: "", ...output }, unused);
@@ -166,7 +168,7 @@ test("I5 a judge by a model gives a score and a reason", async () => {
   const scored = judge({ profile, prompt: "Is it polite?" }).score(
     { input: "Hi" },
     { text: "Hello" },
-    { gateway },
+    { ...unused, gateway },
   );
   expect(await scored).toEqual({ score: 0.75, reason: "Short." });
 });
@@ -220,6 +222,94 @@ test("I5 G23 the command `eval` takes files and options, and fails if an eval fa
   });
   expect(answer).toMatchObject({ failed: true, value: [{ name: "sums", passed: false }] });
   expect(answer?.text).toContain("same 0.00");
+});
+
+/** Writes a module with an eval of the agent "plain", which names no model profile, and of the agent "mini", which names one. */
+function agentModule(name: string, agent: "plain" | "mini"): string {
+  const path = join(folder, `${name}.eval.ts`);
+  const source = (file: string) => JSON.stringify(join(import.meta.dirname, "../../src", file));
+  writeFileSync(
+    path,
+    `import { defineLibrary, definePersona } from ${source("library/define/define.ts")};
+    import { contains, defineEval, evalAgent } from ${source("testing/index.ts")};
+    const library = defineLibrary("my", {
+      personas: [
+        definePersona("plain", { identity: { systemPrompt: "Help." } }),
+        definePersona("mini", { identity: { systemPrompt: "Help.", modelProfileId: "mini" } }),
+      ],
+      modelProfiles: [{ id: "mini", definition: { provider: "openai", modelId: "gpt-4.1-mini" } }],
+    });
+    export default defineEval({
+      name: "${name}", data: [{ input: "Hi" }], run: evalAgent({ libraries: [library] }, "${agent}"), scorers: [contains("live")],
+    });`,
+  );
+  return path;
+}
+
+function withoutModels(): void {
+  for (const name of ["DRAMATIS_MODEL", "OPENAI", "ANTHROPIC", "GEMINI"])
+    for (const end of name === "DRAMATIS_MODEL" ? [""] : ["_API_KEY", "_BASE_URL"])
+      vi.stubEnv(name + end, "");
+}
+
+test("I5 EVALLIVE-1 EVALREPLY-2 live calls use the model, the base URL and the key of the environment", async () => {
+  withoutModels();
+  await using server = await startOpenAIServer({ script: () => textReply("A live answer") });
+  vi.stubEnv("OPENAI_BASE_URL", server.baseUrl);
+  vi.stubEnv("OPENAI_API_KEY", "sk-1");
+  const modules = [agentModule("plain", "plain"), agentModule("mini", "mini")];
+  const files = { replies: join(folder, "live.json") };
+  const { results } = await evalFiles(modules, { ...files, live: true });
+  expect(results).toMatchObject([
+    { score: 1, passed: true },
+    { score: 1, passed: true },
+  ]);
+  expect(server.requests.map(({ headers, body }) => [headers.authorization, body.model])).toEqual(
+    Array(2).fill(["Bearer sk-1", "gpt-4.1-mini"]),
+  );
+  expect(server.requests[0]?.body).not.toHaveProperty("prompt_cache_key");
+
+  // Without a setting, the recorded replies answer.
+  withoutModels();
+  vi.stubEnv("ANTHROPIC_API_KEY", "sk-2");
+  const again = await evalFiles(modules, files);
+  expect([again.passed, again.text]).toEqual([true, expect.stringContaining("No model was called.")]);
+});
+
+test("I5 EVALLIVE-1 a live eval without a model names the variables to set", async () => {
+  withoutModels();
+  const files = { replies: join(folder, "absent.json") };
+  const { passed, text } = await evalFiles([agentModule("unset", "plain")], { ...files, live: true });
+  expect(passed).toBe(false);
+  expect(text).toContain("Set OPENAI_API_KEY or DRAMATIS_MODEL.");
+});
+
+test("I5 EVALAGENT-1 a turn that fails or waits is a failed case with its reason", async () => {
+  withoutModels();
+  const script = () => errorReply(400, { message: "The context is too long." });
+  await using server = await startOpenAIServer({ script });
+  vi.stubEnv("OPENAI_BASE_URL", server.baseUrl);
+  const files = { replies: join(folder, "failed.json") };
+  const { passed, text } = await evalFiles([agentModule("failing", "plain")], { ...files, live: true });
+  expect(passed).toBe(false);
+  expect(text).toMatch(/failing 1 failed: MODEL_FAILED: .*The context is too long\./);
+
+  const pay = defineTool({
+    ...{ name: "pay", description: "Pays.", input: z.object({}), effect: "once", approval: "always" },
+    execute: () => "paid",
+  });
+  const clerk = definePersona("clerk", { identity: { systemPrompt: "Pay." }, tools: { toolIds: ["pay"] } });
+  const bank = defineLibrary("bank", { personas: [clerk], tools: [pay] });
+  const data = [{ input: "Pay", replies: [call("pay"), "Paid."] }];
+  const asked = defineEval({
+    name: "asked",
+    data,
+    run: evalAgent({ libraries: [bank] }, "clerk"),
+    scorers: [exact("")],
+  });
+  const [result] = await runEvals([asked]);
+  expect(result).toMatchObject({ passed: false, cases: [{ status: "failed" }] });
+  expect(result?.cases[0]?.problem).toContain('a decision about "pay"');
 });
 
 test("I5 an eval without a name or a scorer is refused", () => {

@@ -1,4 +1,8 @@
-/** The usual `run` of an eval: an agent of an application answers each case. */
+/**
+ * The usual `run` of an eval: an agent of an application answers each case.
+ *
+ * EVALAGENT-1  A turn that failed, or that waits for people or a late result, fails its case with the reason.
+ */
 import { expectReplay } from "../replay.ts";
 import { TestApp, type TestAppOptions, worldParts } from "../test-app.ts";
 import { TestWorld, type WorldParts } from "../world/test-world.ts";
@@ -18,12 +22,14 @@ export function evalAgent(options: TestAppOptions, agent: string): EvalRun {
       app.model.script(...(one.recording ? repliesIn(one.recording) : (one.replies ?? [])));
       const input = typeof one.input === "string" ? one.input : JSON.stringify(one.input);
       const turn = await app.send(agent, input).catch((error: unknown) => {
-        const [missing] = app.model.missing;
-        throw missing === undefined ? error : new CallNeeded(missing);
+        if (app.model.missing.length === 0) throw error;
+        throw new CallNeeded("The case has too few replies. Add a reply, or remove them and use --live.");
       });
       const [need] = needs;
       if (need !== undefined) throw new CallNeeded(need);
-      const { text, output, calls } = turn;
+      const { status, text, output, calls, error } = turn;
+      if (status === "waiting") throw new Error(`The turn does not end: it waits for ${waitedFor(app)}.`);
+      if (error !== undefined) throw new Error(`${error.code}: ${error.message}`);
       return { text, calls, ...(output !== undefined && { output }) };
     } finally {
       app.close();
@@ -31,10 +37,15 @@ export function evalAgent(options: TestAppOptions, agent: string): EvalRun {
   };
 }
 
+function waitedFor(app: TestApp): string {
+  const [call] = app.approvals();
+  return call === undefined ? "a deferred result" : `a decision about "${call.name}"`;
+}
+
 function partsOf(
   options: TestAppOptions,
   { replies, recording }: EvalCase,
-  { gateway }: EvalContext,
+  { gateway, defaultProfile }: EvalContext,
   onMissing: (problem: string) => void,
 ): WorldParts {
   const parts = worldParts(options);
@@ -42,5 +53,5 @@ function partsOf(
     expectReplay(recording);
     return { ...parts, tools: recordedResults(parts.code, recording, onMissing) };
   }
-  return replies === undefined ? { ...parts, gateway } : parts;
+  return replies === undefined ? { ...parts, gateway, defaultProfile } : parts;
 }

@@ -1,11 +1,20 @@
-/** Finds evals in files, runs them, and compares them with a baseline. */
+/**
+ * Finds evals in files, runs them, and compares them with a baseline.
+ *
+ * EVALLIVE-1  Live calls use the default model, the base URLs and the keys of the environment, as the server does.
+ */
 import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import nodeModule from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { z } from "zod";
+import { atBaseUrl, defaultModelProfile, OFFLINE_PROFILE } from "../../adapters/default-profile.ts";
 import { createModelGateway, secretsOf } from "../../adapters/gateway/gateway.ts";
+import { trustedHosts } from "../../adapters/gateway/trusted-hosts.ts";
+import type { ModelGateway } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import { systemClock } from "../../ports/system.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
@@ -59,19 +68,41 @@ export async function evalFiles(
   const path = baseline ?? "evals.baseline.json";
   const evals = await evalsIn(files);
   const replies = new RecordedReplies(repliesPath);
-  const gateway = createModelGateway({
-    secret: secretsOf(process.env),
-    fetch: (input, init) => fetch(input, init),
-    clock: systemClock,
-  });
+  const defaultProfile = modelOf(process.env);
   const results = await runEvals(evals, {
     ...{ replies, baseline: save ? {} : readBaseline(path, baseline !== undefined) },
-    ...(live && { live: gateway }),
+    ...defined({ defaultProfile }),
+    ...(live && { live: liveGateway(process.env) }),
   });
   replies.save();
   if (save) writeFileSync(path, `${JSON.stringify(baselineOf(results), null, 2)}\n`);
   const text = reportOf(results, replies.calls).join("\n");
   return { results, text, passed: results.every(({ passed }) => passed) };
+}
+
+/** Returns the default model of the environment; `undefined` if it sets none. */
+function modelOf(env: NodeJS.ProcessEnv): ModelProfile | undefined {
+  const chosen = defaultModelProfile(env, false);
+  return chosen === OFFLINE_PROFILE ? undefined : chosen;
+}
+
+/** Returns a gateway that trusts the hosts of all profiles, because they are in the code of the project. */
+function liveGateway(env: NodeJS.ProcessEnv): ModelGateway {
+  return {
+    stream({ profile: given, body: { prompt_cache_key, ...rest }, context }, signal) {
+      const profile = atBaseUrl(given, env);
+      // A compatible server may refuse this member.
+      const isOwnHost = profile.baseUrl === undefined && prompt_cache_key !== undefined;
+      const ports = {
+        secret: secretsOf(env),
+        fetch: (input: string, init: RequestInit) => fetch(input, init),
+        clock: systemClock,
+        trustedHosts: trustedHosts({ env, profiles: [profile] }),
+      };
+      const body = isOwnHost ? { ...rest, prompt_cache_key } : rest;
+      return createModelGateway(ports).stream({ profile, body, context }, signal);
+    },
+  };
 }
 
 async function evalsIn(files: readonly string[]): Promise<Eval[]> {
@@ -147,9 +178,7 @@ function reportOf(results: readonly EvalResult[], calls: number): string[] {
   );
   const problems = results.flatMap(({ name, cases }) =>
     cases.flatMap(({ id, status, problem, reasons }) => [
-      ...(status === "needs call"
-        ? [`${name} ${id} needs a model call: ${problem} Use --live, or record its replies.`]
-        : []),
+      ...(status === "needs call" ? [`${name} ${id} needs a model call: ${problem}`] : []),
       ...(status === "failed" ? [`${name} ${id} failed: ${problem}`] : []),
       ...Object.entries(reasons).map(([scorer, reason]) => `${name} ${id} ${scorer}: ${reason}`),
     ]),

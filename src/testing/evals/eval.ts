@@ -1,5 +1,6 @@
 /** Evals: data, the code that answers it, and the functions that score the answers. */
 import type { ModelGateway } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import type { TurnRecording } from "../../protocol/recording.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { JsonValue } from "../../shared/json.ts";
@@ -31,9 +32,11 @@ export interface EvalOutput {
 export interface EvalContext {
   /** Calls models on recorded replies, or live with the option `live`. */
   gateway: ModelGateway;
+  /** The model of agents without a model profile. */
+  defaultProfile: ModelProfile;
 }
 
-/** Answers a case. Throws `CallNeeded` for a case without a recorded reply. */
+/** Answers a case. Throws `CallNeeded` for a case without a recorded reply, and another error for a case that fails. */
 export type EvalRun = (one: EvalCase, context: EvalContext) => Promise<EvalOutput | string>;
 
 /** A score from 0 to 1, or passed and failed. */

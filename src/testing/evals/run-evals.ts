@@ -4,6 +4,7 @@
  * EVAL-1  An eval fails if its mean score is below its threshold or its baseline, or if a case fails or needs a call.
  */
 import type { ModelGateway } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import {
   CallNeeded,
   type Eval,
@@ -49,6 +50,8 @@ export interface RunEvalsOptions {
   baseline?: Baseline;
   /** Calls models for requests without a recorded reply. */
   live?: ModelGateway;
+  /** The model of agents without a model profile, as the environment chooses it. */
+  defaultProfile?: ModelProfile;
   /** Recorded replies. */
   replies?: RecordedReplies;
 }
@@ -59,14 +62,15 @@ const EPSILON = 1e-9;
 /** Runs evals one after another. */
 export async function runEvals(
   evals: readonly Eval[],
-  { baseline = {}, live, replies = new RecordedReplies() }: RunEvalsOptions = {},
+  { baseline = {}, live, defaultProfile: chosen, replies = new RecordedReplies() }: RunEvalsOptions = {},
 ): Promise<EvalResult[]> {
   const results: EvalResult[] = [];
+  const defaultProfile = replies.defaultProfile(live !== undefined, chosen);
   for (const one of evals) {
     const data = typeof one.data === "function" ? await one.data() : one.data;
     const cases: CaseResult[] = [];
     for (const [index, item] of data.entries())
-      cases.push(await runCase(one, item, index, { live, replies }));
+      cases.push(await runCase(one, item, index, { live, defaultProfile, replies }));
     results.push(resultOf(one, cases, baseline[one.name]?.score));
   }
   return results;
@@ -76,14 +80,21 @@ async function runCase(
   { run, scorers }: Eval,
   item: EvalCase,
   index: number,
-  { live, replies }: { live: ModelGateway | undefined; replies: RecordedReplies },
+  {
+    live,
+    defaultProfile,
+    replies,
+  }: { live: ModelGateway | undefined; defaultProfile: ModelProfile; replies: RecordedReplies },
 ): Promise<CaseResult> {
   const id = item.id ?? String(index + 1);
   const needs: string[] = [];
-  const context: EvalContext = { gateway: replies.gateway(live, (problem) => needs.push(problem)) };
+  const gateway = replies.gateway(live, defaultProfile, (problem) => needs.push(problem));
+  const context: EvalContext = { gateway, defaultProfile };
+  let isAnswered = false;
   try {
     const given = await run(item, context);
     if (needs[0] !== undefined) throw new CallNeeded(needs[0]);
+    isAnswered = true;
     const output: EvalOutput = typeof given === "string" ? { text: given } : given;
     const scores: Record<string, number> = {};
     const reasons: Record<string, string> = {};
@@ -94,8 +105,9 @@ async function runCase(
     }
     return { id, scores, reasons, status: "scored" };
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
-    const status = error instanceof CallNeeded || needs.length > 0 ? "needs call" : "failed";
+    const problem = needs[0] ?? (error instanceof Error ? error.message : String(error));
+    const isMissing = error instanceof CallNeeded && !(isAnswered && live !== undefined);
+    const status = isMissing || needs.length > 0 ? "needs call" : "failed";
     return { id, scores: {}, reasons: {}, status, problem };
   }
 }
