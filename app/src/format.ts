@@ -23,6 +23,11 @@ export function wordsOf(id: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** Returns a number with its noun. */
+export function count(n: number, one: string, many: string): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
 /** Returns a title for a conversation: the first message on one line, cut between words. */
 export function titleFrom(text: string, limit = 60): string {
   const line = text.trim().split(/\s+/).join(" ");

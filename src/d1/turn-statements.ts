@@ -13,10 +13,12 @@ import { MAX_PAGE_CHARACTERS } from "./statements.ts";
 
 /** Returns a turn as `PUT_TURNS` takes it. */
 export function turnRow(record: TurnRecord) {
-  const { id, conversationId, createdAt, agentId, userId, status, tools, targetKinds, runIds } = record;
+  const { id, conversationId, createdAt, agentId, userId, status, errorCode, issues = {} } = record;
+  const { tools, targetKinds, runIds } = record;
   const labels = [
     ...labelsOf({ agent: agentId, ...(userId !== undefined && { user: userId }) }),
-    ...(status === "completed" ? [] : labelsOf({ status })),
+    ...(status === "completed" ? [] : labelsOf({ status: errorCode === "CANCELLED" ? "stopped" : status })),
+    ...(issues.toolFailures ? labelsOf({ issues: "tool" }) : []),
     ...tools.flatMap((tool) => labelsOf({ tool })),
     ...targetKinds.flatMap((targetKind) => labelsOf({ targetKind })),
     ...runIds.flatMap((run) => labelsOf({ run })),
@@ -25,7 +27,7 @@ export function turnRow(record: TurnRecord) {
 }
 
 /** The names of labels. The label with the fewest turns is likely the first. */
-const LABELS = ["run", "status", "tool", "user", "agent", "targetKind"] as const;
+const LABELS = ["run", "status", "issues", "tool", "user", "agent", "targetKind"] as const;
 
 function labelsOf(filter: TurnFilter): string[] {
   return LABELS.flatMap((name) => (filter[name] === undefined ? [] : `${name}:${filter[name]}`));

@@ -1,7 +1,7 @@
 /** The turns of a tenant in the directory: their records, and the filters of their list. */
 import { z } from "zod";
 import type { PageOptions } from "../shared/page.ts";
-import { startingCaller } from "./caller-schemas.ts";
+import { startingCaller, turnIssues } from "./caller-schemas.ts";
 import { ids, runId, time } from "./scalars.ts";
 import { dollars, turnTokens } from "./usage-schemas.ts";
 
@@ -13,6 +13,10 @@ export const MAX_RECORD_TEXT = 4_000;
 export const MAX_RECORD_NAMES = 100;
 
 export const TURN_STATUSES = ["active", "completed", "failed"] as const;
+/** The statuses of the filter. `stopped` selects failed turns that were stopped, and `failed` the other failed turns. */
+export const LISTED_STATUSES = [...TURN_STATUSES, "stopped"] as const;
+/** Failures that a turn survived. `tool`: a call of a tool failed. */
+export const LISTED_ISSUES = ["tool"] as const;
 export const TARGET_KINDS = ["code", "client", "agent", "workflow"] as const;
 
 export const turnRecord = z
@@ -29,6 +33,9 @@ export const turnRecord = z
     caller: z.exactOptional(startingCaller),
     status: z.enum(TURN_STATUSES),
     errorCode: z.exactOptional(z.string()),
+    issues: z.exactOptional(
+      turnIssues.meta({ description: "The failures that did not stop the turn, if there are any." }),
+    ),
     createdAt: time,
     completedAt: time.nullable(),
     correlationId: z.string(),
@@ -61,7 +68,8 @@ export interface TurnFilter {
   agent?: string;
   user?: string;
   conversation?: string;
-  status?: TurnRecord["status"];
+  status?: (typeof LISTED_STATUSES)[number];
+  issues?: (typeof LISTED_ISSUES)[number];
   /** As `library/id`. */
   tool?: string;
   targetKind?: TurnRecord["targetKinds"][number];

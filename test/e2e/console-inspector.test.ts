@@ -154,6 +154,33 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
     expect(await filters.getByLabel("Until").inputValue()).toBe("");
   });
 
+  for (const width of [390, 1440]) {
+    it(`G22 shows which turns have failed tools and which were stopped, and why, at ${width} px`, async () => {
+      const survived = await talk('!tool stock {"item": "nails"}');
+      const { id } = await world.client.conversations.create({ agentId: "clerk" });
+      const { turnId } = await world.client.turns.start(id, { content: '!tool stock {"item": "screws"}' });
+      await world.client.turns.cancel(id, turnId);
+      const page = await visit("/turns?issues=tool&status=completed", { viewport: { width, height: 900 } });
+      const row = page.locator(`[data-turn=${survived.turnId}]`);
+      await row.getByText("1 tool call failed").waitFor();
+      await row.getByText("Completed, with issues").waitFor();
+      await shoot(page, `issues-${width}`);
+      expect(await sidewaysScrollers(page)).toEqual([]);
+      await page.getByRole("button", { name: "Stopped", exact: true }).click();
+      await page.getByText("No turn fits these filters.").waitFor();
+      await page.getByRole("button", { name: "With failed tools" }).click();
+      await page.locator(`[data-turn=${turnId}]`).getByText("Stopped").waitFor();
+      await page.goto(`${world.server.url}/c/${survived.id}/turns/${survived.turnId}`);
+      await page.getByText("1, 1 failed").waitFor();
+      const step = page.locator("[data-testid=trace-step][data-kind=tool]");
+      await step.locator("summary").click();
+      await step.getByTestId("step-error").getByText("The warehouse has no shelf for nails.").waitFor();
+      expect(await step.textContent()).toMatch(/no shelf for nails.*Input.*"nails".*Span/s);
+      await shoot(page, `failed-step-${width}`);
+      expect(await sidewaysScrollers(page)).toEqual([]);
+    });
+  }
+
   it("G22 shows the steps of a long turn in pages", async () => {
     const spans = Array.from({ length: 250 }, (_, index) => ({
       spanId: index.toString(16).padStart(16, "0"),
@@ -190,7 +217,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
     await shoot(page, "participant");
     await page.getByTestId("view-request").click();
     await page.getByTestId("replies").getByText("Hello, Ann.").first().waitFor();
-    expect(await page.getByTestId("operators-only").count()).toBe(1);
+    await expect.poll(() => page.getByTestId("operators-only").count()).toBe(1);
     expect(await page.locator("main").textContent()).not.toContain("clerk of the warehouse");
     expect(asked.filter((url) => url.endsWith("/prompt") && url.includes("/api/"))).toEqual([]);
     await page.goto(`${world.server.url}/turns`);

@@ -126,6 +126,28 @@ describe("A70 the turns of a tenant", () => {
     expect(refused.status).toBe(422);
   });
 
+  test("A70 are listed by failed tools, and apart if they were stopped", async () => {
+    const own = await createAgent("test/handy");
+    const conversation = await createConversation(own);
+    const survived = await play(conversation, [[{ call: "double", input: { n: "x" } }], [{ text: "No." }]]);
+    const failed = await play(conversation, [{ status: 400, message: "No." }]);
+    const { turnId: stopped } = await conversation.play({ replies: [[{ gate: "open" }, { text: "Yes." }]] });
+    await conversation.stop(stopped);
+    await conversation.ended(stopped);
+    const of = `agent=${own}`;
+    await expect.poll(() => idsOf(`${of}&status=stopped`)).toEqual([stopped]);
+    expect(await idsOf(`${of}&status=failed`)).toEqual([failed]);
+    expect(await idsOf(`${of}&issues=tool`)).toEqual([survived]);
+    expect(await idsOf(`${of}&issues=tool&status=completed`)).toEqual([survived]);
+    expect(await idsOf(`${of}&issues=tool&status=failed`)).toEqual([]);
+    const { turns } = await list(of);
+    expect(turns.map(({ status, errorCode, issues }) => ({ status, errorCode, issues }))).toEqual([
+      { status: "completed", issues: { toolFailures: 1 } },
+      { status: "failed", errorCode: expect.any(String) },
+      { status: "failed", errorCode: "CANCELLED" },
+    ]);
+  });
+
   test("A70 RECORDS-1 are all there after 30 turns, in pages, and with the turns that are active", async () => {
     const conversation = await createConversation(agent);
     const played: string[] = [];

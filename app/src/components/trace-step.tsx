@@ -1,5 +1,6 @@
-/** One step of a trace: its name, its bar on the common time axis, and its duration. Open, it shows all details. */
+/** One step of a trace: its name, its bar on the common time axis, and its duration. Open, it shows the input and the result of a call, and all details. */
 import { useState } from "react";
+import type { TurnView } from "../../../src/client/index.ts";
 import { amountsText, durationText } from "../format.ts";
 import { amountsOf, type StepKind, type TraceRow } from "../trace.ts";
 import { type Fact, Facts } from "./facts.tsx";
@@ -27,11 +28,13 @@ interface TraceStepProps {
   row: TraceRow;
   /** Shows tokens and cost in columns of their own. */
   hasAmounts?: boolean;
+  /** The call of the step, with its input and its result. */
+  move?: TurnView["moves"][number] | undefined;
   /** Returns the name of an agent. */
   nameOf: (agentId: string) => string;
 }
 
-export function TraceStep({ row, hasAmounts = false, nameOf }: TraceStepProps) {
+export function TraceStep({ row, hasAmounts = false, move, nameOf }: TraceStepProps) {
   const { span, kind, subject, isContinued, depth, startsAfter, durationMs, left, width } = row;
   const [open, setOpen] = useState(false);
   const { text, icon, bar } = looks[kind];
@@ -100,13 +103,14 @@ export function TraceStep({ row, hasAmounts = false, nameOf }: TraceStepProps) {
             </span>
           )}
         </summary>
-        {open && <Details row={row} />}
+        {open && <Details row={row} move={move} />}
       </details>
     </li>
   );
 }
 
-function Details({ row: { span, startsAfter } }: { row: TraceRow }) {
+function Details({ row: { span, startsAfter }, move }: Pick<TraceStepProps, "row" | "move">) {
+  const { toolCall, toolResult } = move ?? {};
   const { attributes, startedAt, spanId, name } = span;
   const number = (key: string) => (typeof attributes[key] === "number" ? attributes[key] : undefined);
   const input = number("gen_ai.usage.input_tokens");
@@ -124,6 +128,13 @@ function Details({ row: { span, startsAfter } }: { row: TraceRow }) {
   ];
   return (
     <div className="space-y-2 px-2 pt-1 pb-3 text-xs">
+      {toolResult?.error !== undefined && (
+        <p data-testid="step-error" className="rounded-lg bg-danger-tint px-2.5 py-2 wrap-anywhere">
+          <span className="font-mono text-danger">{toolResult.error.code}</span> {toolResult.error.message}
+        </p>
+      )}
+      {toolCall !== undefined && <JsonView label="Input" value={toolCall.input} />}
+      {toolResult?.success === true && <JsonView label="Result" value={toolResult.result} />}
       <Facts facts={facts} />
       <JsonView label="Attributes" value={attributes} />
     </div>

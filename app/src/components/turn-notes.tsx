@@ -1,6 +1,6 @@
 /** Notices of a turn: retries, tools that a client must run, failures that the turn survived, and its cost. */
 import type { TurnState } from "../../../src/client/index.ts";
-import { amountsText, wordsOf } from "../format.ts";
+import { amountsText, count, wordsOf } from "../format.ts";
 import { Icon } from "./icon.tsx";
 
 export function TurnNotes({ turn }: { turn: TurnState }) {
@@ -64,8 +64,4 @@ function costOf({ spent }: TurnState): string[] {
   if (spent === undefined || spent.tokens === 0) return [];
   const text = amountsText(spent);
   return [spent.estimated ? `About ${text}` : text];
-}
-
-function count(n: number, one: string, many: string): string {
-  return `${n} ${n === 1 ? one : many}`;
 }

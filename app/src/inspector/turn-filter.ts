@@ -2,14 +2,16 @@
 import type { TurnsListRequest } from "../../../src/client/index.ts";
 import { isoOf, localInput } from "../memory/local-time.ts";
 
-export const FILTERS = ["status", "agent", "tool", "user", "since", "until"] as const;
+export const FILTERS = ["status", "issues", "agent", "tool", "user", "since", "until"] as const;
 
 /** An empty text does not filter. `since` and `until` are local times, such as `2026-05-01T00:00`. */
 export type TurnChoice = Record<(typeof FILTERS)[number], string>;
 
-export const NO_FILTER: TurnChoice = { status: "", agent: "", tool: "", user: "", since: "", until: "" };
+export const NO_FILTER: TurnChoice = {
+  ...{ status: "", issues: "", agent: "", tool: "", user: "", since: "", until: "" },
+};
 
-const STATUSES = ["active", "completed", "failed"] as const;
+const STATUSES = ["active", "completed", "failed", "stopped"] as const;
 
 /** Returns the filters of a query string. It ignores unknown names. */
 export function choiceOf(search: string): TurnChoice {
@@ -28,12 +30,13 @@ export function searchOf(choice: TurnChoice): string {
 }
 
 /** Returns the filters for the API. It leaves out times that cannot be read, and unknown statuses. */
-export function filterOf({ status, agent, tool, user, since, until }: TurnChoice): TurnsListRequest {
+export function filterOf({ status, issues, agent, tool, user, since, until }: TurnChoice): TurnsListRequest {
   const from = isoOf(since);
   const to = isoOf(until);
   const known = STATUSES.find((name) => name === status);
   return {
     ...(known === undefined ? {} : { status: known }),
+    ...(issues === "tool" ? { issues } : {}),
     ...(agent === "" ? {} : { agent }),
     ...(tool === "" ? {} : { tool }),
     ...(user === "" ? {} : { user }),

@@ -1,7 +1,7 @@
 /** `/api/turns`: lists the turns of a tenant. */
 
 import { z } from "zod";
-import { TARGET_KINDS, TURN_STATUSES, turnRecord } from "../../protocol/turn-records.ts";
+import { LISTED_ISSUES, LISTED_STATUSES, TARGET_KINDS, turnRecord } from "../../protocol/turn-records.ts";
 import { filter, pageSchema, timeFilter } from "../base/query.ts";
 import { page } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
@@ -13,7 +13,17 @@ const listQuery = pageSchema.extend({
   agent: filter("Turns of this agent."),
   user: filter("Turns that a message of this person caused, also through other agents."),
   conversation: filter("Turns of this conversation."),
-  status: z.exactOptional(z.enum(TURN_STATUSES).meta({ description: "Turns with this status." })),
+  status: z.exactOptional(
+    z.enum(LISTED_STATUSES).meta({
+      description:
+        "Turns with this status. `stopped`: failed turns with the code `CANCELLED`. `failed`: the other failed turns.",
+    }),
+  ),
+  issues: z.exactOptional(
+    z
+      .enum(LISTED_ISSUES)
+      .meta({ description: "Turns with a failed call of a tool. They may have completed." }),
+  ),
   tool: filter("Turns that called this tool: `library/id`."),
   targetKind: z.exactOptional(
     z.enum(TARGET_KINDS).meta({

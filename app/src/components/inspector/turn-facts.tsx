@@ -17,6 +17,7 @@ interface TurnFactsProps {
 export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
   const { usage, cost, spent, latencyMs, createdAt, calls, versions = [] } = turn;
   const attempts = calls.reduce((sum, { outcome }) => sum + (outcome?.attempts ?? 0), 0);
+  const { toolFailures = 0 } = turn.issues ?? {};
   const retries = Math.max(0, attempts - calls.length);
   const facts: [label: string, value: string][] = [
     ["Agent", nameOf(turn.agentId)],
@@ -26,7 +27,7 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
     ["Tokens out", usage === null ? "not counted" : usage.outputTokens.toLocaleString()],
     ["Cost", cost === null ? "no prices" : amountsText({ usd: cost }) || "$0"],
     ["Model calls", `${spent.modelCalls}${retries > 0 ? `, ${retries} retried` : ""}`],
-    ["Tool calls", `${spent.toolCalls}`],
+    ["Tool calls", `${spent.toolCalls}${toolFailures > 0 ? `, ${toolFailures} failed` : ""}`],
   ];
   return (
     <section aria-label="Facts" className="space-y-3 rounded-xl border border-line bg-surface px-4 py-3">
@@ -34,7 +35,7 @@ export function TurnFacts({ turn, nameOf }: TurnFactsProps) {
         <h2 className="min-w-0 flex-1 text-sm font-medium wrap-anywhere">
           {titleFrom(textOf(turn.input), MAX_TEXT) || "A turn without a text"}
         </h2>
-        <TurnStatusBadge status={turn.status} />
+        <TurnStatusBadge status={turn.status} errorCode={turn.error?.code} issues={turn.issues} />
       </div>
       <dl className="grid grid-cols-3 gap-x-4 gap-y-2 sm:grid-cols-4 lg:grid-cols-8">
         {facts.map(([label, value]) => (

@@ -8,9 +8,13 @@ import { FIELD, Field } from "../field.tsx";
 /** Browsers make selections lower than inputs. */
 const FILTER = `${FIELD} h-11 sm:h-10`;
 
+const BUTTON =
+  "rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent pointer-coarse:py-2.5";
+
 const STATUSES = [
   ["", "All"],
   ["failed", "Failed"],
+  ["stopped", "Stopped"],
   ["active", "Active"],
   ["completed", "Completed"],
 ] as const;
@@ -26,7 +30,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
   const value = choiceOf(search);
   const [draft, setDraft] = useState(value);
   const [applied, setApplied] = useState(search);
-  const [isOpen, setIsOpen] = useState(search !== "" && search !== "?status=failed");
+  const [isOpen, setIsOpen] = useState(search !== "" && !/^\?(status|issues)=\w+$/.test(search));
   const others = useId();
   // The address may change by a link, and by the buttons of the browser.
   if (applied !== search) {
@@ -74,7 +78,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
                 type="button"
                 aria-pressed={value.status === status}
                 onClick={() => apply({ ...draft, status })}
-                className="border-r border-line px-3 py-1.5 last:border-r-0 hover:bg-sunken aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent pointer-coarse:py-2.5"
+                className="border-r border-line px-2.5 py-1.5 last:border-r-0 hover:bg-sunken aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent pointer-coarse:py-2.5"
               >
                 {label}
               </button>
@@ -82,9 +86,13 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
           </fieldset>
           <button
             type="button"
-            onClick={() => apply(lastNight(new Date()))}
-            className="rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent pointer-coarse:py-2.5"
+            aria-pressed={value.issues !== ""}
+            onClick={() => apply({ ...draft, issues: value.issues === "" ? "tool" : "" })}
+            className={`${BUTTON} aria-pressed:border-accent aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent`}
           >
+            With failed tools
+          </button>
+          <button type="button" onClick={() => apply(lastNight(new Date()))} className={BUTTON}>
             Failed last night
           </button>
           <button
@@ -92,7 +100,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
             aria-expanded={isOpen}
             aria-controls={others}
             onClick={() => setIsOpen(!isOpen)}
-            className="rounded-lg border border-line bg-surface px-3 py-1.5 text-sm hover:border-accent lg:hidden pointer-coarse:py-2.5"
+            className={`${BUTTON} lg:hidden`}
           >
             More filters
           </button>

@@ -1,6 +1,6 @@
 /** One turn in the list: a row on large screens, and a card on small screens. */
 import type { TurnRecord } from "../../../../src/client/index.ts";
-import { amountsText, durationText, momentOf, titleFrom } from "../../format.ts";
+import { amountsText, count, durationText, momentOf, titleFrom } from "../../format.ts";
 import { turnPath } from "../../route.ts";
 import { Link } from "../link.tsx";
 import { TurnStatusBadge } from "./turn-status.tsx";
@@ -10,7 +10,7 @@ const MAX_TEXT = 120;
 const MAX_TOOLS = 3;
 
 export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: string }) {
-  const { id, conversationId, status, errorCode, createdAt, completedAt, tools, usage, cost, userId } = turn;
+  const { id, conversationId, errorCode, issues, createdAt, completedAt, tools, usage, cost, userId } = turn;
   const text = titleFrom(turn.messages[0]?.text ?? "", MAX_TEXT);
   const took = completedAt === null ? undefined : Date.parse(completedAt) - Date.parse(createdAt);
   const tokens = usage === null ? undefined : usage.inputTokens + usage.outputTokens;
@@ -24,7 +24,7 @@ export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: stri
         data-turn={id}
         className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 gap-y-1 px-4 py-2.5 text-xs hover:bg-sunken md:grid-cols-[6.5rem_minmax(0,1fr)_11rem_5rem_6.5rem]"
       >
-        <TurnStatusBadge status={status} />
+        <TurnStatusBadge {...turn} />
         <span className="text-right text-muted tabular-nums md:order-last">
           <time dateTime={createdAt}>{momentOf(createdAt, new Date())}</time>
         </span>
@@ -36,6 +36,11 @@ export function TurnRow({ turn, agentName }: { turn: TurnRecord; agentName: stri
             {tools.length > 0 && (
               <span className="min-w-0 truncate font-mono">
                 {tools.slice(0, MAX_TOOLS).join(", ") + more}
+              </span>
+            )}
+            {issues?.toolFailures !== undefined && (
+              <span className="text-caution">
+                {count(issues.toolFailures, "tool call failed", "tool calls failed")}
               </span>
             )}
             {errorCode !== undefined && <span className="font-mono text-danger">{errorCode}</span>}

@@ -1,19 +1,35 @@
-/** The status of a turn. */
+/** The status of a turn. A turn that was stopped, and a completed turn with failed tools, have a mark of their own. */
 import type { TurnRecord } from "../../../../src/client/index.ts";
 import { Icon, type IconName } from "../icon.tsx";
 
-const looks: Record<TurnRecord["status"], { text: string; icon: IconName; className: string }> = {
+type Look = "active" | "completed" | "issues" | "failed" | "stopped";
+
+const looks: Record<Look, { text: string; icon: IconName; className: string }> = {
   active: { text: "Active", icon: "spinner", className: "text-accent" },
   completed: { text: "Completed", icon: "check", className: "text-accent" },
+  issues: { text: "Completed, with issues", icon: "alert", className: "text-caution" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
+  stopped: { text: "Stopped", icon: "stop", className: "text-muted" },
 };
 
-export function TurnStatusBadge({ status }: { status: TurnRecord["status"] }) {
-  const { text, icon, className } = looks[status];
+interface TurnStatusProps {
+  status: TurnRecord["status"];
+  errorCode?: string | undefined;
+  issues?: TurnRecord["issues"] | undefined;
+}
+
+function lookOf({ status, errorCode, issues }: TurnStatusProps): Look {
+  if (errorCode === "CANCELLED") return "stopped";
+  return status === "completed" && issues?.toolFailures ? "issues" : status;
+}
+
+export function TurnStatusBadge(props: TurnStatusProps) {
+  const look = lookOf(props);
+  const { text, icon, className } = looks[look];
   return (
     <span
       data-testid="turn-status"
-      data-status={status}
+      data-status={look}
       className={`flex shrink-0 items-center gap-1.5 text-xs font-medium ${className}`}
     >
       <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />

@@ -30,6 +30,7 @@ export function WaterfallView({ turn, nameOf }: WaterfallViewProps) {
       <ErrorNote text={messageOf(error)} onRetry={reload} />
     );
   const { rows, shortened } = rowsOf(trace.spans);
+  const moves = new Map(turn.moves.map((move) => [move.toolCall?.operationId, move]));
   const { agents, modelCalls, tokens, durationMs } = summaryOf(trace);
   const notes = [
     ...(active ? ["The turn continues. Steps appear when they end."] : []),
@@ -63,7 +64,13 @@ export function WaterfallView({ turn, nameOf }: WaterfallViewProps) {
         </div>
         <ol aria-label="Steps" onKeyDown={moveFocus}>
           {rows.slice(0, shown).map((row) => (
-            <TraceStep key={row.span.spanId} row={row} nameOf={nameOf} hasAmounts />
+            <TraceStep
+              key={row.span.spanId}
+              row={row}
+              move={moves.get(String(row.span.attributes["dramatis.operation.id"]))}
+              nameOf={nameOf}
+              hasAmounts
+            />
           ))}
         </ol>
       </div>

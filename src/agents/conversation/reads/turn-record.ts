@@ -13,7 +13,7 @@ import { toIso } from "../../../shared/time.ts";
 import { hookRunMember, runMember, userOf } from "../core/called-workflow.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
-import type { Turn } from "../core/turn.ts";
+import { issuesOf, type Turn } from "../core/turn.ts";
 import { agentReplies } from "../core/turn-operations.ts";
 import { turnCost, turnUsage } from "./call-views.ts";
 
@@ -29,6 +29,7 @@ export function turnRecord(record: ConversationIdentity, turn: Turn): TurnRecord
     agentId: turn.agentId,
     projectId: record.projectId,
     ...defined({ userId: userOf(record, turn), errorCode: error?.code }),
+    ...issuesOf(turn),
     ...(caller.type === "user" ? {} : { caller }),
     status: turn.status,
     createdAt: toIso(turn.createdAt),
