@@ -51,4 +51,5 @@ export {
   type WaitingApproval,
 } from "./test-app.ts";
 export type { TestCall, TestTurn } from "./test-turn.ts";
+export type { HttpAnswer } from "./world/scripted-http.ts";
 export type { ToolEffect } from "./world/tool-effects.ts";

@@ -25,6 +25,7 @@ import type { ScriptedModel } from "./model-script.ts";
 import { type TestTurn, turnOf } from "./test-turn.ts";
 import type { ConversationActor, ConversationLife } from "./world/actors.ts";
 import { isDeath } from "./world/mortal-actor.ts";
+import type { HttpAnswer } from "./world/scripted-http.ts";
 import { TENANT, TestWorld, type WorldParts } from "./world/test-world.ts";
 import type { ToolEffect } from "./world/tool-effects.ts";
 
@@ -41,6 +42,11 @@ export interface TestAppOptions {
   /** Default: an agent for each persona of the libraries, with the id of the persona. */
   agents?: readonly TestAgent[];
   gate?: Gate;
+  /**
+   * Answers the requests of `http.request` actions. A request without an answer fails, and reaches no server.
+   * @example createTestApp({ libraries, http: ({ url }) => (url.endsWith("/price") ? Response.json({ price: 7 }) : undefined) });
+   */
+  http?: HttpAnswer;
 }
 
 /** The settings of a new conversation. */
@@ -89,6 +95,8 @@ const MAX_ATTEMPTS = 1_000;
 export class TestApp {
   readonly #world: TestWorld;
   readonly #talks = new Map<string, Promise<TestConversation>>();
+  /** Numbers of requests without an answer that an error has reported. */
+  #reported = { models: 0, servers: 0 };
   readonly clock: TestClock;
 
   constructor(world: TestWorld) {
@@ -169,7 +177,7 @@ export class TestApp {
       if (!runtime.exists) await runtime.start(record);
     });
     const ended = () => attempt(() => isOver(actor.awake().runtime.state)) ?? false;
-    await world.work(() => ended() || world.waitsForPeople);
+    await this.#work(() => ended() || world.waitsForPeople);
     return this.#read(() => runView(actor.awake().runtime));
   }
 
@@ -183,7 +191,7 @@ export class TestApp {
   async settle(): Promise<undefined>;
   async settle(turn?: TestTurn): Promise<TestTurn | undefined> {
     const world = this.#world;
-    await world.work(() => world.waitsForPeople);
+    await this.#work(() => world.waitsForPeople);
     return turn && this.turn(turn.conversationId, turn.id);
   }
 
@@ -284,11 +292,20 @@ export class TestApp {
       id = (await accept()).turnId;
     }
     world.acknowledged.push({ conversationId: actor.id, turnId: id, content });
-    const missing = this.model.missing.length;
-    await world.work(() => !isActive(actor, id) || world.waitsForPeople);
-    const [unscripted] = this.model.missing.slice(missing);
-    if (unscripted !== undefined) throw new DramatisError("INVALID_INPUT", unscripted);
+    await this.#work(() => !isActive(actor, id) || world.waitsForPeople);
     return this.turn(actor.id, id);
+  }
+
+  /** Works until `isDone`. Throws `INVALID_INPUT` if no script has answered a request to a model or to a server. */
+  async #work(isDone: () => boolean): Promise<void> {
+    const { model, unanswered } = this.#world;
+    await this.#world.work(isDone);
+    const [missing] = [
+      ...model.missing.slice(this.#reported.models),
+      ...unanswered.slice(this.#reported.servers),
+    ];
+    this.#reported = { models: model.missing.length, servers: unanswered.length };
+    if (missing !== undefined) throw new DramatisError("INVALID_INPUT", missing);
   }
 
   /** Returns a turn as it is now. Throws `NOT_FOUND`. */
@@ -357,14 +374,14 @@ export function createTestApp(options: TestAppOptions): TestApp {
 }
 
 /** Returns the parts of a world from the options of an application. Throws `INVALID_INPUT` without agents. */
-export function worldParts({ libraries = [], agents, gate }: TestAppOptions): WorldParts {
+export function worldParts({ libraries = [], agents, gate, http }: TestAppOptions): WorldParts {
   const ofLibraries = libraries.flatMap(({ id: library, personas }) =>
     personas.map(
       ({ id }): TestAgent => ({ id: id.toLowerCase().replaceAll("_", "-"), persona: { library, id } }),
     ),
   );
   const all = new Map((agents ?? ofLibraries).map((agent) => [agent.id, agent]));
-  return { code: new DeployedCode(libraries), agents: all, ...defined({ gate }) };
+  return { code: new DeployedCode(libraries), agents: all, ...defined({ gate, http }) };
 }
 
 function isActive(actor: ConversationActor, id: string): boolean {

@@ -7,6 +7,9 @@ import { z } from "zod";
 import type { Cli } from "../../src/cli/command.ts";
 import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import { defineAction, defineTask } from "../../src/library/define/define-task.ts";
+import { defineWorkflow, node } from "../../src/library/define/define-workflow.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import { RecordedReplies } from "../../src/testing/evals/recorded-replies.ts";
 import { baselineOf, runEvals } from "../../src/testing/evals/run-evals.ts";
@@ -26,6 +29,7 @@ import {
   json,
   judge,
   type Scorer,
+  type TurnRecording,
   toolOrder,
 } from "../../src/testing/index.ts";
 import { errorReply, startOpenAIServer, textReply } from "../support/openai-server.ts";
@@ -143,6 +147,169 @@ test("I5 a recording gives replies and results, so an effect does not happen aga
   const scripted = { recording: { ...recording, turn: { ...recording.turn, operations: [] } } };
   const lost = { ...paid, data: [{ input: "Pay order 7", ...scripted }] };
   expect((await runEvals([lost]))[0]).toMatchObject({ passed: false, cases: [{ scores: {} }] });
+});
+
+/** A shop with a `once` action behind each kind of target. */
+function shopOf(sold: string[]) {
+  const order = z.object({ order: z.string() });
+  const pay = defineAction({
+    id: "pay",
+    input: order,
+    effect: "once",
+    execute: (given) => {
+      sold.push(given.order);
+      return { ok: true };
+    },
+  });
+  const price = defineAction({
+    id: "price",
+    input: order,
+    effect: "pure",
+    execute: (given) => {
+      sold.push(`price of ${given.order}`);
+      return { price: 7 };
+    },
+  });
+  const paying = defineTask({ id: "paying", input: order, steps: [step("pay", { action: pay })] });
+  const pricing = defineTask({ id: "pricing", input: order, steps: [step("price", { action: price })] });
+  const posting = defineTask({
+    id: "posting",
+    input: order,
+    steps: [
+      step("post", {
+        action: { kind: "http.request", hosts: ["bank.example"], effect: "once" },
+        inputMapping: { method: "'POST'", url: "'https://bank.example/' + input.order" },
+      }),
+    ],
+  });
+  const flow = defineWorkflow("flow", {
+    input: order,
+    context: z.object({ done: z.json().optional() }),
+    initialNode: "pay",
+    nodes: [node("pay", { task: paying, inputMapping: { order: "input.order" } })],
+  });
+  const described = { description: "Pays." };
+  const tools = [
+    defineTool({
+      ...described,
+      name: "by_code",
+      input: order,
+      effect: "once",
+      approval: "always",
+      execute: (given) => sold.push(given.order),
+    }),
+    defineTool({ ...described, name: "by_task", target: { task: paying } }),
+    defineTool({
+      ...described,
+      name: "by_mapped_task",
+      target: { task: paying },
+      input: z.object({ id: z.string() }),
+      inputMapping: { order: "input.id" },
+    }),
+    defineTool({ ...described, name: "by_request", target: { task: posting } }),
+    defineTool({ ...described, name: "by_flow", target: { workflow: flow } }),
+    defineTool({ ...described, name: "by_agent", target: { agent: "cashier" } }),
+    defineTool({ ...described, name: "price", target: { task: pricing } }),
+  ];
+  const seller = definePersona("seller", {
+    identity: { systemPrompt: "Sell." },
+    tools: { toolIds: tools.map(({ id }) => id) },
+  });
+  const cashier = definePersona("cashier", {
+    identity: { systemPrompt: "Pay." },
+    tools: { toolIds: ["by_task"] },
+  });
+  return {
+    libraries: [defineLibrary("shop", { personas: [seller, cashier], tools, workflows: [flow] })],
+    http: (request: Request) => {
+      sold.push(request.url);
+      return Response.json({ ok: true });
+    },
+  };
+}
+
+const TARGETS = [
+  call("by_code", { order: "7" }),
+  call("by_task", { order: "7" }),
+  call("by_mapped_task", { id: "7" }),
+  call("by_request", { order: "7" }),
+  call("by_flow", { order: "7" }),
+  call("by_agent", { message: "Order 7", invocationMode: "delegate" }),
+].map((reply) => [reply.calls?.[0]?.name ?? "", reply] as const);
+
+test.each(TARGETS)("I5 EVALREC-1 an eval repeats no recorded call: %s", async (name, asked) => {
+  const sold: string[] = [];
+  const app = createTestApp(shopOf(sold));
+  app.model.of("seller").script(asked, "Paid.");
+  app.model.of("cashier").script(call("by_task", { order: "7" }), "Order 7 is paid.");
+  const begun = await app.send("seller", "I take it.");
+  for (const one of app.approvals()) await app.approve(one);
+  const turn = await app.settle(begun);
+  expect(turn).toMatchObject({ text: "Paid.", calls: [{ name, output: expect.anything() }] });
+  expect(sold).toHaveLength(1);
+  const scorer: Scorer = {
+    name: "same",
+    score: (_one, { calls = [] }) =>
+      JSON.stringify(calls.map(({ output }) => output)) ===
+      JSON.stringify(turn.calls.map(({ output }) => output)),
+  };
+  const data = fromRecordings(app.recording(turn));
+  const paid = defineEval({
+    name: "paid",
+    data,
+    run: evalAgent(shopOf(sold), "seller"),
+    scorers: [exact(), toolOrder([name]), scorer],
+  });
+  expect((await runEvals([paid]))[0]).toMatchObject({ score: 1, passed: true });
+  expect(sold).toHaveLength(1);
+});
+
+/** Returns a recording that ends before the results of its first calls. */
+function beforeResults({ rows, turn, ...recording }: TurnRecording): TurnRecording {
+  const isEnd = ({ type }: { type: string }) => /^(?:task|tool|agent_call)\.completed$/.test(type);
+  const end = rows.findIndex(({ entries }) => entries.some(isEnd));
+  const cut = rows.slice(0, end + 1).flatMap(({ entries, ...row }) => {
+    const last = entries.findIndex(isEnd);
+    const kept = last < 0 ? entries : entries.slice(0, last);
+    return kept.length === 0 ? [] : [{ ...row, entries: kept }];
+  });
+  const operations = turn.operations.map(({ result: _, ...operation }) => operation);
+  return {
+    ...recording,
+    rows: cut,
+    turn: { ...turn, status: "active", replies: turn.replies.slice(0, 1), operations },
+  };
+}
+
+test.each(TARGETS)("I5 EVALREC-2 a call without a recorded result does not run: %s", async (name, asked) => {
+  const app = createTestApp(shopOf([]));
+  app.model.script(asked, "Paid.");
+  app.model.of("cashier").script("No.");
+  const begun = await app.send("seller", "I take it.");
+  for (const one of app.approvals()) await app.approve(one);
+  const recording = beforeResults(app.recording(await app.settle(begun)));
+  const sold: string[] = [];
+  const run = evalAgent(shopOf(sold), "seller");
+  const paid = defineEval({
+    name: "paid",
+    data: [{ input: "I take it.", recording }],
+    run,
+    scorers: [exact("Paid.")],
+  });
+  const [result] = await runEvals([paid]);
+  const problem = expect.stringContaining(`The recording has no result of "${name}"`);
+  expect(result).toMatchObject({ passed: false, cases: [{ status: "needs call", problem }] });
+  expect(sold).toEqual([]);
+});
+
+test("I5 EVALREC-2 a `pure` task without a recorded result runs", async () => {
+  const app = createTestApp(shopOf([]));
+  app.model.script(call("price", { order: "7" }), "It costs 7.");
+  const recording = beforeResults(app.recording(await app.send("seller", "What does it cost?")));
+  const sold: string[] = [];
+  const run = evalAgent(shopOf(sold), "seller");
+  await expect(run({ input: "What does it cost?", recording }, unused)).rejects.toThrow(/too few replies/);
+  expect(sold).toEqual(["price of 7"]);
 });
 
 test("I5 EVALREPLY-1 a live reply is recorded, and the next run makes no call", async () => {

@@ -2,6 +2,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
+import { defineTask } from "../../src/library/define/define-task.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import {
   call,
   type SimulateOptions,
@@ -102,6 +104,66 @@ test("H10 SIMAPP-2 an assertion of the talk or of the check that fails under fau
     simulated("idempotent", undefined, { talk: () => Promise.reject(new Error("Mine.")) }),
   );
   expect(broken).toMatchObject({ violations: ["Mine."], faults: [] });
+});
+
+/** Returns an application that charges over HTTP, and notes the charges. */
+function onlineShop(charges: string[], effect: "pure" | "once", order = "input.order") {
+  const charging = defineTask({
+    id: "charging",
+    input: z.object({ order: z.string() }),
+    steps: [
+      step("post", {
+        action: { kind: "http.request", hosts: ["bank.example"], effect },
+        inputMapping: { method: "'POST'", url: "'https://bank.example/' + input.order" },
+        idempotencyKey: order,
+      }),
+    ],
+  });
+  const charge = defineTool({ name: "charge", description: "Charges.", target: { task: charging } });
+  const seller = definePersona("seller", {
+    identity: { systemPrompt: "Sell." },
+    tools: { toolIds: ["charge"] },
+  });
+  return {
+    libraries: [defineLibrary("shop", { personas: [seller], tools: [charge] })],
+    http: ({ url }: Request) => {
+      charges.push(url);
+      return Response.json({});
+    },
+  };
+}
+
+async function orders(app: TestApp): Promise<void> {
+  app.model.script(call("charge", { order: "1" }), "Paid.", call("charge", { order: "2" }), "Paid again.");
+  await app.send("seller", "Order 1");
+  await app.send("seller", "Order 2");
+}
+
+test("H10 SIMAPP-2 TESTHTTP-2 requests of actions are effects, so a double request is found", async () => {
+  let charges: string[] = [];
+  const simulatedShop = (effect: "pure" | "once", key?: string, options: Partial<SimulateOptions> = {}) =>
+    simulate(
+      () => {
+        charges = [];
+        return onlineShop(charges, effect, key);
+      },
+      { talk: orders, seeds: 40, ...options },
+    );
+  const effects = () => charges;
+  const report = await simulatedShop("once", undefined, { effects });
+  expect(report.effects).toBeGreaterThan(40);
+  // A charge that is declared `pure` runs again after a fault.
+  const careless = await failureOf(simulatedShop("pure", undefined, { effects }));
+  expect(careless.violations[0]).toMatch(/^The effect "https:\/\/bank\.example\/[12]" happened \d+ times\.$/);
+  // Two requests with one key are a double request, also without faults.
+  const same = await failureOf(simulatedShop("once", "'one'"));
+  expect(same.violations[0]).toMatch(/^The `once` tool "http\.request" runs 2 times/);
+});
+
+test("H10 SIMAPP-2 TESTHTTP-1 a request without a scripted answer fails the simulation", async () => {
+  const { libraries } = onlineShop([], "once");
+  const failure = await failureOf(simulate({ libraries }, { talk: orders, seeds: 5 }));
+  expect(failure).toMatchObject({ faults: [], violations: [expect.stringContaining("option `http`")] });
 });
 
 test("H10 FAULT-1 only the chosen kinds of faults happen", async () => {

@@ -4,8 +4,10 @@ import { z } from "zod";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { defineWorkflow, node, transition } from "../../src/library/define/define-workflow.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { call, createTestApp, expectReplay, ReplayDivergence } from "../../src/testing/index.ts";
+import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 
 const add = defineTool({
   name: "add",
@@ -194,6 +196,96 @@ test("H10 TESTWORLD-2 a tool that never ends takes its time limit on the virtual
   const turn = await app.send("one", "Go");
   expect(turn.calls).toMatchObject([{ error: { code: "TIMEOUT" } }, { error: { message: "No." } }]);
   expect(app.clock.now() - began).toBeGreaterThan(20_000);
+});
+
+/** A bank that a task charges over HTTP. */
+const bank = "bank.example";
+const charging = defineTask({
+  id: "charging",
+  input: z.object({ order: z.string() }),
+  steps: [
+    step("post", {
+      action: { kind: "http.request", hosts: [bank], effect: "once" },
+      inputMapping: { method: "'POST'", url: `'https://${bank}/charges'`, body: "{'order': input.order}" },
+    }),
+  ],
+});
+const payer = definePersona("payer", { identity: { systemPrompt: "Pay." }, tools: { toolIds: ["charge"] } });
+const paying = defineLibrary("pay", {
+  personas: [payer],
+  tools: [defineTool({ name: "charge", description: "Charges.", target: { task: charging } })],
+  workflows: [
+    defineWorkflow("flow", {
+      input: z.object({ order: z.string() }),
+      context: z.object({}),
+      initialNode: "charge",
+      nodes: [node("charge", { task: charging, inputMapping: { order: "input.order" } })],
+    }),
+  ],
+});
+
+test("H10 TESTHTTP-1 TESTHTTP-2 a script answers the requests of actions, and each is an effect", async () => {
+  const asked: unknown[] = [];
+  const app = createTestApp({
+    libraries: [paying],
+    async http(request) {
+      if (request.method === "POST") {
+        asked.push(await request.json());
+        return Response.redirect(`https://${bank}/charges/1`, 303);
+      }
+      return Response.json({ id: 1 });
+    },
+  });
+  app.model.script(call("charge", { order: "42" }), "Paid.");
+  const turn = await app.send("payer", "I take it.");
+  expect(turn.calls).toMatchObject([{ output: { status: 200, body: { id: 1 } } }]);
+  expect(asked).toEqual([{ order: "42" }]);
+  const input = { method: "POST", url: `https://${bank}/charges`, body: '{"order":"42"}' };
+  expect(app.effects).toMatchObject([
+    { tool: "http.request", effect: "once", input, attempt: 1, agent: "payer" },
+  ]);
+  expect(app.history.join("\n")).toContain("http.request(");
+});
+
+test("H10 TESTHTTP-1 a request without a scripted answer reaches no server and fails the test", async () => {
+  await using server = await startOpenAIServer({ script: () => jsonReply({}) });
+  const { host, origin } = new URL(server.baseUrl);
+  const fetching = defineTask({
+    id: "fetching",
+    input: z.object({}),
+    steps: [
+      step("get", {
+        action: { kind: "http.request", hosts: [host] },
+        inputMapping: { url: `'${origin}/price'` },
+      }),
+    ],
+  });
+  const tool = defineTool({ name: "price", description: "Asks.", target: { task: fetching } });
+  const clerk = definePersona("clerk", { identity: { systemPrompt: "Ask." }, tools: { toolIds: ["price"] } });
+  const app = createTestApp({
+    libraries: [defineLibrary("shop", { personas: [clerk], tools: [tool] }), paying],
+  });
+  app.model.script(call("price"), "Done.");
+  const missing = (method: string, url: string) => ({
+    code: "INVALID_INPUT",
+    message: expect.stringMatching(`${method} ${url}.* option \`http\``),
+  });
+  await expect(app.send("clerk", "Go")).rejects.toMatchObject(missing("GET", `${origin}/price`));
+  await expect(app.run("pay/flow", { order: "1" })).rejects.toMatchObject(
+    missing("POST", `https://${bank}/charges`),
+  );
+  expect(server.requests).toEqual([]);
+});
+
+test("H10 TESTHTTP-1 an answer that fails is a lost answer", async () => {
+  const app = createTestApp({ libraries: [paying], http: () => Promise.reject(new Error("Lost.")) });
+  app.model.script(call("charge", { order: "42" }), "Not paid.");
+  const turn = await app.send("payer", "I take it.");
+  expect(turn).toMatchObject({
+    text: "Not paid.",
+    calls: [{ error: { message: expect.stringContaining(`"${bank}" did not answer`) } }],
+  });
+  expect(app.effects).toMatchObject([{ tool: "http.request", error: "Lost." }]);
 });
 
 test("H10 a recorded turn is a fixture, and a changed decision throws the first difference", async () => {

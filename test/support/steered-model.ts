@@ -105,7 +105,7 @@ export class SteeredConversation {
         ({ operationId, attempt }, ended) =>
           this.runtime.results.takeResult({ operationId, attempt, ...ended }),
         undefined,
-        models,
+        { models },
         {
           agent: async () => this.#memory,
           pastTurns: async (_context, request) =>

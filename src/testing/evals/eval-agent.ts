@@ -7,7 +7,7 @@ import { expectReplay } from "../replay.ts";
 import { TestApp, type TestAppOptions, worldParts } from "../test-app.ts";
 import { TestWorld, type WorldParts } from "../world/test-world.ts";
 import { CallNeeded, type EvalCase, type EvalContext, type EvalRun } from "./eval.ts";
-import { recordedResults, repliesIn } from "./recorded-turn.ts";
+import { RecordedCalls, repliesIn } from "./recorded-turn.ts";
 
 /**
  * Returns a run that sends the input of a case to an agent, in a conversation of its own. A case with `replies` or a `recording` calls no model.
@@ -22,8 +22,8 @@ export function evalAgent(options: TestAppOptions, agent: string): EvalRun {
       app.model.script(...(one.recording ? repliesIn(one.recording) : (one.replies ?? [])));
       const input = typeof one.input === "string" ? one.input : JSON.stringify(one.input);
       const turn = await app.send(agent, input).catch((error: unknown) => {
-        if (app.model.missing.length === 0) throw error;
-        throw new CallNeeded("The case has too few replies. Add a reply, or remove them and use --live.");
+        const [missing = app.model.missing.length > 0 ? TOO_FEW : undefined] = needs;
+        throw missing === undefined ? error : new CallNeeded(missing);
       });
       const [need] = needs;
       if (need !== undefined) throw new CallNeeded(need);
@@ -36,6 +36,8 @@ export function evalAgent(options: TestAppOptions, agent: string): EvalRun {
     }
   };
 }
+
+const TOO_FEW = "The case has too few replies. Add a reply, or remove them and use --live.";
 
 function waitedFor(app: TestApp): string {
   const [call] = app.approvals();
@@ -51,7 +53,7 @@ function partsOf(
   const parts = worldParts(options);
   if (recording !== undefined) {
     expectReplay(recording);
-    return { ...parts, tools: recordedResults(parts.code, recording, onMissing) };
+    return { ...parts, recorded: new RecordedCalls(recording, onMissing) };
   }
   return replies === undefined ? { ...parts, gateway, defaultProfile } : parts;
 }

@@ -178,7 +178,7 @@ function reportOf(results: readonly EvalResult[], calls: number): string[] {
   );
   const problems = results.flatMap(({ name, cases }) =>
     cases.flatMap(({ id, status, problem, reasons }) => [
-      ...(status === "needs call" ? [`${name} ${id} needs a model call: ${problem}`] : []),
+      ...(status === "needs call" ? [`${name} ${id} needs a call: ${problem}`] : []),
       ...(status === "failed" ? [`${name} ${id} failed: ${problem}`] : []),
       ...Object.entries(reasons).map(([scorer, reason]) => `${name} ${id} ${scorer}: ${reason}`),
     ]),

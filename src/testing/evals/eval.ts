@@ -36,7 +36,7 @@ export interface EvalContext {
   defaultProfile: ModelProfile;
 }
 
-/** Answers a case. Throws `CallNeeded` for a case without a recorded reply, and another error for a case that fails. */
+/** Answers a case. Throws `CallNeeded` for a case without a recorded reply or result, and another error for a case that fails. */
 export type EvalRun = (one: EvalCase, context: EvalContext) => Promise<EvalOutput | string>;
 
 /** A score from 0 to 1, or passed and failed. */
@@ -64,7 +64,7 @@ export interface Eval extends EvalOptions {
   readonly kind: "eval";
 }
 
-/** The error of a case that needs a model call, which no recorded reply replaces. */
+/** The error of a case that needs a call of a model or a tool, which no recorded reply or result replaces. */
 export class CallNeeded extends Error {
   override readonly name = "CallNeeded";
 }

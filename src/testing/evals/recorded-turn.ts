@@ -1,16 +1,34 @@
-/** A recorded turn as the script of a model and the results of tools. */
-import type { DeployedCode, ToolCodes } from "../../library/registry/deployed-code.ts";
+/**
+ * A recorded turn as the script of a model and the results of tools.
+ *
+ * EVALREC-1  A recorded call gets its recorded result. Its target does not run again, and no person is asked.
+ * EVALREC-2  Of other calls, only `pure` tools run. Any other call is reported, and fails.
+ */
+import { invocationOf } from "../../agents/conversation/effects/tool-batch.ts";
+import { failedResult } from "../../agents/executor/run-tool.ts";
+import { agentTarget } from "../../library/tools/agent-tool.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
+import { needsApproval } from "../../protocol/approval.ts";
+import type { PinnedTool, VersionChain } from "../../protocol/definitions.ts";
+import type {
+  ExecutorReport,
+  TaskExecutor,
+  ToolErrorCode,
+  ToolInvocation,
+  ToolResult,
+} from "../../protocol/executor-api.ts";
 import type { TurnRecording } from "../../protocol/recording.ts";
+import { defined } from "../../shared/defined.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../shared/json.ts";
 import type { ScriptedReply } from "../model-script.ts";
+import type { WorldRecording } from "../world/world-tools.ts";
 
 /** The members of a recorded call that an eval reads. */
 interface RecordedCall {
   reply: number;
   name: string;
   input: JsonObject;
-  result?: { success: boolean; result?: Json; error?: { message: string } };
+  result?: { success: boolean; result?: Json; error?: { code?: ToolErrorCode; message?: string } };
 }
 
 /** The calls of a turn, as its conversation recorded them. */
@@ -35,40 +53,82 @@ export function repliesIn(recording: TurnRecording): ScriptedReply[] {
   });
 }
 
-/**
- * Returns code that gives the recorded results of a turn. Of other calls it runs only `pure` tools, and reports the rest to `onMissing`.
- */
-export function recordedResults(
-  code: DeployedCode,
-  recording: TurnRecording,
-  onMissing: (problem: string) => void,
-): ToolCodes {
-  const known = new Map(
-    callsIn(recording).flatMap(({ name, input, result }) =>
+/** The recorded results of a turn, in place of the targets of its calls. */
+export class RecordedCalls implements WorldRecording {
+  readonly #results: ReadonlyMap<string, NonNullable<RecordedCall["result"]>>;
+  /** The tools of all agents, with their targets. */
+  readonly #tools: PinnedTool[] = [];
+
+  constructor(
+    recording: TurnRecording,
+    /** Takes the problem of a call that has no recorded result and does not run. */
+    private readonly onMissing: (problem: string) => void,
+  ) {
+    const results = callsIn(recording).flatMap(({ name, input, result }) =>
       result === undefined ? [] : [[keyOf(name, input), result] as const],
-    ),
-  );
-  return {
-    toolCode(library, id) {
-      const found = code.toolCode(library, id);
-      if (found === undefined) return undefined;
-      const { effect } = found.definition;
-      return {
-        ...found,
-        async run(input, context) {
-          // SAFETY: the input of a call is JSON.
-          const recorded = known.get(keyOf(id, input as Json));
-          if (recorded?.success) return recorded.result ?? null;
-          if (recorded !== undefined) throw new ToolError(recorded.error?.message ?? "The tool failed.");
-          if (effect === "pure") return found.run(input, context);
-          const problem = `The recording has no result of "${id}" for this input, and the tool is not \`pure\`.`;
-          onMissing(problem);
-          throw new ToolError(problem);
-        },
-      };
-    },
-    actionCode: (library, id) => code.actionCode(library, id),
-  };
+    );
+    this.#results = new Map(results);
+  }
+
+  /** Lets the executor answer all calls, also calls of workflows and agents. The hooks would make requests, which are recorded, too. */
+  chain({
+    contextAssembly: _request,
+    memoryExtraction: _memories,
+    tools,
+    ...chain
+  }: VersionChain): VersionChain {
+    this.#tools.push(...tools);
+    return { ...chain, tools: tools.map(withoutTarget) };
+  }
+
+  executor(executor: TaskExecutor): TaskExecutor {
+    return {
+      run: async (calls, caller) => {
+        const ended: ExecutorReport[] = [];
+        const running: ToolInvocation[] = [];
+        for (const call of calls) {
+          const { operationId } = call;
+          const found = this.#resultOf(call);
+          if ("input" in found) running.push(found);
+          else ended.push({ operationId, result: found });
+        }
+        if (ended.length > 0) await caller.report(ended);
+        if (running.length > 0) await executor.run(running, caller);
+      },
+    };
+  }
+
+  /** Returns the result of a call, or the call of a `pure` tool as it runs. */
+  #resultOf(call: ToolInvocation): ToolResult | ToolInvocation {
+    const { toolCallId, tool, input } = call;
+    const pinned = this.#tools.find(({ library, id }) => library === tool.library && id === tool.id);
+    const name = pinned?.definition.name ?? tool.id;
+    const recorded = this.#results.get(keyOf(name, input));
+    if (recorded?.success)
+      return { tool_call_id: toolCallId, success: true, result: recorded.result ?? null };
+    if (recorded !== undefined) {
+      const { message = "The tool failed.", code } = recorded.error ?? {};
+      return failedResult(toolCallId, new ToolError(message, defined({ code })));
+    }
+    const { effect, approval } = pinned?.definition ?? {};
+    if (pinned !== undefined && effect === "pure" && !needsApproval(approval))
+      try {
+        return { ...call, ...invocationOf({ tools: [pinned] }, call) };
+      } catch (error) {
+        return failedResult(toolCallId, error);
+      }
+    const problem = `The recording has no result of "${name}" for this input, and only \`pure\` tools run. Record the turn again.`;
+    this.onMissing(problem);
+    return failedResult(toolCallId, new ToolError(problem));
+  }
+}
+
+/** Returns a tool that the executor runs at once, with the input of the model. */
+function withoutTarget({ task: _task, definition, ...pin }: PinnedTool): PinnedTool {
+  const { target, inputMapping: _mapping, approval: _approval, ...rest } = definition;
+  // The input of an agent has members that its schema lacks (AGENTTOOL-1).
+  const inputSchema = agentTarget(target) === undefined ? rest.inputSchema : { type: "object" };
+  return { ...pin, definition: { ...rest, inputSchema } };
 }
 
 function keyOf(name: string, input: Json): string {

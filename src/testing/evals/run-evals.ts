@@ -22,7 +22,7 @@ export interface CaseResult {
   scores: Readonly<Record<string, number>>;
   /** Reasons of scores below 1, by scorer. */
   reasons: Readonly<Record<string, string>>;
-  /** `needs call`: no recorded reply answers the case. */
+  /** `needs call`: no recorded reply or result answers the case. */
   status: "scored" | "failed" | "needs call";
   /** The problem of a case that was not scored. */
   problem?: string;

@@ -4,19 +4,19 @@ import { type MemoryCall, type MemoryPorts, memoryFor } from "../../agents/execu
 import { type BatchPorts, runCalls } from "../../agents/executor/run-calls.ts";
 import { storedResults } from "../../agents/executor/stored-results.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
+import { ToolError } from "../../library/tools/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { callerOf } from "../../protocol/caller.ts";
 import { addressKey } from "../../protocol/envelope.ts";
 import type { TaskExecutor, ToolState, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../protocol/tool-state.ts";
-import { defined } from "../../shared/defined.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 
 /**
  * Returns an executor in this process. `state` keeps the tool state of each caller's actor. `deliver` sends the results
  * of a lost caller. Without it they are dropped, because a caller in this process does not die alone. Without `models`,
- * tasks cannot call a model.
+ * tasks cannot call a model. Without `http`, they cannot send a request.
  */
 export function localExecutor(
   tools: ToolCodes,
@@ -24,7 +24,7 @@ export function localExecutor(
   state: (context: CallContext) => ToolState = statePerCaller(),
   deliver: BatchPorts["deliver"] = async () => undefined,
   defer: BatchPorts["defer"] = noHandles,
-  models?: BatchPorts["models"],
+  actions: Pick<BatchPorts, "models" | "http"> = {},
   memory: MemoryPorts = NO_MEMORY,
 ): TaskExecutor {
   const ports = {
@@ -39,7 +39,8 @@ export function localExecutor(
     vectors: new Map(),
     memory: (call: MemoryCall, onTainted: () => void) => memoryFor(memory, call, onTainted),
     waitUntil: () => undefined,
-    ...defined({ models }),
+    http: () => noRequests,
+    ...actions,
   };
   // As over RPC, which checks calls.
   return { run: async (calls, caller) => runCalls(ports, readCalls(calls), caller) };
@@ -57,6 +58,10 @@ const NO_MEMORY: MemoryPorts = {
 /** The `defer` of an executor for tools that defer no result. */
 export async function noHandles(): Promise<never> {
   throw new Error("This executor gives no handles.");
+}
+
+async function noRequests(url: URL): Promise<never> {
+  throw new ToolError(`This executor sends no requests, so "${url.host}" was not asked.`);
 }
 
 function statePerCaller(): (context: CallContext) => ToolState {

@@ -1,14 +1,15 @@
 /**
  * The world of a test app: its conversations, runs and tools on one virtual clock, and a network that a plan may break.
  *
- * TESTWORLD-1  The code of actors, mailboxes and the executor is real. Only models, the network and the clock are simulated.
+ * TESTWORLD-1  The code of actors, mailboxes and the executor is real. Only models, the network between actors, the requests of actions and
+ *              the clock are simulated.
  * TESTWORLD-2  The clock waits for running tools and signatures. A tool that runs for a second of real time waits for the clock instead.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { waitingCalls } from "../../agents/conversation/core/waiting-calls.ts";
 import { isOver, type RunState } from "../../agents/coordinator/core/state.ts";
 import { waitingGates } from "../../agents/coordinator/reads/run-views.ts";
-import type { DeployedCode, ToolCodes } from "../../library/registry/deployed-code.ts";
+import type { DeployedCode } from "../../library/registry/deployed-code.ts";
 import { pinWorkflow } from "../../library/registry/pin.ts";
 import { Registry } from "../../library/registry/registry.ts";
 import { resolveChain } from "../../library/registry/resolve.ts";
@@ -31,7 +32,8 @@ import { FaultPlane, InjectedFault } from "../faults.ts";
 import { failure, ScriptedModel, scriptedStream } from "../model-script.ts";
 import { ConversationActor, type ConversationLife, RunActor, type RunLife, type RunWorld } from "./actors.ts";
 import { isDeath, type MortalLife } from "./mortal-actor.ts";
-import { WorldTools } from "./world-tools.ts";
+import type { HttpAnswer } from "./scripted-http.ts";
+import { type WorldRecording, WorldTools } from "./world-tools.ts";
 
 export const TENANT = "local";
 /** A world that needs more steps is stuck. */
@@ -53,8 +55,10 @@ export interface WorldParts {
   /** Replaces the scripted model, for models of providers. Profiles stay as they are. */
   gateway?: ModelGateway;
   defaultProfile?: ModelProfile;
+  /** Answers the requests of actions. */
+  http?: HttpAnswer;
   /** Replaces the tools, for recorded results. */
-  tools?: ToolCodes;
+  recorded?: WorldRecording;
 }
 
 const SCRIPTED: ModelProfile = { provider: "openai", modelId: "scripted", baseUrl: "http://model.test/v1" };
@@ -70,6 +74,8 @@ export class TestWorld implements RunWorld {
   readonly log: string[] = [];
   /** Errors that no plan explains. */
   readonly incidents: string[] = [];
+  /** Problems of requests of actions without an answer. */
+  readonly unanswered: string[] = [];
   readonly conversations = new Map<string, ConversationActor>();
   readonly runs = new Map<string, RunActor>();
   readonly faults: FaultPlane;
@@ -90,9 +96,12 @@ export class TestWorld implements RunWorld {
   constructor(private readonly parts: WorldParts) {
     this.#registry = new Registry(parts.code);
     this.faults = parts.faults ?? new FaultPlane();
-    this.tools = new WorldTools(this, parts.tools ?? parts.code, {
+    this.tools = new WorldTools(this, parts.code, {
       gateway: this.#taskGateway,
       defaultProfile: this.#defaultProfile,
+      http: parts.http,
+      recorded: parts.recorded,
+      onMissing: (problem) => this.unanswered.push(problem),
     });
   }
 
@@ -156,7 +165,8 @@ export class TestWorld implements RunWorld {
       const ids = listIds(id, [...this.parts.agents.keys()]);
       throw new DramatisError("NOT_FOUND", `The test app has no agent "${id}". It has: ${ids}.`);
     }
-    return resolveChain(this.#registry, agent.persona, this.#defaultProfile, this.#complete);
+    const chain = await resolveChain(this.#registry, agent.persona, this.#defaultProfile, this.#complete);
+    return this.parts.recorded?.chain(chain) ?? chain;
   }
 
   get #defaultProfile(): ModelProfile {

@@ -1,17 +1,19 @@
 /** Records the runs of an application's tools and actions. */
+import type { ToolContext } from "../../library/define/define.ts";
 import type { DeployedFunction, ToolCodes } from "../../library/registry/deployed-code.ts";
 import { Deferred } from "../../library/tools/deferred.ts";
 import type { Run } from "../../library/tools/tool.ts";
+import { defined } from "../../shared/defined.ts";
 import type { JsonValue } from "../../shared/json.ts";
 
 /** One run of a tool or an action. */
 export interface ToolEffect {
-  /** The id of the tool, or the action as `library/id`. */
+  /** The id of the tool, the action as `library/id`, or `http.request`. */
   tool: string;
-  /** As the tool declares it; absent for an action. */
+  /** As the tool or the request declares it; absent for an action of code. */
   effect?: "pure" | "idempotent" | "once";
   input: JsonValue;
-  /** The result of the function, as JSON. */
+  /** The result of the function, as JSON; the status of a request. */
   output?: JsonValue;
   /** The function has deferred its result. */
   deferred?: true;
@@ -38,44 +40,63 @@ interface RecordingPorts {
 /** Maximum characters of a value in the history. */
 const MAX_SHOWN = 200;
 
-/** Returns code that adds each of its runs to `effects`. */
-export function recordedTools(
-  code: ToolCodes,
-  effects: ToolEffect[],
-  { now, during, note }: RecordingPorts,
-): ToolCodes {
+/** What runs, and the value of its result in the record. */
+interface Recorded<Value> {
+  tool: string;
+  effect?: ToolEffect["effect"];
+  input: unknown;
+  run(): Value | Promise<Value>;
+  shown?(value: Value): unknown;
+}
+
+/** Adds runs to `effects`. */
+export class EffectRecorder {
+  readonly effects: ToolEffect[] = [];
+
+  constructor(private readonly ports: RecordingPorts) {}
+
+  /** Runs the code of a call, and records the run. Rethrows its errors. */
+  async run<Value>(
+    { operationId, context }: Pick<ToolContext, "operationId" | "context">,
+    { tool, effect, input, run, shown: resultOf = (value) => value }: Recorded<Value>,
+  ): Promise<Value> {
+    const { now, during, note } = this.ports;
+    const { agentId: agent, conversationId, runId } = context;
+    const earlier = this.effects.filter((one) => one.operationId === operationId && one.tool === tool);
+    const attempt = 1 + earlier.length;
+    const record: ToolEffect = {
+      ...{ tool, input: jsonOf(input), operationId, attempt, at: now() },
+      ...defined({ effect, agent, conversationId, runId }),
+    };
+    this.effects.push(record);
+    const call = `${tool}(${shown(record.input)}), run ${attempt} of ${operationId}`;
+    try {
+      const output = await during((async () => run())());
+      if (output instanceof Deferred) {
+        record.deferred = true;
+        note(`${call}: deferred`);
+        return output;
+      }
+      record.output = jsonOf(resultOf(output));
+      note(`${call}: ${shown(record.output)}`);
+      return output;
+    } catch (error) {
+      record.error = error instanceof Error ? error.message : String(error);
+      note(`${call} fails: ${record.error}`);
+      throw error;
+    }
+  }
+}
+
+/** Returns code with recorded runs. */
+export function recordedTools(code: ToolCodes, recorder: EffectRecorder): ToolCodes {
   const recorded =
     (tool: string, run: Run, declared?: DeployedFunction["definition"]): Run =>
-    async (input, context) => {
-      const { operationId } = context;
-      const { agentId: agent, conversationId, runId } = context.context;
-      const attempt =
-        1 + effects.filter((one) => one.operationId === operationId && one.tool === tool).length;
-      const record: ToolEffect = {
-        ...{ tool, input: jsonOf(input), operationId, attempt, at: now() },
-        ...(declared && { effect: declared.effect }),
-        ...(agent !== undefined && { agent }),
-        ...(conversationId !== undefined && { conversationId }),
-        ...(runId !== undefined && { runId }),
-      };
-      effects.push(record);
-      const call = `${tool}(${shown(record.input)}), run ${attempt} of ${operationId}`;
-      try {
-        const output = await during(run(input, context));
-        if (output instanceof Deferred) {
-          record.deferred = true;
-          note(`${call}: deferred`);
-          return output;
-        }
-        record.output = jsonOf(output);
-        note(`${call}: ${shown(record.output)}`);
-        return output;
-      } catch (error) {
-        record.error = error instanceof Error ? error.message : String(error);
-        note(`${call} fails: ${record.error}`);
-        throw error;
-      }
-    };
+    (input, context) =>
+      recorder.run(context, {
+        ...{ tool, input, run: () => run(input, context) },
+        ...defined({ effect: declared?.effect }),
+      });
   return {
     toolCode: (library, id) => {
       const found = code.toolCode(library, id);

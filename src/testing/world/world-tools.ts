@@ -8,6 +8,7 @@ import type { DeferOptions } from "../../library/tools/deferred.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { VersionChain } from "../../protocol/definitions.ts";
 import type { TaskExecutor, TaskResult, ToolInvocation, ToolStateApi } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
@@ -17,7 +18,8 @@ import type { ConversationActor, RunActor } from "./actors.ts";
 import { faultyExecutor } from "./faulty-executor.ts";
 import { localExecutor } from "./local-executor.ts";
 import type { MortalLife } from "./mortal-actor.ts";
-import { recordedTools, type ToolEffect } from "./tool-effects.ts";
+import { type HttpAnswer, scriptedHttp } from "./scripted-http.ts";
+import { EffectRecorder, recordedTools, type ToolEffect } from "./tool-effects.ts";
 
 interface ToolsWorld {
   readonly clock: Clock;
@@ -29,29 +31,52 @@ interface ToolsWorld {
   note(text: string): void;
 }
 
+interface ToolsParts {
+  gateway: ModelGateway;
+  defaultProfile: ModelProfile;
+  http: HttpAnswer | undefined;
+  /** Takes the problem of a request without an answer. */
+  onMissing(problem: string): void;
+  recorded: WorldRecording | undefined;
+}
+
+/** Replaces tools by the results of a recording. */
+export interface WorldRecording {
+  /** Returns the versions of an agent, as the recording runs them. */
+  chain(chain: VersionChain): VersionChain;
+  /** Returns an executor that answers recorded calls. */
+  executor(executor: TaskExecutor): TaskExecutor;
+}
+
 export class WorldTools {
-  /** All runs of the code, in order. */
-  readonly effects: ToolEffect[] = [];
   readonly #tools: ToolCodes;
+  readonly #recorder: EffectRecorder;
   /** The conversations of deferred calls, by handle. */
   readonly #deferred = new Map<string, string>();
 
   constructor(
     private readonly world: ToolsWorld,
     code: ToolCodes,
-    private readonly models: { gateway: ModelGateway; defaultProfile: ModelProfile },
+    private readonly parts: ToolsParts,
   ) {
-    this.#tools = recordedTools(code, this.effects, {
+    this.#recorder = new EffectRecorder({
       now: () => world.clock.now(),
       during: (work) => world.during(work),
       note: (text) => world.note(text),
     });
+    this.#tools = recordedTools(code, this.#recorder);
+  }
+
+  /** All runs of the code and all requests, in order. */
+  get effects(): readonly ToolEffect[] {
+    return this.#recorder.effects;
   }
 
   /** Returns the executor of one life of an actor. */
   executorFor(life: MortalLife): TaskExecutor {
     const { clock, faults } = this.world;
-    const executor = localExecutor(
+    const { http, onMissing, recorded, ...models } = this.parts;
+    const real = localExecutor(
       this.#tools,
       clock,
       (context) => callerToolState(async () => this.#toolStateOf(context)),
@@ -63,12 +88,15 @@ export class WorldTools {
         ),
       (call, options) => this.world.during(this.#defer(call, options)),
       {
-        ...this.models,
-        adapters: adapterFor,
-        embeddings: { embed: () => Promise.reject(new Error("A test app has no embeddings.")) },
+        models: {
+          ...models,
+          adapters: adapterFor,
+          embeddings: { embed: () => Promise.reject(new Error("A test app has no embeddings.")) },
+        },
+        http: scriptedHttp(http, this.#recorder, onMissing),
       },
     );
-    return faultyExecutor(executor, {
+    return faultyExecutor(recorded?.executor(real) ?? real, {
       clock,
       isAlive: () => life.alive,
       next: () => faults.cross("tool"),

@@ -37,6 +37,12 @@ const inputSchema = z.strictObject({
   body: z.json().optional(),
 });
 
+/** Sends a request, without following redirects. Throws `ToolError` for a request that must not be repeated. */
+export type SendHttp = (
+  url: URL,
+  request: { method: string; headers: Headers; signal: AbortSignal; redirect: "manual"; body?: string },
+) => Promise<Response>;
+
 interface Sent {
   url: URL;
   method: string;
@@ -48,7 +54,7 @@ interface Sent {
 export async function requestHttp(
   { hosts, effect = "once" }: Pick<HttpRequestAction, "hosts" | "effect">,
   input: Json,
-  { signal, idempotencyKey }: { signal: AbortSignal; idempotencyKey: string },
+  { send = fetch, signal, idempotencyKey }: { send?: SendHttp; signal: AbortSignal; idempotencyKey: string },
 ): Promise<JsonObject> {
   let sent = requestOf(input);
   if (effect === "idempotent" && !sent.headers.has("idempotency-key"))
@@ -59,7 +65,7 @@ export async function requestHttp(
   for (let redirects = 0; ; redirects++) {
     const problem = addressProblem(sent.url, hosts);
     if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED" });
-    const response = await answerTo(sent, signal);
+    const response = await answerTo(sent, send, signal);
     const next = redirectOf(sent, response);
     if (next === null) return resultOf(response);
     await response.body?.cancel();
@@ -104,11 +110,16 @@ function carried<Made>(message: string, make: () => Made): Made {
   }
 }
 
-async function answerTo({ url, method, headers, body }: Sent, signal: AbortSignal): Promise<Response> {
+async function answerTo(
+  { url, method, headers, body }: Sent,
+  send: SendHttp,
+  signal: AbortSignal,
+): Promise<Response> {
   try {
-    return await fetch(url, { method, headers, signal, redirect: "manual", ...defined({ body }) });
+    return await send(url, { method, headers, signal, redirect: "manual", ...defined({ body }) });
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
+    if (cause instanceof ToolError) throw cause;
     throw new ToolError(`"${url.host}" did not answer.`, { retriable: true, cause });
   }
 }

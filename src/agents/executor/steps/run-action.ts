@@ -5,12 +5,13 @@ import { ToolError } from "../../../library/tools/tool-error.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/tools/tool-schema.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { PinnedAction } from "../../../protocol/task-definition.ts";
+import type { HttpRequestAction, PinnedAction } from "../../../protocol/task-definition.ts";
+import { defined } from "../../../shared/defined.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { runEmbed } from "../actions/embed.ts";
-import { requestHttp } from "../actions/http-request.ts";
+import { requestHttp, type SendHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
 import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
@@ -27,6 +28,8 @@ export interface ActionPorts {
   clock: Pick<Clock, "timer" | "now">;
   /** Reports whether authored tasks may send requests to a host, given as an action names it. */
   mayReach(host: string): boolean;
+  /** Sends the requests of one run of an action. Default: the global `fetch`. */
+  http?(action: HttpRequestAction, context: ToolContext): SendHttp;
   models?: ActionModels;
   vectors: VectorIndexes;
 }
@@ -60,8 +63,13 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
       return mapped(action.values, areas.variables, meter);
     case "http.request": {
       const hosts = run.isAuthored ? action.hosts.filter((host) => ports.mayReach(host)) : action.hosts;
+      const send = ports.http?.(action, context);
       return inTime(action.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS, run, (signal) =>
-        requestHttp({ ...action, hosts }, input, { signal, idempotencyKey: context.operationId }),
+        requestHttp({ ...action, hosts }, input, {
+          signal,
+          idempotencyKey: context.operationId,
+          ...defined({ send }),
+        }),
       );
     }
     case "emit_event":
