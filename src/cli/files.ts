@@ -26,7 +26,7 @@ async function exportFile(cli: Cli, [id = ""]: (string | undefined)[], { output 
     // Nobody else can write to the new folder, so no link in it leads elsewhere.
     folder = await mkdtemp(join(dirname(output), ".dramatis-export-"));
     const partial = join(folder, "partial");
-    await pipeline(chunksOf(lines), createWriteStream(partial), { signal });
+    await pipeline(chunksOf(lines), createWriteStream(partial, { mode: 0o600 }), { signal });
     await rename(partial, output);
   } catch (error) {
     if (signal.aborted || !(error instanceof Error && "path" in error)) throw error;

@@ -10,7 +10,7 @@ import { CommandFailure, FAILED, INTERRUPTED, notDramatis, requestFailure, WRONG
 import { createProgram } from "./program.ts";
 import { requester } from "./request.ts";
 import { DEFAULT_URL, expiryOf, serverUrl, tokenOf, withoutToken } from "./settings.ts";
-import { clean, DEFAULT_WIDTH, jsonText } from "./text.ts";
+import { clean, DEFAULT_WIDTH, jsonText, shown } from "./text.ts";
 
 /** Time for a command to end after Ctrl-C, in milliseconds. */
 const GRACE_MS = 500;
@@ -32,8 +32,8 @@ let url = DEFAULT_URL;
 async function write(output: string | Uint8Array): Promise<void> {
   // A terminal would execute control characters of a file.
   const text = typeof output !== "string" && stdout.isTTY ? clean(new TextDecoder().decode(output)) : output;
-  const shown = typeof text === "string" ? withoutToken(text, secret) : text;
-  const ready = stdout.write(isPlain && typeof shown === "string" ? stripVTControlCharacters(shown) : shown);
+  const safe = typeof text === "string" ? withoutToken(text, secret) : text;
+  const ready = stdout.write(isPlain && typeof safe === "string" ? stripVTControlCharacters(safe) : safe);
   if (!ready) await once(stdout, "drain", { signal: stop.signal });
 }
 
@@ -46,7 +46,8 @@ function open(options: { url?: string; json: boolean }): Cli {
     hasToken: token !== undefined,
     tokenExpires: token === undefined ? undefined : expiryOf(token),
     json: options.json,
-    width: stdout.columns ?? DEFAULT_WIDTH,
+    // A terminal without a size reports 0.
+    width: stdout.columns || DEFAULT_WIDTH,
     signal: stop.signal,
     request: requester(url, token, stop.signal),
     write,
@@ -76,7 +77,7 @@ const program = createProgram({
   open,
   async done(cli, answer) {
     if (answer === undefined) return;
-    await write(`${cli.json ? jsonText(answer.value, 2) : answer.text}\n`);
+    await write(`${cli.json ? jsonText(answer.value, 2) : shown(answer.text)}\n`);
     if (answer.failed) process.exitCode = FAILED;
   },
 });

@@ -52,8 +52,13 @@ export function table(
   const fixed = widest.reduce((sum, length, at) => (free.includes(at) ? sum : sum + length), 0);
   const left = width - fixed - GAP.length * (columns.length - 1);
   if (left < free.length * LEAST) return blocks(columns, cells, width);
-  const share = Math.floor(left / Math.max(1, free.length));
-  const widths = widest.map((length, at) => (free.includes(at) ? Math.min(length, share) : length));
+  const widths = [...widest];
+  let room = left;
+  // A short column leaves its room to the longer columns.
+  for (const [done, at] of free.toSorted((a, b) => (widest[a] ?? 0) - (widest[b] ?? 0)).entries()) {
+    widths[at] = Math.min(widest[at] ?? 0, Math.floor(room / (free.length - done)));
+    room -= widths[at];
+  }
   const line = (row: readonly string[]) =>
     row
       .map((cell, at) => (free.includes(at) ? short(cell, widths[at] ?? 0) : cell).padEnd(widths[at] ?? 0))
@@ -104,6 +109,18 @@ export function wrap(text: string, width: number): string[] {
 /** Returns a heading in bold. Output without colors drops the bold. */
 export function heading(text: string): string {
   return `\u001b[1m${text}\u001b[22m`;
+}
+
+/** Returns the text of an answer for a terminal: without control characters, except the bold of headings (CLITEXT-2). */
+export function shown(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds headings.
+      const [, title] = /^\u001b\[1m(.*)\u001b\[22m$/.exec(line) ?? [];
+      return title === undefined ? clean(line) : heading(clean(title));
+    })
+    .join("\n");
 }
 
 /** Returns the sections that have text, each below its title, with an empty line between them. */

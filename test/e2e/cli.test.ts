@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -224,6 +225,7 @@ describe("the command line", () => {
     await expect.poll(async () => (await cli(["export", id, "--output", file])).code).toBe(0);
     const lines = readFileSync(file, "utf8");
     expect(readFileSync(other, "utf8")).toBe("mine");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(exports).sort()).toEqual(["export.jsonl", "export.jsonl.partial"]);
     const piped = await cli(["export", id]);
     expect(piped.out.split("\n").length).toBe(lines.split("\n").length);

@@ -7,6 +7,7 @@ import { ACT_COMMANDS } from "../../src/cli/acts.ts";
 import { callPath, operationsOf } from "../../src/cli/call.ts";
 import type { Cli } from "../../src/cli/command.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
 import { EVAL_COMMANDS } from "../../src/cli/evals.ts";
 import { CommandFailure } from "../../src/cli/failure.ts";
 import { AnswerPrinter, frameLine } from "../../src/cli/frames.ts";
@@ -19,12 +20,15 @@ import {
   dollars,
   duration,
   facts,
+  heading,
   jsonText,
+  shown,
   table,
 } from "../../src/cli/text.ts";
 import { waterfall } from "../../src/cli/waterfall.ts";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import type { SpanView } from "../../src/protocol/trace.ts";
+import { VERSION } from "../../src/shared/version.ts";
 
 const ID = "conv_01JD0000000000000000000000";
 const COLUMNS = [{ title: "ID" }, { title: "TITLE", free: true }] as const;
@@ -44,6 +48,39 @@ test("G23 CLITEXT-2 text cannot steer the terminal", () => {
   expect(clean("a\u001b[2Jb\u0007\u202ec\nd\te")).toBe("a[2Jbc\nd\te");
   expect(table(COLUMNS, [[ID, "a\u001b]0;x\u0007"]])).not.toContain("\u001b]");
   expect(facts([["title", "a\u001b[31m"]])).toBe("title  a[31m");
+});
+
+test("G23 CLITEXT-2 an answer keeps the bold of its headings, and no other control character", () => {
+  const hostile = "\u001b]0;owned\u0007\u001b[2J\u202e";
+  const text = `${heading("Turn turn_1")}\nmodel ${hostile}\n${heading(hostile)}`;
+  expect(shown(text)).toBe(`${heading("Turn turn_1")}\nmodel ]0;owned[2J\n${heading("]0;owned[2J")}`);
+});
+
+test("G23 CLITEXT-1 a short column leaves its room to longer columns", () => {
+  const columns = [
+    { title: "A", free: true },
+    { title: "B", free: true },
+  ] as const;
+  expect(table(columns, [["ada", "word ".repeat(14).trim()]], 80)).toContain("word ".repeat(14).trim());
+});
+
+test.each([
+  ["http://127.0.0.1:8787", "ok"],
+  ["http://localhost:8787", "ok"],
+  ["http://127.evil.example", "warning"],
+  ["http://localhost.evil.example", "warning"],
+  ["https://a.example", "ok"],
+])("G23 the doctor says whether a token to %s crosses the network unencrypted", async (url, status) => {
+  // SAFETY: the command uses these members only.
+  const cli = {
+    ...{ url, hasToken: true, width: 80, signal: new AbortController().signal },
+    request: async () => Response.json({ version: VERSION }),
+    client: { me: async () => ({ subject: "ada", tenant: "t", roles: [] }) },
+  } as unknown as Cli;
+  const { value } = (await DOCTOR_COMMANDS[0]?.run(cli, [], {})) ?? {};
+  expect(value).toMatchObject({
+    checks: expect.arrayContaining([expect.objectContaining({ name: "token", status })]),
+  });
 });
 
 test("G23 an address has a scheme and no password", () => {
