@@ -58,9 +58,11 @@ async function cancel({ client, signal }: Cli, [id = "", turn]: (string | undefi
   if (kind === "agent" || (turn !== undefined && kind === "run")) throw notFor(id);
   if (turn !== undefined)
     return { value: await client.turns.cancel(id, turn, options), text: `Cancelled ${turn}.` };
-  const value =
-    kind === "run" ? await client.runs.cancel(id, options) : await client.conversations.cancel(id, options);
-  return { value, text: `Cancelled ${id}.` };
+  if (kind === "run") return { value: await client.runs.cancel(id, options), text: `Cancelled ${id}.` };
+  return {
+    value: await client.conversations.cancel(id, options),
+    text: `Stopped ${id}. It takes messages again after: dramatis call resumeConversation id=${id}`,
+  };
 }
 
 async function replay(
@@ -70,7 +72,7 @@ async function replay(
   const value = await client.turns.replay(id, turn, { signal });
   const { divergence, partial = [] } = value;
   const entries = partial.length === 1 ? "1 entry" : `${partial.length} entries`;
-  const assumed = partial.length === 0 ? "" : ` ${entries} taken as recorded.`;
+  const assumed = partial.length === 0 ? "" : ` It could not check ${entries} taken as recorded.`;
   if (divergence === null)
     return {
       value,

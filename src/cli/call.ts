@@ -4,10 +4,14 @@
  * CLICALL-1  A call is checked against the document before it is sent. An unknown operation or parameter is named with the known ones.
  */
 import { notJson } from "../client/errors.ts";
+import { listIds } from "../shared/known-ids.ts";
 import type { Cli, Command, Options } from "./command.ts";
 import { wrongUsage } from "./failure.ts";
 import { chunksOf, readInput } from "./input.ts";
 import { jsonText, table } from "./text.ts";
+
+/** Operations that a failure names instead of an unknown operation. */
+const MAX_SIMILAR = 3;
 
 interface Parameter {
   name: string;
@@ -88,8 +92,12 @@ async function call(cli: Cli, [id, ...given]: (string | undefined)[], { body }: 
     };
   }
   const operation = operations.find((operation) => operation.id === id);
-  if (operation === undefined)
-    throw wrongUsage(`There is no operation "${id}". List the operations with: dramatis call`);
+  if (operation === undefined) {
+    const names = operations.map((operation) => operation.id);
+    throw wrongUsage(
+      `There is no operation "${id}". Similar: ${listIds(id, names, MAX_SIMILAR)}. List the operations with: dramatis call`,
+    );
+  }
   if (body !== undefined && !operation.takesBody) throw wrongUsage(`${id} takes no --body.`);
   const path = callPath(
     operation,

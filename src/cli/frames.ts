@@ -6,8 +6,8 @@ function inline(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-/** Returns the event of a frame in a few words, or `undefined` for a frame that shows no event. */
-function eventOf(frame: Frame): string | undefined {
+/** Returns the event of a frame of a conversation in a few words, or `undefined` for a frame that shows no event. */
+function eventOf(frame: Frame, conversationId: string): string | undefined {
   switch (frame.type) {
     case "snapshot": {
       const { conversation, turns } = frame.data;
@@ -47,7 +47,7 @@ function eventOf(frame: Frame): string | undefined {
     case "tool.deferred":
       return `tool waits for its result until ${frame.data.expiresAt}`;
     case "approval.requested":
-      return `approval of ${frame.data.name}: dramatis approve CONVERSATION ${frame.operationId ?? ""}`;
+      return `approval of ${frame.data.name}: dramatis approve ${conversationId} ${frame.operationId ?? ""}`;
     case "approval.resolved":
       return `approval ${frame.data.outcome}`;
     case "entry.erased":
@@ -60,8 +60,8 @@ function eventOf(frame: Frame): string | undefined {
 }
 
 /** Returns the line of a frame, with its time, or `undefined` for a frame that shows no event. */
-export function frameLine(frame: Frame, width: number): string | undefined {
-  const event = eventOf(frame);
+export function frameLine(frame: Frame, conversationId: string, width: number): string | undefined {
+  const event = eventOf(frame, conversationId);
   return event === undefined ? undefined : short(`${frame.time.slice(11, 19)}  ${event}`, width);
 }
 
@@ -69,6 +69,11 @@ export function frameLine(frame: Frame, width: number): string | undefined {
 export class AnswerPrinter {
   /** The shown text of the present message. */
   #shown = "";
+  readonly #conversationId: string;
+
+  constructor(conversationId: string) {
+    this.#conversationId = conversationId;
+  }
 
   /** Returns the text and the line to show for a frame. */
   print(frame: Frame): { text: string; line?: string } {
@@ -88,7 +93,7 @@ export class AnswerPrinter {
       case "message.reset": {
         const text = this.#shown === "" ? "" : "\n";
         this.#shown = "";
-        return { text, line: `[${eventOf(frame)}]` };
+        return { text, line: `[${eventOf(frame, this.#conversationId)}]` };
       }
       case "tool.requested":
       case "tool.failed":
@@ -96,7 +101,7 @@ export class AnswerPrinter {
       case "turn.queued":
       case "turn.waiting":
       case "tool.deferred":
-        return { text: "", line: `[${short(eventOf(frame) ?? "", 200)}]` };
+        return { text: "", line: `[${short(eventOf(frame, this.#conversationId) ?? "", 200)}]` };
       default:
         return { text: "" };
     }

@@ -5,6 +5,7 @@ import type { TurnRecord } from "../protocol/turn-records.ts";
 import type { ConversationView, MoveView, TurnView } from "../protocol/views.ts";
 import { kindOf, notFor } from "./acts.ts";
 import type { Answer, Cli, Command } from "./command.ts";
+import { resultOf } from "./list.ts";
 import { clean, count, dollars, duration, facts, sections, short, table, time } from "./text.ts";
 import { waterfall } from "./waterfall.ts";
 
@@ -31,6 +32,12 @@ function costOf(spent: { usd: number; tokens: number; modelCalls: number; toolCa
   const { usd, tokens, modelCalls, toolCalls } = spent;
   const counts = [count(tokens, "token"), count(modelCalls, "model call"), count(toolCalls, "tool call")];
   return [dollars(usd), ...counts].join(", ");
+}
+
+/** Returns whether a retry may help. A turn that was stopped needs no advice. */
+function retryAdvice(error: TurnView["error"]): string | undefined {
+  if (error === undefined || error.code === "CANCELLED") return undefined;
+  return error.retriable ? "may succeed later" : "fails again unless the cause changes";
 }
 
 /** Returns the failures that did not stop the turn. */
@@ -115,10 +122,7 @@ function turnText(turn: TurnView, { spans, partial }: TraceView, width: number):
         [
           ["status", turn.phase === undefined ? turn.status : `${turn.status}, ${turn.phase}`],
           ["error", failure(error)],
-          [
-            "retry",
-            error && (error.retriable ? "may succeed later" : "fails again unless the cause changes"),
-          ],
+          ["retry", retryAdvice(error)],
           ["issues", issuesOf(turn)],
           ["agent", turn.agentId],
           ["conversation", conversationId],
@@ -146,7 +150,7 @@ function conversationText(
   const { id, spent, calledBy, budgetLeft, participants } = conversation;
   const opener =
     calledBy && ("runId" in calledBy ? calledBy.runId : `${calledBy.agentId} ${calledBy.turnId}`);
-  const failed = turns.find(({ status }) => status === "failed");
+  const failed = turns.find(({ status, errorCode }) => status === "failed" && errorCode !== "CANCELLED");
   const columns = [{ title: "ID" }, { title: "STARTED" }, { title: "RESULT", free: true }] as const;
   return sections(
     [
@@ -173,11 +177,7 @@ function conversationText(
         ? ""
         : table(
             columns,
-            turns.map(({ id, status, createdAt, errorCode }) => [
-              id,
-              time(createdAt),
-              errorCode === undefined ? status : `${status} ${errorCode}`,
-            ]),
+            turns.map((turn) => [turn.id, time(turn.createdAt), resultOf(turn)]),
             width,
           ),
     ],

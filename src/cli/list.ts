@@ -1,10 +1,11 @@
 /** `dramatis list` and `dramatis dead-letters list`: one page of a list. */
 import type { PageRequest } from "../client/api.ts";
+import type { TurnRecord } from "../protocol/turn-records.ts";
 import type { DeadLetterView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import type { Cli, Command, Options } from "./command.ts";
 import { wrongUsage } from "./failure.ts";
-import { type Column, clean, table, time } from "./text.ts";
+import { type Column, clean, count, duration, table, time } from "./text.ts";
 
 const PAGE_OPTIONS = {
   "--limit <n>": "items of the page, 20 by default",
@@ -42,6 +43,16 @@ function listCommand<Item>({ name, about, args, options, columns, read, row }: L
       return { value, text: text + next };
     },
   };
+}
+
+/** Returns the end of a turn in a few words. A turn that was stopped has not failed. */
+export function resultOf({ status, errorCode, issues }: TurnRecord): string {
+  if (errorCode === "CANCELLED") return "stopped";
+  const failed = issues?.toolFailures;
+  return [
+    errorCode === undefined ? status : `${status} ${errorCode}`,
+    ...(failed ? [count(failed, "failed tool call")] : []),
+  ].join(", ");
 }
 
 const id: Column = { title: "ID" };
@@ -95,7 +106,8 @@ export const LIST_COMMANDS: readonly Command[] = [
     about: "turns, the newest first: of all conversations, or of one conversation",
     args: { "[conversation]": "id of a conversation" },
     options: {
-      "--status <status>": "active, completed or failed",
+      "--status <status>": "active, completed, failed, or stopped; failed leaves out stopped turns",
+      "--issues <kind>": "tool: turns with a failed call of a tool, also if the turn completed",
       "--agent <id>": "turns of this agent",
       "--user <id>": "turns that this person caused",
       "--tool <name>": "turns that called library/id",
@@ -103,17 +115,24 @@ export const LIST_COMMANDS: readonly Command[] = [
       "--since <time>": "turns that began at this time in ISO 8601, or later",
       "--until <time>": "turns that began before this time",
     },
-    columns: [{ title: "CONVERSATION AND TURN" }, created, free("RESULT")],
+    columns: [
+      ...[{ title: "CONVERSATION AND TURN" }, created, { title: "TOOK" }],
+      ...[free("AGENT"), free("USER"), free("RESULT"), free("MESSAGE")],
+    ],
     async read({ client }, page, filter, [conversation]) {
       const request = { order: "desc", ...page, ...defined({ conversation }) } as const;
       // SAFETY: the server checks the values of a filter.
       const value = await client.turns.list({ ...request, ...(filter as object) });
       return [value, value.turns];
     },
-    row: ({ id, conversationId, createdAt, status, errorCode }) => [
-      `${conversationId} ${id}`,
-      time(createdAt),
-      errorCode === undefined ? status : `${status} ${errorCode}`,
+    row: (turn) => [
+      `${turn.conversationId} ${turn.id}`,
+      time(turn.createdAt),
+      turn.completedAt === null ? "" : duration(Date.parse(turn.completedAt) - Date.parse(turn.createdAt)),
+      turn.agentId,
+      turn.userId ?? "",
+      resultOf(turn),
+      turn.messages[0]?.text ?? "",
     ],
   }),
   listCommand({

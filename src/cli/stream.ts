@@ -31,7 +31,7 @@ async function send(
   const id = kind === "agent" ? (await client.conversations.create({ agentId: to }, { signal })).id : to;
   if (kind === "agent") note(`Conversation ${id}`);
   const { key } = options;
-  const printer = new AnswerPrinter();
+  const printer = new AnswerPrinter(id);
   let turn: string | undefined;
   try {
     for await (const frame of client.streamTurn(
@@ -65,6 +65,7 @@ async function show({ json, write, note }: Cli, frame: Frame, printer: AnswerPri
 
 async function tail(cli: Cli, [id = ""]: (string | undefined)[], options: Options): Promise<undefined> {
   const { json, write, note, request, signal, width } = cli;
+  if (kindOf(id) !== "conversation") throw wrongUsage(`"${id}" names no conversation (conv_…).`);
   let from = options.from;
   if (from !== undefined && !/^[0-9]{1,15}$/.test(from))
     throw wrongUsage(`--from must be the number of an entry, 0 or more, not "${from}".`);
@@ -80,7 +81,7 @@ async function tail(cli: Cli, [id = ""]: (string | undefined)[], options: Option
       for await (const frame of framesIn(response, signal)) {
         failures = 0;
         if (frame.seq !== undefined) from = String(frame.seq);
-        const line = json ? jsonText(frame) : frameLine(frame, width);
+        const line = json ? jsonText(frame) : frameLine(frame, id, width);
         if (line !== undefined) await write(`${line}\n`);
       }
     } catch (error) {

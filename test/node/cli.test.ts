@@ -251,7 +251,7 @@ test("G23 CLITRACE-1 a span beside a wait of days has a line and a mark, also in
 
 test("G23 an answer streams each letter once, also after a restart of the model", () => {
   const frame = (type: string, data: object) => parseFrame(JSON.stringify({ v: 1, type, time: "t", data }));
-  const printer = new AnswerPrinter();
+  const printer = new AnswerPrinter(ID);
   const printed = [
     frame("message.delta", { offset: 0, text: "Hel" }),
     frame("message.delta", { offset: 2, text: "llo\u001b[2J" }),
@@ -271,9 +271,49 @@ test("G23 a line of a frame has its time, and fits the terminal", () => {
       data: { agentId: "a", content: "word ".repeat(50) },
     }),
   );
-  const line = frame && frameLine(frame, 40);
+  const line = frame && frameLine(frame, ID, 40);
   expect(line).toMatch(/^10:00:00 a: word .*…$/);
   expect(line?.length).toBeLessThanOrEqual(40);
+});
+
+test("G23 the line of a request for approval is a command that can be copied", () => {
+  const frame = parseFrame(
+    JSON.stringify({
+      ...{ v: 1, type: "approval.requested", time: "2026-03-01T10:00:00.000Z", operationId: "op_1" },
+      data: { name: "pay", input: {} },
+    }),
+  );
+  expect(frame && frameLine(frame, ID, 120)).toContain(`dramatis approve ${ID} op_1`);
+});
+
+test("G23 A70 a list of turns has the agent and the message, and tells failed, stopped and incomplete work apart", async () => {
+  const turn = {
+    ...{ id: "turn_1", conversationId: ID, agentId: "assistant", userId: "ada" },
+    ...{ createdAt: "2026-03-01T10:00:00.000Z", completedAt: "2026-03-01T10:00:03.200Z" },
+    messages: [{ id: "m", role: "user", text: "Where is my refund?" }],
+  };
+  const turns = [
+    { ...turn, status: "failed", errorCode: "MODEL_FAILED" },
+    { ...turn, status: "failed", errorCode: "CANCELLED" },
+    { ...turn, status: "completed", issues: { toolFailures: 1 } },
+  ];
+  const asked: object[] = [];
+  const list = async (request: object) => {
+    asked.push(request);
+    return { turns };
+  };
+  // SAFETY: the command uses these members only.
+  const cli = { client: { turns: { list } }, width: 180 } as unknown as Cli;
+  const command = COMMANDS.find(({ name }) => name === "list turns");
+  const answer = await command?.run(cli, [], { status: "failed", issues: "tool" });
+  expect(asked).toMatchObject([{ status: "failed", issues: "tool" }]);
+  expect(answer?.text.split("\n").slice(1)).toEqual([
+    expect.stringMatching(
+      /turn_1 .* 3\.2 s {2}assistant {2}ada .*failed MODEL_FAILED .*Where is my refund\?/,
+    ),
+    expect.stringMatching(/ stopped .*Where is my refund\?/),
+    expect.stringMatching(/completed, 1 failed tool call {2}Where is my refund\?/),
+  ]);
 });
 
 const OPERATIONS = operationsOf({
