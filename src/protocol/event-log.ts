@@ -27,6 +27,11 @@ export const loggedEvent = z
     agentId: z.exactOptional(ids.agent.meta({ description: "The agent of its turn." })),
     entry: z.int().min(1).meta({ description: "Its `seq` in the journal of its conversation." }),
     ...entryFields,
+    code: z.exactOptional(
+      z
+        .string()
+        .meta({ description: "The code of the error, if the entry is an incident.", example: "TIMEOUT" }),
+    ),
     dataOmitted: z.exactOptional(
       z.literal(true).meta({
         description: `Its data have more than ${MAX_LOGGED_DATA} characters. Read them in the journal.`,

@@ -178,13 +178,22 @@ describe("A70 E23 the events of a tenant", () => {
     ).toEqual(all.filter(({ type }) => type === "turn.started"));
   });
 
-  test("E29 has the timeline of a failed turn by its correlation, after the conversation has ended", async () => {
+  test("E29 LOGGED-3 has the codes of failed turns and failed calls, and the timeline of a failed turn by its correlation, after the conversation has ended", async () => {
     const conversation = await createConversation(agent);
     await play(conversation);
+    await play(conversation, [[{ call: "double", input: { n: "x" } }], [{ text: "No." }]]);
     await play(conversation, [{ status: 400, message: "No." }]);
     expect((await request(`${conversation.path}/complete`, { method: "POST" })).status).toBe(200);
     await published(conversation);
     const [failed] = (await list(`conversation=${conversation.id}&type=turn.failed`)).events;
+    expect(failed).toMatchObject({ code: "MODEL_FAILED" });
+    const calls = (await list(`conversation=${conversation.id}&type=tool.failed`)).events;
+    expect(calls).toMatchObject([{ code: "INVALID_INPUT" }]);
+    const entries = (await list(`conversation=${conversation.id}&limit=200`)).events;
+    expect(
+      entries.filter(({ type }) => type === "turn.completed").some(({ code }) => code !== undefined),
+    ).toBe(false);
+    expect(JSON.stringify(failed)).not.toContain("No.");
     const timeline = await typesOf(`correlation=${failed?.correlationId}`);
     expect(timeline[0]).toBe("turn.started");
     expect(timeline).toContain("turn.failed");

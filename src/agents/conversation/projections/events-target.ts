@@ -4,6 +4,7 @@
  * LOGGED-1  The log has each entry of the journal, and the messages of each turn: the first with the begin of the turn, its answers with its
  *           end. So a withdrawn answer is never in the log.
  * LOGGED-2  An erasure replaces all entries that the log has of the conversation before it adds its own entry. A failure repeats both.
+ * LOGGED-3  An entry that is an incident has the code of its error. Messages of errors stay in the conversation.
  */
 import {
   MAX_LOGGED_DATA,
@@ -16,15 +17,19 @@ import {
 import { messageId, turnId } from "../../../protocol/ids.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
+import type { Json } from "../../../shared/json.ts";
 import { cut } from "../../../shared/text.ts";
 import type { EventLogWriter } from "../../base/lookup/event-logs.ts";
 import type { ActorContext } from "../context.ts";
 import { userOf } from "../core/called-workflow.ts";
 import { isErased } from "../core/erasure.ts";
 import { type JournalEntry, type JournalRow, lastSeq } from "../core/journal-entry.ts";
+import type { Numbered } from "../core/record/fold.ts";
+import { incidentOf, mayBeIncident } from "../core/record/incidents.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import { agentReplies } from "../core/turn-operations.ts";
+import { timelineEntry } from "../reads/projections.ts";
 import { journalEntryView } from "../reads/views.ts";
 import type { JournalCopyContext, JournalTarget } from "./journal-projection.ts";
 
@@ -115,13 +120,31 @@ export class EventsTarget implements JournalTarget<EventLogWriter> {
     const turn = (n === undefined ? null : turns.get(n)) ?? undefined;
     const { seq: _seq, time: _time, data, ...view } = journalEntryView(entry, seq, at, turn);
     const isShort = data === undefined || JSON.stringify(data).length <= MAX_LOGGED_DATA;
+    const code = codeOf({ entry, seq, at }, runtime.state.record, turn);
     const texts = turn === undefined ? [] : textsOf(runtime.state.record, turn, entry.type);
     return {
-      ...{ ...view, at, ...defined({ agentId: turn?.agentId, data: isShort ? data : undefined }) },
+      ...{ ...view, at, ...defined({ agentId: turn?.agentId, data: isShort ? data : undefined, code }) },
       ...(isShort ? {} : { dataOmitted: true as const }),
       ...(texts.length === 0 ? {} : { texts }),
     };
   }
+}
+
+/** A code of errors. Other texts could be words of people (LOGGED-3). */
+const CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
+
+/** Returns the code of an entry that is an incident. */
+function codeOf(
+  numbered: Numbered,
+  record: ConversationIdentity,
+  turn: Turn | undefined,
+): string | undefined {
+  const { type } = numbered.entry;
+  if (!mayBeIncident(type)) return undefined;
+  const { data } = timelineEntry(numbered, { record, turnOf: () => turn });
+  // SAFETY: the data of a view are plain data.
+  const { code } = incidentOf(type, data as Json | undefined) ?? {};
+  return code !== undefined && CODE.test(code) ? code : undefined;
 }
 
 /** Returns the messages that an entry completes. */
