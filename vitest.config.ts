@@ -2,30 +2,10 @@ import { globSync, readFileSync } from "node:fs";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { lostEnds } from "./test/support/lost-ends.ts";
 
 /** Timeout of `expect.poll`. The default of one second is too short on a busy machine. */
 const POLL = { poll: { timeout: 20_000 } };
-
-/** End-to-end tests start between this share of the other tests, so that they end before the last of those. */
-const SPREAD_OVER = 0.6;
-
-/** Starts end-to-end tests in between other tests. While they wait for their own processes, the other tests use the processor. */
-class Spread extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isLong = ({ project }: TestSpecification) => project.name === "e2e";
-    const [long, short] = [sorted.filter(isLong), sorted.filter((file) => !isLong(file))];
-    const share = Math.floor((short.length * SPREAD_OVER) / Math.max(1, long.length));
-    return long.length === 0
-      ? short
-      : long.flatMap((file, index) => [
-          file,
-          ...short.slice(index * share, index + 1 < long.length ? (index + 1) * share : undefined),
-        ]);
-  }
-}
 
 /** Tests that read the log, directly or in a simulation. They run isolated, because leftovers of another file could write to the log. */
 const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
@@ -86,7 +66,6 @@ export default defineConfig({
   test: {
     maxWorkers: 3,
     fsModuleCache: true,
-    sequence: { sequencer: Spread },
     projects: [
       // Without isolation, files share loaded modules and the runtime. This saves much of the time.
       node("node", { include: ["test/node/**/*.test.ts"], exclude: ALONE, isolate: false }),
