@@ -64,9 +64,9 @@ describe("BODY-2 a hostile body", () => {
         if ("value" in found) read += 1;
         else refused += 1;
       }),
-      { numRuns: 1_000 },
+      { numRuns: 400 },
     );
-    expect(Math.min(read, refused), `read ${read}, refused ${refused}`).toBeGreaterThan(100);
+    expect(Math.min(read, refused), `read ${read}, refused ${refused}`).toBeGreaterThan(40);
   });
 
   it("is bounded when it arrives in pieces, and read alike however it is cut", async () => {

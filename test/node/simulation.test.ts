@@ -18,7 +18,7 @@ import { PLANTED_ENDS, PLANTED_SIGNALS } from "../simulation/planted-signals.ts"
 import { reductions } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
 
-const SEEDS = 80;
+const SEEDS = 50;
 /** Defects that take more seeds are found by their plans. */
 const FEW_SEEDS = 60;
 const KINDS: FaultKind[] = ["crash", "error", "loss", "delay", "duplicate", "jump", "evict"];
@@ -120,8 +120,8 @@ describe("H1 the harness finds planted defects", () => {
 
   test.each(
     [...PLANTED_STOPS, ...PLANTED_COMPACTIONS, ...PLANTED_SIGNALS].filter(({ seeds }) => seeds <= FEW_SEEDS),
-  )("random seeds find $defect", async ({ variant, property, seeds }) => {
-    for (let seed = 1; seed <= seeds; seed++) {
+  )("random seeds find $defect", async ({ variant, property, from = 1, seeds }) => {
+    for (let seed = from; seed <= seeds; seed++) {
       const { violations } = await tryPlan(generatePlan(seed), variant);
       if (violations.some((violation) => violation.property === property)) return;
     }
@@ -130,8 +130,8 @@ describe("H1 the harness finds planted defects", () => {
 
   test("random seeds find a forgotten key too, and the plan shrinks to the message and its repetition", async () => {
     const variant = PLANTED[0]?.variant;
-    const { failures } = await trySeeds(1, 30, variant);
-    expect(failures.length).toBeGreaterThan(2);
+    const { failures } = await trySeeds(1, 12, variant);
+    expect(failures.length).toBeGreaterThan(1);
     const [failure] = failures;
     const trial = await tryPlan(generatePlan(failure?.seed ?? 0), variant);
     const { plan } = await shrinkTrial(trial, variant, 10_000);

@@ -14,10 +14,18 @@ test("DELEGATE-3 DELEGATE-7 DELEGATE-8 LEDGER-4 H4 A61 A72 trees of calls keep t
   expect(failing).toEqual([]);
 }, 120_000);
 
-test.each<Defect>(["cancellations lost", "results counted twice", "budgets not inherited", "answers forged"])(
+/** The defects, each with a seed shortly before the first seed that finds it. */
+const DEFECTS: [defect: Defect, from: number][] = [
+  ["cancellations lost", 60],
+  ["results counted twice", 1],
+  ["budgets not inherited", 20],
+  ["answers forged", 1],
+];
+
+test.each(DEFECTS)(
   "the properties of trees find a planted defect: %s",
-  async (defect) => {
-    for (let seed = 1; seed <= 400; seed++) if ((await simulateTree(seed, defect)).length > 0) return;
+  async (defect, from) => {
+    for (let seed = from; seed <= 400; seed++) if ((await simulateTree(seed, defect)).length > 0) return;
     expect.unreachable("no seed found it");
   },
   120_000,

@@ -21,11 +21,12 @@ function bursting(): Plan {
 
 const END: ActPlan = { does: "end", upon: "streaming", nth: 1, pause: 5 };
 
-/** Defects of batches and of the queue. Random seeds find each of them, too: the first within `seeds`. */
-export const PLANTED_SIGNALS: (Planted & { seeds: number })[] = [
+/** Defects of batches and of the queue. Random seeds find each of them, too: the first within `seeds`, after `from`. */
+export const PLANTED_SIGNALS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "messages of a batch that change places",
     property: "queued",
+    from: 20,
     seeds: 60,
     plan: bursting(),
     variant: {

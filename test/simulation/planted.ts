@@ -220,7 +220,7 @@ export const PLANTED: Planted[] = [
 ];
 
 /** Defects of stops and of turns that overlap. Random seeds find each of them, too: the first within `seeds`. */
-export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
+export const PLANTED_STOPS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "a stop that is forgotten by a crash",
     property: "stops",
@@ -293,7 +293,7 @@ const COMPACTING: Plan = talking(
 );
 
 /** Defects of compactions. Random seeds find each of them, too: the first within `seeds`. */
-export const PLANTED_COMPACTIONS: (Planted & { seeds: number })[] = [
+export const PLANTED_COMPACTIONS: (Planted & { from?: number; seeds: number })[] = [
   {
     defect: "a summary of a part of the replaced events",
     property: "context",
