@@ -1,8 +1,12 @@
 import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 import { lostEnds } from "./test/support/lost-ends.ts";
+
+// Tests start Node several hundred times. Node keeps compiled code there.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/node");
 
 /** Timeout of `expect.poll`. The default of one second is too short on a busy machine. */
 const POLL = { poll: { timeout: 20_000 } };
