@@ -1,9 +1,9 @@
 /** The status of a run. */
 import type { RunStatus } from "../../../src/client/index.ts";
 import { STATUS_TEXT } from "../runs/run-texts.ts";
-import { Icon, type IconName } from "./icon.tsx";
+import { StatusBadge, type StatusLook } from "./status-badge.tsx";
 
-const looks: Record<RunStatus, { icon: IconName; className: string }> = {
+const looks: Record<RunStatus, StatusLook> = {
   running: { icon: "spinner", className: "text-accent" },
   waiting: { icon: "clock", className: "text-caution" },
   completed: { icon: "check", className: "text-accent" },
@@ -13,15 +13,5 @@ const looks: Record<RunStatus, { icon: IconName; className: string }> = {
 };
 
 export function RunStatusBadge({ status }: { status: RunStatus }) {
-  const { icon, className } = looks[status];
-  return (
-    <span
-      data-testid="run-status"
-      data-status={status}
-      className={`flex shrink-0 items-center gap-1.5 text-xs font-medium ${className}`}
-    >
-      <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
-      {STATUS_TEXT[status]}
-    </span>
-  );
+  return <StatusBadge kind="run" status={status} look={looks[status]} text={STATUS_TEXT[status]} />;
 }

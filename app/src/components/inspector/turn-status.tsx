@@ -1,10 +1,10 @@
 /** The status of a turn. A turn that was stopped, and a completed turn with failed tools, have a mark of their own. */
 import type { TurnRecord } from "../../../../src/client/index.ts";
-import { Icon, type IconName } from "../icon.tsx";
+import { StatusBadge, type StatusLook } from "../status-badge.tsx";
 
 type Look = "active" | "completed" | "issues" | "failed" | "stopped";
 
-const looks: Record<Look, { text: string; icon: IconName; className: string }> = {
+const looks: Record<Look, StatusLook & { text: string }> = {
   active: { text: "Active", icon: "spinner", className: "text-accent" },
   completed: { text: "Completed", icon: "check", className: "text-accent" },
   issues: { text: "Completed, with issues", icon: "alert", className: "text-caution" },
@@ -25,15 +25,5 @@ function lookOf({ status, errorCode, issues }: TurnStatusProps): Look {
 
 export function TurnStatusBadge(props: TurnStatusProps) {
   const look = lookOf(props);
-  const { text, icon, className } = looks[look];
-  return (
-    <span
-      data-testid="turn-status"
-      data-status={look}
-      className={`flex shrink-0 items-center gap-1.5 text-xs font-medium ${className}`}
-    >
-      <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
-      {text}
-    </span>
-  );
+  return <StatusBadge kind="turn" status={look} look={looks[look]} text={looks[look].text} />;
 }
