@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { StaticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
 import { WORD_TABLE_FILE, WordTable } from "../../src/memory/embedders/word-table.ts";
 import type { MemoryInput } from "../../src/protocol/memory.ts";
+import { mulberry32 } from "../../src/shared/mulberry32.ts";
 
 /** The folder of the file of word vectors. */
 export const FILES = join(import.meta.dirname, "../../app/public");
@@ -30,7 +31,7 @@ export interface Sample {
 /** Yields `count` memories. */
 export function* samples(count: number): Generator<Sample> {
   const words = vocabulary();
-  const random = randomFrom(7);
+  const random = mulberry32(7);
   const word = () => words[Math.floor(words.length ** random())] ?? "thing";
   for (let n = 0; n < count; n += 1) {
     const length = SHORTEST + Math.floor(random() * (LONGEST - SHORTEST));
@@ -67,15 +68,4 @@ function vocabulary(): string[] {
 function bytes(): ArrayBuffer {
   const file = readFileSync(join(FILES, WORD_TABLE_FILE));
   return file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength);
-}
-
-/** Returns a Mulberry32 generator of numbers from 0 to 1. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
