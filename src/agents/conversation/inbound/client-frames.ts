@@ -17,6 +17,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { checkJson, isJsonObject, MAX_DEPTH, parseJsonText } from "../../../shared/json.ts";
 import { shapeProblem } from "../../../shared/json-shape.ts";
 import { validate } from "../../../shared/validation.ts";
+import { messageLength } from "../../base/sockets/admission.ts";
 import { MAX_FRAME_LENGTH } from "./socket-limits.ts";
 
 /** Parses a message as JSON. Throws `INVALID_JSON` or `TOO_LARGE`. */
@@ -33,11 +34,6 @@ export function isReadable(message: WSMessage): boolean {
     messageLength(message) <= MAX_FRAME_LENGTH &&
     (typeof message !== "string" || shapeProblem(message, MAX_DEPTH) === null)
   );
-}
-
-/** Returns the UTF-16 units of a text, or the bytes of binary data. */
-export function messageLength(message: WSMessage): number {
-  return typeof message === "string" ? message.length : message.byteLength;
 }
 
 /** The id of a frame, its operation or its turn. Only the version and the type may precede it. */

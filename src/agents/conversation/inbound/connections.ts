@@ -23,16 +23,15 @@ import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
-import { returnToken } from "../../../shared/token-bucket.ts";
+import { admitMessage, giveBack } from "../../base/sockets/admission.ts";
 import { type Client, closeUnauthorized } from "../../base/sockets/client.ts";
-import { type Allowance, spend } from "../../base/sockets/flood.ts";
 import { NEW_FLOW } from "../../base/sockets/socket-reader.ts";
 import type { SocketReaders } from "../../base/sockets/socket-readers.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import { wireError } from "../core/view-members.ts";
 import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import type { Claims } from "./claims.ts";
-import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
+import { parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
 import { MAX_READERS } from "./socket-limits.ts";
 import type { Stops } from "./stops.ts";
 import { tooManyReaders } from "./stream-readers.ts";
@@ -80,33 +79,15 @@ export function openConnection(
   }
 }
 
-/** Remaining allowances. Hibernation clears them; by then each has refilled. */
-const allowances = new WeakMap<Client, Allowance>();
-
 /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */
 export function admit(ports: ConnectionContext, client: Client, message: WSMessage): boolean {
-  // Messages that were sent before the connection was closed may still arrive.
-  if (client.readyState !== WebSocket.OPEN) return false;
-  const now = ports.clock.now();
-  if (client.state !== null && hasExpired(client.state.principal, now)) {
-    closeUnauthorized(client);
-    return false;
-  }
-  const left = spend(allowances.get(client), messageLength(message), now);
-  if (left !== null) {
-    allowances.set(client, left);
-    return true;
-  }
-  const tooMuch = "The connection sent too much at once. Connect again in a moment.";
-  sendLast(ports, client, new DramatisError("RATE_LIMITED", tooMuch, { retriable: true }));
-  client.close(FLOOD_CLOSE, "RATE_LIMITED");
-  return false;
-}
-
-/** Refunds one frame: an acknowledgement that was due, or the first claim of a waiting call. */
-function giveBack(client: Client): void {
-  const left = allowances.get(client);
-  if (left !== undefined) allowances.set(client, { ...left, frames: returnToken(left.frames) });
+  return admitMessage(client, message, ports.clock.now(), {
+    expired: () => closeUnauthorized(client),
+    flooded(error) {
+      sendLast(ports, client, error);
+      client.close(FLOOD_CLOSE, error.code);
+    },
+  });
 }
 
 /** Handles a message that was admitted. */
@@ -130,6 +111,7 @@ export async function receiveFrame(
         ports.readers.answer(client, ephemeralFrame("pong", {}, {}, ports.clock.now()));
         return;
       case "ack":
+        // An acknowledgement that was due costs nothing. Nor does the first claim of a waiting call.
         if (ports.readers.acknowledge(client, frame.mark)) giveBack(client);
         return;
       case "turn.start":

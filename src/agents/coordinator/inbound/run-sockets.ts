@@ -25,10 +25,9 @@ import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { parseJsonText } from "../../../shared/json.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { toIso } from "../../../shared/time.ts";
-import { returnToken } from "../../../shared/token-bucket.ts";
 import { validate } from "../../../shared/validation.ts";
+import { admitMessage, giveBack } from "../../base/sockets/admission.ts";
 import type { Client } from "../../base/sockets/client.ts";
-import { type Allowance, spend } from "../../base/sockets/flood.ts";
 import type { Outflows } from "../../base/sockets/outflow.ts";
 import { SocketReaders } from "../../base/sockets/socket-readers.ts";
 import type { ActorContext, StoredRun } from "../context.ts";
@@ -55,8 +54,6 @@ const messageSchema = z.discriminatedUnion("type", [
 
 export class RunSockets {
   readonly #readers: SocketReaders<never>;
-  /** Remaining allowances. Hibernation clears them; by then each has refilled. */
-  readonly #allowances = new WeakMap<Client, Allowance>();
   /** There was a connection in this life of the actor. */
   #isUsed = false;
 
@@ -117,22 +114,10 @@ export class RunSockets {
 
   /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */
   admit(client: Client, message: WSMessage): boolean {
-    // Messages that were sent before the connection was closed may still arrive.
-    if (client.readyState !== WebSocket.OPEN) return false;
-    const now = this.context.clock.now();
-    if (client.state !== null && hasExpired(client.state.principal, now)) {
-      this.#refuse(client, expired(), UNAUTHORIZED_CLOSE);
-      return false;
-    }
-    const length = typeof message === "string" ? message.length : message.byteLength;
-    const left = spend(this.#allowances.get(client), length, now);
-    if (left !== null) {
-      this.#allowances.set(client, left);
-      return true;
-    }
-    const tooMuch = "The connection sent too much at once. Connect again in a moment.";
-    this.#refuse(client, new DramatisError("RATE_LIMITED", tooMuch, { retriable: true }), FLOOD_CLOSE);
-    return false;
+    return admitMessage(client, message, this.context.clock.now(), {
+      expired: () => this.#refuse(client, expired(), UNAUTHORIZED_CLOSE),
+      flooded: (error) => this.#refuse(client, error, FLOOD_CLOSE),
+    });
   }
 
   /** Handles a message that was admitted. */
@@ -142,7 +127,7 @@ export class RunSockets {
       if (frame.type === "ping") {
         const time = toIso(this.context.clock.now());
         this.#readers.answer(client, { v: PROTOCOL_VERSION, type: "pong", time, data: {} });
-      } else if (this.#readers.acknowledge(client, frame.mark)) this.#giveBack(client);
+      } else if (this.#readers.acknowledge(client, frame.mark)) giveBack(client);
     } catch (error) {
       this.#readers.answer(client, errorFrame(error));
     }
@@ -156,12 +141,6 @@ export class RunSockets {
 
   #cursor(from: number): RunCursor {
     return new RunCursor(this.context, from);
-  }
-
-  /** Gives the allowance of one message back: the server has asked for it. */
-  #giveBack(client: Client): void {
-    const left = this.#allowances.get(client);
-    if (left !== undefined) this.#allowances.set(client, { ...left, frames: returnToken(left.frames) });
   }
 
   /** Sends an error, and closes the connection. */
