@@ -112,9 +112,8 @@ export const ACT_COMMANDS: readonly Command[] = [
     name: "dead-letters redeliver",
     about: "delivers a dead letter again, for operators",
     args: { "<id>": "id of the dead letter" },
-    async run({ request }, [id = ""]) {
-      const response = await request("POST", `/api/dead-letters/${encodeURIComponent(id)}/redeliver`);
-      return { value: await response.json(), text: `${id} is on its way.` };
+    async run({ client, signal }, [id = ""]) {
+      return { value: await client.deadLetters.redeliver(id, { signal }), text: `${id} is on its way.` };
     },
   },
 ];

@@ -219,7 +219,7 @@ function runText(run: RunView, { spans }: TraceView, width: number): string {
 }
 
 async function inspect(cli: Cli, [id = "", turnId]: (string | undefined)[]): Promise<Answer> {
-  const { client, request, signal, width } = cli;
+  const { client, signal, width } = cli;
   const kind = kindOf(id);
   if (kind === "agent" || (turnId !== undefined && kind === "run")) throw notFor(id);
   if (turnId !== undefined) {
@@ -229,9 +229,7 @@ async function inspect(cli: Cli, [id = "", turnId]: (string | undefined)[]): Pro
   }
   if (kind === "run") {
     const run = await client.runs.get(id, { signal });
-    const response = await request("GET", `/api/runs/${encodeURIComponent(id)}/trace`);
-    // SAFETY: the description of the operation types the response.
-    const trace = (await response.json()) as TraceView;
+    const trace = await client.runs.trace(id, { signal });
     return { value: { ...run, trace }, text: runText(run, trace, width) };
   }
   const conversation = await client.conversations.get(id, { signal });

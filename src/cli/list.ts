@@ -1,7 +1,6 @@
 /** `dramatis list` and `dramatis dead-letters list`: one page of a list. */
 import type { PageRequest } from "../client/api.ts";
 import type { TurnRecord } from "../protocol/turn-records.ts";
-import type { DeadLetterView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import type { Cli, Command, Options } from "./command.ts";
 import { wrongUsage } from "./failure.ts";
@@ -152,11 +151,8 @@ export const LIST_COMMANDS: readonly Command[] = [
     name: "dead-letters list",
     about: "messages between actors that could not be delivered, for operators",
     columns: [id, free("TYPE"), { title: "DIED" }, free("ERROR")],
-    async read({ request }, { limit, cursor }) {
-      const query = new URLSearchParams(defined({ limit: String(limit), cursor }));
-      const response = await request("GET", `/api/dead-letters?${query}`);
-      // SAFETY: the description of the operation types the response.
-      const value = (await response.json()) as { deadLetters: DeadLetterView[]; nextCursor?: string };
+    async read({ client }, page) {
+      const value = await client.deadLetters.list(page);
       return [value, value.deadLetters];
     },
     row: ({ id, type, diedAt, error }) => [id, type, time(diedAt), `${error.code}: ${error.message}`],

@@ -274,6 +274,8 @@ export interface DramatisClient {
     get(id: string, options?: RequestOptions): Promise<RunView>;
     /** Returns the workflow that the run works by. It never changes. */
     workflow(id: string, options?: RequestOptions): Promise<RunWorkflow>;
+    /** Returns the spans of the run, and of the runs and agents that it reached. */
+    trace(id: string, options?: RequestOptions): Promise<TraceView>;
     /**
      * Answers a question of `gates`. Fails with `INVALID_INPUT` unless the answer fits the `schema` of the gate. Repeating an answer is a
      * no-op. Fails with `CONFLICT` if the gate has another answer or is closed.

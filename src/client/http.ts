@@ -144,6 +144,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       start: (input, init) => post("runs", input, init),
       get: (id, init) => get(pathOf("runs", id), init),
       workflow: (id, init) => get(pathOf("runs", id, "workflow"), init),
+      trace: (id, init) => get(pathOf("runs", id, "trace"), init),
       answer: (id, operationId, answer, init) =>
         post(pathOf("runs", id, "gates", operationId), { answer }, init),
       cancel: (id, options) => stop(pathOf("runs", id, "cancel"), options),

@@ -93,6 +93,7 @@ describe("requests", () => {
     ["agents.list", (client) => client.agents.list(), "GET /api/agents", undefined],
     ["agents.get", (client) => client.agents.get("a b"), "GET /api/agents/a%20b", undefined],
     ["agents.usage", (client) => client.agents.usage("a b"), "GET /api/agents/a%20b/usage", undefined],
+    ["runs.trace", (client) => client.runs.trace("a b"), "GET /api/runs/a%20b/trace", undefined],
     [
       "memories.list",
       (client) =>
