@@ -41,15 +41,15 @@ export { expectReplay, ReplayDivergence, replayRecording } from "./replay.ts";
 export { type SimulateOptions, SimulationFailure, type SimulationReport, simulate } from "./simulate.ts";
 export {
   createTestApp,
-  type SendOptions,
+  type PendingApproval,
   type TestAgent,
   type TestApp,
   type TestAppOptions,
   type TestClock,
   type TestConversation,
   type TestConversationOptions,
-  type WaitingApproval,
+  type TestMessage,
 } from "./test-app.ts";
 export type { TestCall, TestTurn } from "./test-turn.ts";
 export type { HttpAnswer } from "./world/scripted-http.ts";
-export type { ToolEffect } from "./world/tool-effects.ts";
+export type { ToolRun } from "./world/tool-runs.ts";

@@ -27,7 +27,7 @@ import type { ConversationActor, ConversationLife } from "./world/actors.ts";
 import { isDeath } from "./world/mortal-actor.ts";
 import type { HttpAnswer } from "./world/scripted-http.ts";
 import { TENANT, TestWorld, type WorldParts } from "./world/test-world.ts";
-import type { ToolEffect } from "./world/tool-effects.ts";
+import type { ToolRun } from "./world/tool-runs.ts";
 
 /** An agent of a test app, as `dramatis()` declares it. */
 export interface TestAgent {
@@ -58,7 +58,7 @@ export interface TestConversationOptions {
 }
 
 /** The settings of a message. */
-export interface SendOptions {
+export interface TestMessage {
   /** Default: `user`. */
   user?: string;
   /** The JSON Schema of a structured answer. */
@@ -66,7 +66,7 @@ export interface SendOptions {
 }
 
 /** A call or a gate that waits for a person. */
-export interface WaitingApproval {
+export interface PendingApproval {
   kind: "tool" | "gate";
   operationId: string;
   /** The name of the tool; absent for a gate. */
@@ -118,7 +118,7 @@ export class TestApp {
   }
 
   /** All runs of tools and actions, in the order of their begin. */
-  get effects(): readonly ToolEffect[] {
+  get effects(): readonly ToolRun[] {
     return this.#world.tools.effects;
   }
 
@@ -128,7 +128,7 @@ export class TestApp {
   }
 
   /** Sends a message to an agent, in the conversation of this agent and this user. */
-  async send(agent: string, content: string, options: SendOptions = {}): Promise<TestTurn> {
+  async send(agent: string, content: string, options: TestMessage = {}): Promise<TestTurn> {
     const { user = "user" } = options;
     const key = `${agent} ${user}`;
     const talk = this.#talks.get(key) ?? this.conversation(agent, { user });
@@ -196,7 +196,7 @@ export class TestApp {
   }
 
   /** Returns the calls and the gates that wait for a person. */
-  approvals(): WaitingApproval[] {
+  approvals(): PendingApproval[] {
     const calls = [...this.#world.conversations.values()].flatMap((actor) =>
       this.#read(() => waitingCalls(actor.awake().runtime.state)),
     );
@@ -206,7 +206,7 @@ export class TestApp {
         return runtime.exists ? waitingGates(runtime.state) : [];
       }),
     );
-    return [...calls, ...gates].map(({ approval }): WaitingApproval => {
+    return [...calls, ...gates].map(({ approval }): PendingApproval => {
       const { kind, operationId, input = {} } = approval;
       return approval.kind === "tool"
         ? { kind, operationId, input, name: approval.name, conversationId: approval.conversationId }
@@ -215,12 +215,12 @@ export class TestApp {
   }
 
   /** Approves a call. Then all work continues. */
-  async approve({ operationId, conversationId }: WaitingApproval): Promise<void> {
+  async approve({ operationId, conversationId }: PendingApproval): Promise<void> {
     await this.#decide(operationId, conversationId, true);
   }
 
   /** Denies a call. Then all work continues. */
-  async deny({ operationId, conversationId }: WaitingApproval, reason?: string): Promise<void> {
+  async deny({ operationId, conversationId }: PendingApproval, reason?: string): Promise<void> {
     await this.#decide(operationId, conversationId, false, reason);
   }
 
@@ -235,7 +235,7 @@ export class TestApp {
   }
 
   /** Answers a gate of a run. Then all work continues. */
-  async answer({ operationId, runId }: WaitingApproval, answer: Json): Promise<void> {
+  async answer({ operationId, runId }: PendingApproval, answer: Json): Promise<void> {
     if (runId === undefined)
       throw new DramatisError("INVALID_INPUT", "A call takes no answer. Use `app.approve(call)`.");
     await this.#repeated(this.#world.run(runId), async ({ runtime }) =>
@@ -273,7 +273,7 @@ export class TestApp {
   async #say(
     actor: ConversationActor,
     content: string,
-    { user, schema }: SendOptions & { user: string },
+    { user, schema }: TestMessage & { user: string },
   ): Promise<TestTurn> {
     const world = this.#world;
     const signal = {
@@ -356,7 +356,7 @@ export class TestConversation {
     readonly id: string,
     readonly agent: string,
     /** Sends a message. Returns when its turn has ended, or waits for people. */
-    readonly send: (content: string, options?: SendOptions) => Promise<TestTurn>,
+    readonly send: (content: string, options?: TestMessage) => Promise<TestTurn>,
   ) {}
 }
 

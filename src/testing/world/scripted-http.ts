@@ -9,7 +9,7 @@ import type { ToolContext } from "../../library/define/define.ts";
 import { ToolError } from "../../library/tools/tool-error.ts";
 import type { HttpRequestAction } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
-import type { EffectRecorder } from "./tool-effects.ts";
+import type { EffectRecorder } from "./tool-runs.ts";
 
 /** Answers a request. `undefined`: the test has no answer. An error counts as a lost answer. */
 export type HttpAnswer = (request: Request) => Response | undefined | Promise<Response | undefined>;

@@ -7,7 +7,7 @@ import { defined } from "../../shared/defined.ts";
 import type { JsonValue } from "../../shared/json.ts";
 
 /** One run of a tool or an action. */
-export interface ToolEffect {
+export interface ToolRun {
   /** The id of the tool, the action as `library/id`, or `http.request`. */
   tool: string;
   /** As the tool or the request declares it; absent for an action of code. */
@@ -43,7 +43,7 @@ const MAX_SHOWN = 200;
 /** What runs, and the value of its result in the record. */
 interface Recorded<Value> {
   tool: string;
-  effect?: ToolEffect["effect"];
+  effect?: ToolRun["effect"];
   input: unknown;
   run(): Value | Promise<Value>;
   shown?(value: Value): unknown;
@@ -51,7 +51,7 @@ interface Recorded<Value> {
 
 /** Adds runs to `effects`. */
 export class EffectRecorder {
-  readonly effects: ToolEffect[] = [];
+  readonly effects: ToolRun[] = [];
 
   constructor(private readonly ports: RecordingPorts) {}
 
@@ -64,7 +64,7 @@ export class EffectRecorder {
     const { agentId: agent, conversationId, runId } = context;
     const earlier = this.effects.filter((one) => one.operationId === operationId && one.tool === tool);
     const attempt = 1 + earlier.length;
-    const record: ToolEffect = {
+    const record: ToolRun = {
       ...{ tool, input: jsonOf(input), operationId, attempt, at: now() },
       ...defined({ effect, agent, conversationId, runId }),
     };

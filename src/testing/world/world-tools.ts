@@ -19,7 +19,7 @@ import { faultyExecutor } from "./faulty-executor.ts";
 import { localExecutor } from "./local-executor.ts";
 import type { MortalLife } from "./mortal-actor.ts";
 import { type HttpAnswer, scriptedHttp } from "./scripted-http.ts";
-import { EffectRecorder, recordedTools, type ToolEffect } from "./tool-effects.ts";
+import { EffectRecorder, recordedTools, type ToolRun } from "./tool-runs.ts";
 
 interface ToolsWorld {
   readonly clock: Clock;
@@ -68,7 +68,7 @@ export class WorldTools {
   }
 
   /** All runs of the code and all requests, in order. */
-  get effects(): readonly ToolEffect[] {
+  get effects(): readonly ToolRun[] {
     return this.#recorder.effects;
   }
 
