@@ -4,7 +4,7 @@
  * SIMAPP-1  Each seed plays the same talk with other faults. The seed determines the faults.
  * SIMAPP-2  A seed fails if an acknowledged message has no ended turn, a `once` tool runs twice, attempts of a call differ in their input, an
  *           effect happens twice, a turn does not replay, or the talk or the check throws.
- * SIMAPP-3  A failing seed is shrunk: without any of the shown faults it does not fail.
+ * SIMAPP-3  A failing seed is shrunk: each shown fault is needed.
  */
 import { replayRecording } from "../agents/conversation/core/replay/replay.ts";
 import { DramatisError } from "../shared/errors.ts";

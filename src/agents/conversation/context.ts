@@ -107,7 +107,7 @@ export interface RuntimeContext
   outboxRoom: NonNullable<PlanInput["outboxRoom"]>;
   /** Publishes frames to all readers, in order. */
   publish(frames: Frame[]): void;
-  /** Takes a commit that changed the usage without a turn's end. */
+  /** Called after a commit that changed the usage and ended no turn. */
   onUsage(): void;
   /** Takes a commit, before its frames are published. */
   onCommit(): void;

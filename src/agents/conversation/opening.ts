@@ -41,7 +41,7 @@ interface OpeningContext
 /** The record of a call's conversation, or the reason of a refusal. */
 export type Found = Result<ConversationIdentity>;
 
-/** Milliseconds during which an unreachable agent is retried. Together with the time limit of its answer, this fits into one attempt. */
+/** Milliseconds to retry an unreachable agent. Together with the agent's own time limit, they are shorter than one attempt. */
 const ASK_AGAIN_WITHIN_MS = 12_000;
 /** The first pause before a retry, in milliseconds. The pauses double. */
 const FIRST_PAUSE_MS = 500;
@@ -90,7 +90,8 @@ export class Opening {
     }
   }
 
-  /** Stops a call, in the transaction of its receipt. Throws `FORBIDDEN` for a call of another caller. */ cancel(
+  /** Stops a call, in the transaction of its receipt. Throws `FORBIDDEN` for a call of another caller. */
+  cancel(
     { reason, ...call }: AgentCancelBody,
     from: ActorAddress,
     to: ActorAddress,

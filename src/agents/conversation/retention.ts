@@ -5,7 +5,7 @@
  *            DELETE-3). Reads do not extend the time.
  * LASTING-2  A conversation with an active turn stays, and is checked again a day later. The conversation of another agent's call
  *            stays as long as the conversation of its caller.
- * LASTING-3  The wake-up is armed when the conversation is created, and when its actor starts. So a later policy counts from the next start.
+ * LASTING-3  The wake-up is armed when the conversation is created, and when its actor starts. A new policy applies from the next start of the actor.
  * LASTING-4  A policy that throws, or returns no number above 0, deletes nothing. The log names its error.
  */
 import type { RetentionPolicy } from "../../policy/retention.ts";

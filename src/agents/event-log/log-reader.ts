@@ -2,8 +2,8 @@
  * Reads of a log: pages of events, and searches of messages.
  *
  * EVLOG-5  A read looks at a bounded number of batches. If it ends before the log does, the page may be short and has a cursor.
- * EVLOG-6  A read with a filter reads the batches of one label. A read without a label, or with a type of nearly every turn, reads
- *        batches in their order. `since` finds its first batch by a binary search.
+ * EVLOG-6  A read with a filter reads the batches of one label. Without a label, it takes all batches in order. The types of nearly
+ *        every turn have no label. `since` finds its first batch by a binary search.
  * EVLOG-7  `until` ends a read an hour after its time. Batches that arrived later than that have a label of their own.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";

@@ -5,8 +5,8 @@
  *        nothing. A publication that was made before the newest replacement changes nothing. Numbers of the log ascend, and are never used again.
  * EVLOG-2  A batch of entries costs one row, a row for each label, and the rows of the index of words. Types of nearly every turn have no label.
  * EVLOG-3  Replaced, removed and erased texts leave the segments of the index in the same transaction (`secure-delete`).
- * EVLOG-4  Only people who may read a conversation at its newest publication find its messages. A search checks each message that it
- *        finds. The index gets new readers in slices, so they find earlier messages a moment later.
+ * EVLOG-4  A search uses the readers of the newest publication. It checks each message that it finds. The index gets new
+ *        readers in slices, so they find earlier messages a moment later.
  */
 import { TOKENIZER } from "../../memory/corpus/full-text.ts";
 import type { KeyValue } from "../../ports/key-value.ts";

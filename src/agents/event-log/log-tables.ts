@@ -40,7 +40,7 @@ export const ADD_LABELS = "INSERT INTO labels SELECT value, ?1 FROM json_each(?2
 export const REMOVE_LABELS = "DELETE FROM labels WHERE (label, seq) IN (SELECT value, ?1 FROM json_each(?2))";
 export const REPLACE_CONTENT = "UPDATE batches SET readers = ?2, entries = ?3, texts = ?4 WHERE seq = ?1";
 export const REMOVE_BATCH = "DELETE FROM batches WHERE seq = ?";
-/** The numbers of the newest batch are never used again, so its row stays without content. */
+/** A number is never used again. So the newest row stays, without content. */
 export const BLANK_BATCH = `UPDATE batches SET conversation = '', project = '', first = 0, readers = '[]', labels = '[]', entries = '[]', texts = NULL
   WHERE seq = ?`;
 export const INDEX_WORDS = "INSERT INTO message_words (rowid, words) VALUES (?, ?)";

@@ -90,7 +90,7 @@ export interface RunWorld extends ConversationWorld {
   run(id: string): RunActor;
   /** Takes the time of a request from actor to actor. Throws if the network fails. */
   travel(): Promise<void>;
-  /** Takes the time between the look of a start at the run above and its commit. */
+  /** Waits between the check of the run above and the commit of the start. */
   afterLook(): Promise<void>;
   workflow(reference: string): PinnedWorkflow | Promise<PinnedWorkflow>;
   checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;

@@ -23,7 +23,8 @@ export interface ActorTombstone extends Omit<RemovedOwner, "kind" | "vectors"> {
   deletedAt: number;
   /** The remaining steps of its removal. */
   left: readonly string[];
-  /** The vectors of an agent that the vector store may have. */ vectors?: PublishedVectors;
+  /** The vectors of an agent that the vector store may have. */
+  vectors?: PublishedVectors;
   /** The next piece of each step that removes in pieces, by the name of the step. */
   places?: Readonly<Record<string, number>>;
 }

@@ -12,7 +12,7 @@ export class JournalCopies {
 
   #isArmed = false;
 
-  /** `window`: the wake-up of the active turns. */
+  /** `window` is the wake-up that active turns share. */
   constructor(context: JournalCopyContext & Pick<ActorContext, "directory" | "events">, window: Wakeup) {
     // A copy that is behind needs the wake-up.
     const shared = {

@@ -51,7 +51,7 @@ export class JournalProjection<Target> {
   /** The last published entry; `undefined` until this life has read it, and after a failure. */
   #upTo: number | undefined;
 
-  /** `window`: the wake-up of the active turns. */
+  /** `window` is the wake-up that active turns share. */
   constructor(
     private readonly context: JournalCopyContext,
     private readonly target: JournalTarget<Target>,

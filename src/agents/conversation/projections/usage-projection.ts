@@ -19,7 +19,7 @@ interface UsageContext extends Pick<ActorContext, "directory"> {
 export class UsageProjection {
   readonly #projection: Projection;
 
-  /** `window`: the wake-up of the active turns. */
+  /** `window` is the wake-up that active turns share. */
   constructor(
     private readonly context: UsageContext,
     window: Pick<Wakeup, "disarm">,

@@ -4,7 +4,7 @@
  * PROJ-1  `foldEntries(foldEntries(NEW_FOLD, some), others)` equals `foldEntries(NEW_FOLD, [...some, ...others])`. The distribution of entries
  *         over rows does not matter.
  * PROJ-2  A fold has numbers and types of entries, and no content. So an erasure does not change it.
- * PROJ-7  A fork begins idle, without the turns that were active when it was made.
+ * PROJ-7  A new fork is idle. It has none of the turns that were active.
  */
 import { parseItemId } from "../../../../protocol/ids.ts";
 import type { EntryType } from "../../../../protocol/journal.ts";
