@@ -230,8 +230,15 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
-    /** Returns the newest request of a turn to its model, with its parts and their tokens. For operators. */
-    prompt(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnPrompt>;
+    /**
+     * Returns the request of a model call of a turn, with its parts, their tokens and the reply. `call` is the number of the call among the
+     * `calls` of the turn, from 1; the newest call when absent. For operators.
+     */
+    prompt(
+      conversationId: string,
+      turnId: string,
+      options?: RequestOptions & { call?: number },
+    ): Promise<TurnPrompt>;
     /** Returns the spans of a turn and of the agents that it called. Running work has no span yet. */
     trace(conversationId: string, turnId: string, options?: RequestOptions): Promise<TraceView>;
     /** Returns an ended turn as a fixture. Fails with `CONFLICT` for an active or erased turn. */

@@ -133,7 +133,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
         list("turns", defined({ signal, limit, cursor, order }), filter),
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
       get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
-      prompt: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "prompt"), init),
+      prompt: (id, turnId, { call, ...init } = {}) =>
+        get(pathOf("conversations", id, "turns", turnId, "prompt") + query({ call }), init),
       trace: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "trace"), init),
       recording: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "recording"), init),
       replay: (id, turnId, init) => post(pathOf("conversations", id, "turns", turnId, "replay"), {}, init),

@@ -185,8 +185,11 @@ export interface ConversationApi extends ConversationDataApi {
    * then contains the turns that the run invited, and the turns after them.
    */
   traceTurn(principal: Principal, turnId?: string, invitedBy?: string): Promise<Result<TracePart>>;
-  /** Returns the newest request of a turn to its model. For operators. Throws `FORBIDDEN`, `NOT_FOUND`, and `CONFLICT` before a model call. */
-  promptOfTurn(principal: Principal, turnId: string): Promise<Result<TurnPrompt>>;
+  /**
+   * Returns the request of a model call of a turn, by default of the newest. For operators. Throws `FORBIDDEN`, `NOT_FOUND`, and `CONFLICT`
+   * before a model call.
+   */
+  promptOfTurn(principal: Principal, turnId: string, call?: number): Promise<Result<TurnPrompt>>;
   /** Returns an ended turn as a fixture. */
   recordTurn(principal: Principal, turnId: string): Promise<Result<TurnRecording>>;
   /** Replays an ended turn without a call. */

@@ -140,7 +140,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   // SAFETY: only tests send requests here, and they assert the parts of the body that they use.
   const sent = request.body as unknown as RecordedBody;
   const body = { ...sent, messages: withNotes(sent.messages) };
-  const start = body.messages.findLastIndex(({ role }) => role === "user");
+  const start = body.messages.findLastIndex(({ role, content }) => role === "user" && !isResult(content));
   const script = parseScript(body.messages[start]?.content);
   if (script === null) return extractionReply(body, playOf) ?? summaryReply(body, playOf);
   const reply = body.messages.slice(start).filter(({ role }) => role === "assistant").length;
@@ -155,6 +155,11 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   return answer === undefined
     ? errorReply(400, { message: "The script has no reply." })
     : toReply(passedOn(answer, script), play, reply);
+}
+
+/** Reports whether a message of a user has results of tools, as Anthropic's requests do. */
+function isResult(content: unknown): boolean {
+  return Array.isArray(content) && content.some(({ type }) => type === "tool_result");
 }
 
 /** Replies to a request to learn from a transcript with the script's operations; `null` for other requests. */

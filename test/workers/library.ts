@@ -360,6 +360,12 @@ export const testLibrary = defineLibrary("test", {
       baseUrl: env.PROVIDER_URL,
       fallbacks: ["test/scripted"],
     }),
+    defineModelProfile("foreign", {
+      provider: "anthropic",
+      modelId: "foreign",
+      baseUrl: env.PROVIDER_URL,
+      fallbacks: ["test/scripted"],
+    }),
     defineModelProfile("hasty", {
       provider: "openai",
       modelId: "scripted",
@@ -392,6 +398,10 @@ export const testLibrary = defineLibrary("test", {
     }),
     definePersona("priced", { identity: { systemPrompt, modelProfileId: "priced" } }),
     definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
+    definePersona("crossed", {
+      identity: { systemPrompt, modelProfileId: "foreign" },
+      tools: { toolIds: ["double"] },
+    }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
   tools: [...tools, ...deferringTools, ...careful, correlation, flaky, slow, ...jobs],

@@ -43,10 +43,10 @@ export abstract class ReadableConversation<Env extends Cloudflare.Env> extends R
     return readAs(this.context, principal, (state) => this.context.queries.turn(state, turnId));
   }
 
-  async promptOfTurn(principal: Principal, turnId: string) {
+  async promptOfTurn(principal: Principal, turnId: string, call?: number) {
     return readAs(this.context, principal, (state) => {
       checkOperator(principal);
-      return this.context.runtime.prompt(this.context.queries.requireTurn(state, turnId));
+      return this.context.runtime.prompt(this.context.queries.requireTurn(state, turnId), call);
     });
   }
 

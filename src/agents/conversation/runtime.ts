@@ -27,17 +27,21 @@ import { compactionKey, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
+import { callCount, turnAsOf } from "./core/planning/as-of.ts";
 import { promptOf } from "./core/planning/prompt.ts";
+import { requestProfile } from "./core/planning/request.ts";
 import { inlineBytes } from "./core/planning/results.ts";
 import type { EffectSignal, UserMessage } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState, SessionInCompaction } from "./core/state.ts";
 import type { CallingTurn, Turn } from "./core/turn.ts";
+import { operationsOf } from "./core/turn-operations.ts";
 import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectContext, EffectRunner } from "./effects/effect-runner.ts";
 import type { HookRuns } from "./effects/hook-runs.ts";
 import { bringsAgent } from "./effects/join.ts";
 import { withoutMedia } from "./effects/media.ts";
+import { requestBody } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
 import { Reports } from "./effects/reports.ts";
@@ -46,6 +50,7 @@ import { Handles } from "./inbound/handles.ts";
 import { TurnEnds } from "./inbound/turn-ends.ts";
 import { LargeResults } from "./large-results.ts";
 import { OperationResults } from "./operation-results.ts";
+import { rawReply } from "./reads/views.ts";
 import { InboundSignalQueue } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -242,19 +247,32 @@ export class ConversationRuntime implements StoredConversation {
     return turn;
   }
 
-  /** Returns the newest request of a turn to its model. Throws `CONFLICT` before the turn has called a model. */
-  prompt(turn: Turn): TurnPrompt {
-    const history = this.#windows.messagesAsOf(this.state, turn);
-    const prompt = promptOf(this.state.record, turn, { history, shownTurns: this.#shownTurns(turn) });
-    if (prompt === null) throw new DramatisError("CONFLICT", "This turn has not called a model yet.");
-    const { profile, base, moves, parts, missing } = prompt;
+  /**
+   * Returns the request of a turn's model call with this number, by default of the newest call. Throws `CONFLICT` before the turn has
+   * called a model, and `NOT_FOUND` for another number.
+   */
+  prompt(turn: Turn, number?: number): TurnPrompt {
+    const { record } = this.state;
+    const calls = callCount(turn);
+    if (calls === 0) throw new DramatisError("CONFLICT", "This turn has not called a model yet.");
+    const asOf = turnAsOf(record, turn, number ?? calls);
+    if (asOf === undefined) {
+      const message = `This turn has no model call ${number}. Its calls have the numbers 1 to ${calls}.`;
+      throw new DramatisError("NOT_FOUND", message);
+    }
+    const { request, parts, missing } = promptOf(record, asOf, {
+      history: () => this.#windows.messagesAsOf(this.state, asOf.turn),
+      shownTurns: () => this.#shownTurns(asOf.turn),
+    });
+    const profile = requestProfile(record, asOf.turn);
     const adapter = this.context.adapters(profile.provider);
-    const first =
-      turn.request ?? adapter.buildRequest(profile, { ...base, messages: withoutMedia(base.messages) });
+    const { body } = requestBody(adapter, profile, request, withoutMedia(request.base.messages));
+    const { reply } = asOf;
     return {
-      ...{ turnId: turnId(turn), agentId: turn.agentId, provider: profile.provider, model: profile.modelId },
-      ...{ tokens: parts.reduce((sum, part) => sum + part.tokens, 0), parts, missing: [...missing] },
-      request: moves.length === 0 ? first : adapter.extend(profile, first, moves),
+      ...{ turnId: turnId(turn), agentId: turn.agentId, call: asOf.number, calls },
+      ...{ provider: profile.provider, model: profile.modelId },
+      ...{ tokens: parts.reduce((sum, part) => sum + part.tokens, 0), parts, missing, request: body },
+      ...(reply && { reply: rawReply(reply, operationsOf(turn, turn.replies.indexOf(reply))) }),
     };
   }
 

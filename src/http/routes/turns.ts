@@ -1,6 +1,7 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
 
 import { accepts } from "hono/accepts";
+import { z } from "zod";
 import {
   acceptedTurn,
   frame,
@@ -36,6 +37,14 @@ const RESULT = `${CONVERSATION}/operations/:operationId/result` as const;
 
 export const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });
+const callNumber = z
+  .string()
+  .regex(/^[1-9][0-9]{0,5}$/, "Must be the number of a model call: an integer, 1 or more.")
+  .transform(Number)
+  .meta({
+    description: "The number of a model call among the `calls` of the turn, from 1. Default: the newest.",
+    example: "1",
+  });
 export const resultSchema = outcomeSchema.meta({
   description: "The result of the tool, any JSON up to 1 MiB, or its error.",
 });
@@ -118,15 +127,16 @@ export const turnRoutes: readonly Route[] = [
       method: "get",
       path: `${TURN}/prompt`,
       tag: "turns",
-      summary: "Read the newest request of a turn to its model",
+      summary: "Read the request of a model call of a turn",
       description:
-        "For operators. The present code builds the request again from the stored turn, with its parts and their tokens. `missing` names parts that are not stored after the end of the turn. `CONFLICT` before the turn has called a model.",
+        "For operators. The present code builds the request again from the stored turn, with its parts and their tokens. `call` is a number of the turn's `calls`. `missing` names parts that are not stored. `CONFLICT` before the turn has called a model. `NOT_FOUND` if the turn has no such call.",
       params: turnParams,
-      answers: ok("The request.", turnPrompt),
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      query: z.object({ call: callNumber.optional() }),
+      answers: ok("The request, and the reply if it is stored.", turnPrompt),
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT", "INVALID_INPUT"],
     },
-    async ({ params: { id, turnId } }, ports) =>
-      json(unwrap(await (await findConversation(ports, id)).promptOfTurn(ports.principal, turnId))),
+    async ({ params: { id, turnId }, query: { call } }, ports) =>
+      json(unwrap(await (await findConversation(ports, id)).promptOfTurn(ports.principal, turnId, call))),
   ),
   route(
     {

@@ -94,6 +94,8 @@ export interface Turn {
   readonly concurrentNote?: string;
   /** The taint of the note; absent if it is empty. */
   readonly concurrentTaint?: Taint;
+  /** The newest cycle of the ended turn had such a note. */
+  readonly noted?: true;
   /** Numbers of the finished turns of other agents that the cycle shows, ascending. Absent if empty. */
   readonly shownTurns?: readonly number[];
   /** The model's provider found the request too long: the history is cut to half. */

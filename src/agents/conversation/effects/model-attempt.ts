@@ -12,13 +12,13 @@ import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { leaseOf } from "../../../adapters/resilience/guarded-gateway.ts";
 import { type MediaBudget, TooManyWaiting } from "../../../adapters/resilience/media-budget.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
-import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
 import type { ModelDelta, ModelReply, ResponseInfo } from "../../../model/reply.ts";
-import { type RequestTaint, type Taint, taintOfRequest } from "../../../model/taint.ts";
+import { type RequestTaint, taintOfRequest } from "../../../model/taint.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
@@ -26,6 +26,7 @@ import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import type { RuntimeContext } from "../context.ts";
 import { requestTokens } from "../core/planning/context.ts";
+import type { PlannedRequest } from "../core/planning/request.ts";
 import type { AttemptFacts } from "../core/signals.ts";
 import { lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
 
@@ -37,25 +38,13 @@ export type ModelCallContext = Pick<
   "clock" | "ids" | "gateway" | "adapters" | "media" | "mediaBudget"
 >;
 
-/** A request: a context, and the messages that follow it. */
-export interface AttemptRequest {
-  base: ModelContext;
-  /** The provider's request from a context hook, which replaces `base`. */
-  assembled?: JsonObject;
-  moves: readonly ContextMessage[];
-  /** Replaces the choice of tools in `assembled`; absent if the request keeps its own. */
-  toolChoice?: ModelContext["toolChoice"];
-  /** The taint of `assembled`. */
-  taint?: Taint;
-}
-
 export interface AttemptInput {
   profile: ModelProfile;
   context: CallContext;
   /** Earliest start of the attempt. */
   notBefore: number;
   /** Reads the request. Called after the backoff. */
-  request: () => AttemptRequest;
+  request: () => PlannedRequest;
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin?: (facts: () => AttemptFacts) => void;
   onText?: (text: string) => void;
@@ -77,7 +66,7 @@ export async function performAttempt(
   const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
-  let sent: AttemptRequest | undefined;
+  let sent: PlannedRequest | undefined;
   let taint: RequestTaint = {};
   let received = "";
   let streamed = false;
@@ -124,16 +113,12 @@ export async function performAttempt(
     startedAt = clock.now();
   }
 
-  async function perform(
-    { base, assembled: given, toolChoice, moves }: AttemptRequest,
-    limit: AbortSignal,
-  ): Promise<AttemptResult> {
+  async function perform(made: PlannedRequest, limit: AbortSignal): Promise<AttemptResult> {
+    const { base, moves } = made;
     const adapter = adapters(profile.provider);
     const reads = new MediaReads(attachments, ids, () => release());
     const messages = await withMedia(base.messages, attachments, isStreamed() ? reads : undefined);
-    const assembled = given && toolChoice !== undefined ? adapter.choose(given, toolChoice) : given;
-    const first = assembled ?? adapter.buildRequest(profile, { ...base, messages });
-    const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
+    const { assembled, body } = requestBody(adapter, profile, made, messages);
     limit.throwIfAborted();
     const reply = new ReplyAccumulator(profile.provider);
     const call = { profile, body, context, ...(reads.deferred.size > 0 && { media: reads.deferred }) };
@@ -181,6 +166,18 @@ export async function performAttempt(
     isOver = true;
     release();
   }
+}
+
+/** Returns the body of a request in its provider's form. `messages` replace those of `base`; `assembled` has the choice of tools. */
+export function requestBody(
+  adapter: FormatAdapter,
+  profile: ModelProfile,
+  { base, assembled: given, toolChoice, moves }: PlannedRequest,
+  messages: readonly ContextMessage[],
+): { assembled: JsonObject | undefined; body: JsonObject } {
+  const assembled = given && toolChoice !== undefined ? adapter.choose(given, toolChoice) : given;
+  const first = assembled ?? adapter.buildRequest(profile, { ...base, messages });
+  return { assembled, body: moves.length === 0 ? first : adapter.extend(profile, first, moves) };
 }
 
 /** Returns the text of a delta that counts as output. */

@@ -1,14 +1,13 @@
 /** Performs an attempt of a model call, and returns the outcome as a signal. Never throws. */
 
-import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
+import { compactionProfile } from "../../../library/definitions/version-chain.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
-import { requestWithOutputLimit, withOutputLimit } from "../../../model/output-limit.ts";
-import { requestWithSingleCalls, withSingleCalls } from "../../../model/single-calls.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { CompactionEffect } from "../core/effects.ts";
 import { summaryTokens } from "../core/planning/compaction.ts";
-import { baseContext, sentMoves, summaryContext } from "../core/planning/context.ts";
+import { summaryContext } from "../core/planning/context.ts";
+import { plannedRequest, requestProfile } from "../core/planning/request.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
 import type { ModelCall, Recalled, Turn } from "../core/turn.ts";
@@ -36,24 +35,10 @@ export async function performModelCall(
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const recalled = await recall?.();
-  const turn: Turn = { ...given, ...defined({ recalled }) };
-  const chain = chainOf(record, turn.agentId);
-  const own = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
-  const limited = withOutputLimit(own, turn.maxOutputTokens);
-  const profile = turn.singleCalls ? withSingleCalls(limited) : limited;
-  const request = () => {
-    if (turn.request !== undefined) {
-      const given = requestWithOutputLimit(turn.request, own, turn.maxOutputTokens);
-      const assembled = turn.singleCalls ? requestWithSingleCalls(given, own) : given;
-      const base = { ...baseContext(record, [], turn), messages: [] };
-      const moves = sentMoves(chain, profile, turn, []);
-      const { toolChoice: asked = "auto" } = turn;
-      const toolChoice = asked !== "auto" || call.final ? base.toolChoice : undefined;
-      return { base, assembled, moves, ...defined({ toolChoice, taint: turn.requestTaint }) };
-    }
-    const base = baseContext(record, read(history), turn, read(shownTurns));
-    return { base, moves: sentMoves(chain, profile, turn, base.messages) };
-  };
+  const turn = { ...given, ...defined({ recalled }), call };
+  const profile = requestProfile(record, turn);
+  const sources = { history: () => read(history), shownTurns: () => read(shownTurns) };
+  const request = () => plannedRequest(record, turn, sources);
   const { notBefore } = call;
   const context = callContext(record, turn);
   const input = { profile, context, notBefore, request, onBegin, onText };

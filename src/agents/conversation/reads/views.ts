@@ -243,7 +243,8 @@ function toolParts(
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
 }
 
-function rawReply(reply: Reply, operations: readonly Operation[]): Json {
+/** Returns a reply of a model with its tool calls, without their results. */
+export function rawReply(reply: Reply, operations: readonly Operation[]): Json {
   const { text, reasoning, finishReason, usage, stopped, notice, providerMessageId: id } = reply;
   return {
     text,

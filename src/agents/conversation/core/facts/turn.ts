@@ -278,8 +278,9 @@ function over(turn: Turn, now: number): Turn {
     waiting,
     ...rest
   } = turn;
-  const { assembly, request, requestTaint, halved, echoes, ...kept } = rest;
-  return { ...kept, ...withoutRecallNote(turn), completedAt: now, call: null };
+  const { assembly, request, requestTaint, echoes, ...kept } = rest;
+  const noted = concurrentNote === undefined ? {} : { noted: true as const };
+  return { ...kept, ...noted, ...withoutRecallNote(turn), completedAt: now, call: null };
 }
 
 /** Returns the members of the turn with its effects put off until `notBefore`. */
