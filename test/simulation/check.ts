@@ -28,6 +28,7 @@ import { checkStops } from "./check-stops.ts";
 import { checkTools } from "./check-tools.ts";
 import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
 import { OUTPUT_TRIES } from "./model-script.ts";
+import { checkPrompts } from "./prompts.ts";
 import type { Property, Violation } from "./properties.ts";
 import { messageTag, type Scope, sentIn, tagIn, tagOfTurn } from "./scope.ts";
 import { ENDS } from "./turn-times.ts";
@@ -64,6 +65,7 @@ export function check(history: History): Violation[] {
     checkTexts(scope);
     checkViews(scope);
     checkReplays(scope);
+    checkPrompts(scope);
   });
   for (const turn of history.stuck) fail("waits", `${turn} waits for nothing.`);
   checkIds(history, fail);

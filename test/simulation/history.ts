@@ -7,6 +7,7 @@ import type { LiveConversation } from "../../src/client/state.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
 import type { ToolResult } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { TurnPrompt } from "../../src/protocol/prompt.ts";
 import type { TurnRecording, TurnReplay } from "../../src/protocol/recording.ts";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { TurnRecord } from "../../src/protocol/turn-records.ts";
@@ -39,8 +40,23 @@ export interface SentMessage {
   refused?: string;
 }
 
+/** The request of a call as the conversation rebuilds it. */
+export interface PromptRecord {
+  turnId: string;
+  /** The number of the call. */
+  call: number;
+  /** The id of its last response; absent without a response. */
+  requestId?: string;
+  body: Json;
+  missing: TurnPrompt["missing"];
+}
+
 export interface ModelCallRecord {
   conversation: number;
+  /** The request, as text. */
+  body: string;
+  /** The requests of the turn's calls when the provider received this request. The last is this call. */
+  prompts: PromptRecord[];
   tag: string;
   round: number;
   /** Number of requests for this round so far, from 1. */
@@ -262,6 +278,8 @@ export interface Outcome {
   notes: ReadonlyMap<string, string>;
   /** The replay of each turn. */
   replays: ReplayRecord[];
+  /** The requests of all calls. */
+  prompts: PromptRecord[];
   toolState: Record<string, Json>;
   /** Last usage that the directory received. */
   published: UsageTotals | undefined;

@@ -29,12 +29,13 @@ import { APPROVAL_TIMEOUT_MS } from "./approvals.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
-import { type History, nextStep } from "./history.ts";
+import { type History, nextStep, type PromptRecord } from "./history.ts";
 import type { Caller } from "./model.ts";
 import type { Moments } from "./moments.ts";
 import type { Port } from "./plan.ts";
+import { promptsOf } from "./prompts.ts";
 import { Publications } from "./publications.ts";
-import { tagOfActive } from "./scope.ts";
+import { tagIn, tagOfActive } from "./scope.ts";
 import type { PublishedDirectory } from "./usage-directory.ts";
 
 /** Ports that a variant of the world may wrap, to plant defects. */
@@ -191,6 +192,11 @@ export class Life implements Caller {
 
   tagOfActive(tag: string): string {
     return tagOfActive(this.runtime.state.active.values(), tag);
+  }
+
+  promptsOf(tag: string): PromptRecord[] {
+    const turn = [...this.runtime.state.active.values()].find(({ input }) => tagIn(input) === tag);
+    return turn === undefined ? [] : promptsOf(this.runtime, turn);
   }
 
   die(): void {

@@ -4,7 +4,13 @@ import type { PromptMessage } from "./check-requests.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import { InjectedError } from "./faults.ts";
-import { type History, type ModelCallRecord, nextStep, type SummaryCallRecord } from "./history.ts";
+import {
+  type History,
+  type ModelCallRecord,
+  nextStep,
+  type PromptRecord,
+  type SummaryCallRecord,
+} from "./history.ts";
 import { type RequestBody, readRequest, readSummaryRequest } from "./model-request.ts";
 import { type Answer, answerOf, dataOf, summaryOf, words } from "./model-script.ts";
 import { MODELS } from "./models.ts";
@@ -20,6 +26,8 @@ export interface Caller {
   readonly life: number;
   /** Returns the tag of the active turn with a message, as `tagOfTurn` does. */
   tagOfActive(tag: string): string;
+  /** Returns the rebuilt requests of the active turn with a message. */
+  promptsOf(tag: string): PromptRecord[];
   die(): void;
 }
 
@@ -128,6 +136,8 @@ export class Model {
     const asked = this.history.modelCalls.filter((other) => other.tag === tag).length;
     const record: ModelCallRecord = {
       conversation,
+      body: JSON.stringify(body),
+      prompts: caller.promptsOf(said),
       tag,
       round,
       call,

@@ -64,6 +64,7 @@ export const PROPERTIES = {
   frames:
     "On each connection every durable frame arrives once, in order, and text arrives without gap or repetition.",
   views: "Every client that reconnects sees the server's records, on any path.",
+  prompts: "A rebuilt request equals the request that the provider received, unless it names a missing part.",
   replays: "Every turn that is over replays from its recording, without a call and without a divergence.",
   "tool state": "An acknowledged note is kept.",
 } as const;

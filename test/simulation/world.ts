@@ -37,6 +37,7 @@ import { Model } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
 import { Moments } from "./moments.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
+import { promptsOf } from "./prompts.ts";
 import { AGENT } from "./scope.ts";
 import { seedOf } from "./seeded-history.ts";
 import { SignalClient } from "./signal-client.ts";
@@ -293,6 +294,10 @@ async function outcomeOf(
           .map(({ id, content }) => [id.replace("supersession_", ""), content]),
       ),
       replays: turns.map((turn) => replayOf(queries, state, turn)),
+      prompts: numbers.flatMap((n) => {
+        const turn = runtime.store.turn(n);
+        return turn === null ? [] : promptsOf(runtime, turn);
+      }),
       toolState: Object.fromEntries(runtime.toolState.list("").map(({ key, value }) => [key, value])),
       clients: clients.map((client) => clientOutcome(client, life)),
       replayed: resumed(life, { ...initialState, seq: 0 }),
