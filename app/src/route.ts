@@ -2,7 +2,7 @@
  * Routes of the console. Pure.
  *
  * - `/c/:id`: a conversation
- * - `/c/:id/turns/:turnId`, `/c/:id/turns/:turnId/:view`: the inspector of a turn, with one of its views
+ * - `/c/:id/turns/:turnId`, `/c/:id/turns/:turnId/:view`: the inspector of a turn, with one of its views; `?call=N` selects a model call
  * - `/turns`: the turns of all conversations, with filters
  * - `/dead-letters`: messages between actors that were not delivered
  * - `/runs`, `/runs/:id`: the runs of workflows, one run
@@ -20,7 +20,14 @@ export type Route =
       /** The turn to begin at. */
       turnId?: string;
     }
-  | { page: "turn"; id: string; turnId: string; view: TurnView }
+  | {
+      page: "turn";
+      id: string;
+      turnId: string;
+      view: TurnView;
+      /** The number of the chosen model call; the newest when absent. */
+      call?: number;
+    }
   | {
       page: "turns";
       /** The query string: the filters. */
@@ -89,7 +96,7 @@ export function routeOf(address: string): Route {
       ...(memoryId === undefined ? {} : { memoryId }),
       ...(search === "" ? {} : { search: `?${search}` }),
     };
-  if (folder === "c" && part === "turns") return turnRoute(id, parts.slice(2)) ?? missing;
+  if (folder === "c" && part === "turns") return turnRoute(id, parts.slice(2), search) ?? missing;
   if (part !== undefined) return missing;
   if (folder === "runs") return { page: "run", id };
   if (folder === "a") return { page: "agent", id };
@@ -103,10 +110,11 @@ export function conversationPath(id: string, turnId?: string): string {
   return turnId === undefined ? path : `${path}#${encodeURIComponent(turnId)}`;
 }
 
-/** Returns the address of a turn in the inspector. */
-export function turnPath(id: string, turnId: string, view: TurnView = "waterfall"): string {
+/** Returns the address of a turn in the inspector. `call` is the number of a model call. */
+export function turnPath(id: string, turnId: string, view: TurnView = "waterfall", call?: number): string {
   const path = `${conversationPath(id)}/turns/${encodeURIComponent(turnId)}`;
-  return view === TURN_VIEWS[0] ? path : `${path}/${view}`;
+  const place = view === TURN_VIEWS[0] ? path : `${path}/${view}`;
+  return call === undefined ? place : `${place}?call=${call}`;
 }
 
 export function runPath(id: string): string {
@@ -124,10 +132,11 @@ export function memoryPath(agentId: string, memoryId?: string, search = ""): str
 }
 
 /** Returns the route of a turn; `undefined` without a turn, or with an unknown view. */
-function turnRoute(id: string, [turnId, name, ...others]: string[]): Route | undefined {
+function turnRoute(id: string, [turnId, name, ...others]: string[], search: string): Route | undefined {
   const view = name === undefined ? TURN_VIEWS[0] : TURN_VIEWS.find((known) => known === name);
   if (turnId === undefined || view === undefined || others.length > 0) return undefined;
-  return { page: "turn", id, turnId, view };
+  const [, call] = /(?:^|&)call=([1-9][0-9]{0,5})(?:&|$)/.exec(search) ?? [];
+  return { page: "turn", id, turnId, view, ...(call === undefined ? {} : { call: Number(call) }) };
 }
 
 function decoded(text: string): string {

@@ -45,7 +45,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
   });
 
   for (const width of [390, 1440]) {
-    it(`G22 INSPECT-1 INSPECT-3 leads an operator to the reason of last night's failure at ${width} px`, async () => {
+    it(`G22 INSPECT-1 INSPECT-3 INSPECT-4 leads an operator to the reason of last night's failure at ${width} px`, async () => {
       const page = await visit("/", {
         viewport: { width, height: 900 },
         colorScheme: width === 390 ? "dark" : "light",
@@ -98,9 +98,26 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
         .getByText(/You are a clerk of the warehouse/)
         .waitFor();
       await page.getByTestId("replies").getByText(/ropes/).first().waitFor();
+      const shown = page.getByTestId("provider-request");
+      expect(await shown.getAttribute("data-call")).toBe("2");
+      await page.getByTestId("call-1").press("Enter");
+      await page.waitForURL("**/request?call=1");
+      await page.reload();
+      await page.locator("[data-testid=provider-request][data-call='1']").waitFor();
+      expect(await shown.getByText(/no shelf for lamps/).count()).toBe(0);
+      await shown
+        .getByText(/tool_calls/)
+        .first()
+        .waitFor();
+      expect(await page.getByTestId("call-1").getAttribute("aria-current")).toBe("true");
       await fits("request");
 
-      await view("prompt");
+      await page.getByTestId("view-prompt").click();
+      await page.waitForURL("**/prompt?call=1");
+      expect(await page.locator("[data-part=moves]").count()).toBe(0);
+      await page.getByTestId("call-2").click();
+      await page.waitForURL("**/prompt?call=2");
+      await page.locator("[data-testid=prompt][data-call='2']").waitFor();
       for (const part of ["instructions", "tools", "message", "moves"])
         expect(await page.locator(`[data-part=${part}]`).textContent()).toMatch(/\d %/);
       await fits("prompt");
@@ -219,7 +236,7 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
     await page.getByTestId("replies").getByText("Hello, Ann.").first().waitFor();
     await expect.poll(() => page.getByTestId("operators-only").count()).toBe(1);
     expect(await page.locator("main").textContent()).not.toContain("clerk of the warehouse");
-    expect(asked.filter((url) => url.endsWith("/prompt") && url.includes("/api/"))).toEqual([]);
+    expect(asked.filter((url) => /\/api\/.*\/prompt(?:\?|$)/.test(url))).toEqual([]);
     await page.goto(`${world.server.url}/turns`);
     await expect.poll(() => page.getByTestId("turn-row").count()).toBe(1);
     expect(await page.getByTestId("dead-letters").count()).toBe(0);

@@ -34,12 +34,15 @@ describe("addresses", () => {
     );
   });
 
-  it("G22 INSPECT-1 each view of a turn has its own address, whatever the ids", () => {
+  it("G22 INSPECT-1 INSPECT-4 each view of a turn has its own address, whatever the ids", () => {
     const id = fc.string({ minLength: 1, unit: "grapheme" });
     fc.assert(
       fc.property(id, id, fc.constantFrom(...TURN_VIEWS), (conversation, turnId, view) => {
         const path = turnPath(conversation, turnId, view);
         expect(routeOf(path)).toEqual({ page: "turn", id: conversation, turnId, view });
+        const chosen = turnPath(conversation, turnId, view, 12);
+        expect(routeOf(chosen)).toEqual({ page: "turn", id: conversation, turnId, view, call: 12 });
+        expect(routeOf(`${path}?call=x`)).toEqual({ page: "turn", id: conversation, turnId, view });
       }),
     );
   });

@@ -89,6 +89,7 @@ export function App() {
             id={route.id}
             turnId={route.turnId}
             view={route.view}
+            call={route.call}
             agents={agents.value}
             onMenu={onMenu}
           />

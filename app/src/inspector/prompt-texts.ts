@@ -19,12 +19,13 @@ const MISSING: Record<TurnPrompt["missing"][number], string> = {
   memories: "texts of memories",
   withdrawn: "withdrawn answers",
   hook: "the request of a context hook",
-  notes: "notes on other agents and quoted messages",
+  notes: "notes on other agents, other turns and quoted messages",
+  history: "the history as of the call",
+  media: "media",
+  erased: "erased contents",
 };
 
-/** Returns a sentence about parts that are not stored; an empty text if all parts are there. */
+/** Returns a sentence about parts that are not stored, or that the request has only by name; an empty text if all parts are there. */
 export function missingText({ missing }: Pick<TurnPrompt, "missing">): string {
-  return missing.length === 0
-    ? ""
-    : `Not stored after the turn: ${missing.map((part) => MISSING[part]).join(", ")}.`;
+  return missing.length === 0 ? "" : `Left out: ${missing.map((part) => MISSING[part]).join(", ")}.`;
 }

@@ -1,41 +1,33 @@
 /** The assembled prompt of a turn by part, with tokens, and the memories that it used. */
-import { useCallback } from "react";
 import type { TurnPrompt, TurnView } from "../../../../src/client/index.ts";
-import { client } from "../../client.ts";
-import { amountsText, messageOf } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
+import { amountsText } from "../../format.ts";
 import { missingText, PARTS } from "../../inspector/prompt-texts.ts";
-import { ErrorNote } from "../error-note.tsx";
-import { Loading } from "../loading.tsx";
 import { TurnMemories } from "../memory/turn-memories.tsx";
+import { CallPrompt } from "./call-prompt.tsx";
 import { OperatorsOnly } from "./operators-only.tsx";
 import { PromptContent } from "./prompt-content.tsx";
 
-export function PromptView({ turn }: { turn: TurnView }) {
+export function PromptView({ turn, call }: { turn: TurnView; call: number | undefined }) {
   return (
     <OperatorsOnly what="the prompt of a turn">
-      <Prompt turn={turn} />
+      <CallPrompt turn={turn} call={call} view="prompt">
+        {(prompt) => <Prompt prompt={prompt} />}
+      </CallPrompt>
     </OperatorsOnly>
   );
 }
 
-function Prompt({ turn: { conversationId, id } }: { turn: TurnView }) {
-  const load = useCallback(
-    (signal: AbortSignal) => client.turns.prompt(conversationId, id, { signal }),
-    [conversationId, id],
-  );
-  const { value: prompt, error, reload } = useResource(load);
-  if (error !== undefined) return <ErrorNote text={messageOf(error)} onRetry={reload} />;
-  if (prompt === undefined) return <Loading label="Loading the prompt" />;
+function Prompt({ prompt }: { prompt: TurnPrompt }) {
   return (
-    <div data-testid="prompt" className="space-y-4">
+    <div data-testid="prompt" data-call={prompt.call} className="space-y-4">
       <p className="text-xs text-muted">
-        {prompt.model} · {amountsText({ tokens: prompt.tokens })}, estimated. {missingText(prompt)}
+        {prompt.model} · call {prompt.call} of {prompt.calls} · {amountsText({ tokens: prompt.tokens })},
+        estimated. {missingText(prompt)}
       </p>
       <PartBar prompt={prompt} />
       <PartTable prompt={prompt} />
       <PromptContent request={prompt.request} />
-      <TurnMemories turnId={id} />
+      <TurnMemories turnId={prompt.turnId} />
     </div>
   );
 }

@@ -1,23 +1,21 @@
-/** The newest request of a turn to its provider, the replies of the models, and the record of each call. */
-import { useCallback } from "react";
-import type { TurnView } from "../../../../src/client/index.ts";
-import { client } from "../../client.ts";
-import { amountsText, durationText, messageOf } from "../../format.ts";
-import { useResource } from "../../hooks/use-resource.ts";
+/** The requests of a turn to its providers, the replies of the models, and the record of each call. */
+import type { TurnPrompt, TurnView } from "../../../../src/client/index.ts";
+import { amountsText, durationText } from "../../format.ts";
 import { missingText } from "../../inspector/prompt-texts.ts";
-import { ErrorNote } from "../error-note.tsx";
 import { type Fact, Facts } from "../facts.tsx";
 import { JsonView } from "../json-view.tsx";
-import { Loading } from "../loading.tsx";
+import { CallPrompt } from "./call-prompt.tsx";
 import { OperatorsOnly } from "./operators-only.tsx";
 import { Panel } from "./panel.tsx";
 
-export function RequestView({ turn }: { turn: TurnView }) {
+export function RequestView({ turn, call }: { turn: TurnView; call: number | undefined }) {
   return (
     <div className="space-y-4">
       <Panel title="Request to the provider">
-        <OperatorsOnly what="the request of a turn to its model">
-          <Request turn={turn} />
+        <OperatorsOnly what="the requests of a turn to its models">
+          <CallPrompt turn={turn} call={call} view="request">
+            {(prompt) => <Request prompt={prompt} />}
+          </CallPrompt>
         </OperatorsOnly>
       </Panel>
       <Panel title="Replies">
@@ -37,21 +35,20 @@ export function RequestView({ turn }: { turn: TurnView }) {
   );
 }
 
-function Request({ turn: { conversationId, id } }: { turn: TurnView }) {
-  const load = useCallback(
-    (signal: AbortSignal) => client.turns.prompt(conversationId, id, { signal }),
-    [conversationId, id],
-  );
-  const { value, error, reload } = useResource(load);
-  if (error !== undefined) return <ErrorNote text={messageOf(error)} onRetry={reload} />;
-  if (value === undefined) return <Loading label="Loading the request" />;
+function Request({ prompt }: { prompt: TurnPrompt }) {
+  const { call, calls, provider, model, request, reply } = prompt;
   return (
-    <div data-testid="provider-request" className="space-y-2">
+    <div data-testid="provider-request" data-call={call} className="space-y-2">
       <p className="text-xs text-muted">
-        {value.provider} · {value.model} · the newest request, as the present code builds it.{" "}
-        {missingText(value)}
+        {provider} · {model} · call {call} of {calls}, as the present code builds its request.{" "}
+        {missingText(prompt)}
       </p>
-      <JsonView label="Body" value={value.request} />
+      <JsonView label="Body" value={request} />
+      {reply === undefined ? (
+        <p className="text-xs text-muted">No reply of this call is stored.</p>
+      ) : (
+        <JsonView label="Reply" value={reply} />
+      )}
     </div>
   );
 }

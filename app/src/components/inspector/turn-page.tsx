@@ -39,11 +39,13 @@ interface TurnPageProps {
   id: string;
   turnId: string;
   view: ViewName;
+  /** The number of the chosen model call; the newest when absent. */
+  call: number | undefined;
   agents: AgentIdentity[] | undefined;
   onMenu: (() => void) | undefined;
 }
 
-export function TurnPage({ id, turnId, view, agents, onMenu }: TurnPageProps) {
+export function TurnPage({ id, turnId, view, call, agents, onMenu }: TurnPageProps) {
   usePageTitle("Turn");
   const load = useCallback((signal: AbortSignal) => client.turns.get(id, turnId, { signal }), [id, turnId]);
   const { value: turn, error, reload } = useResource(load);
@@ -77,8 +79,8 @@ export function TurnPage({ id, turnId, view, agents, onMenu }: TurnPageProps) {
             {turn.error !== undefined && (
               <FailureCard turn={turn} error={turn.error} hasIncidents={view === "waterfall"} />
             )}
-            <TurnTabs conversationId={id} turnId={turnId} view={view} />
-            <View turn={turn} view={view} nameOf={nameOf} />
+            <TurnTabs conversationId={id} turnId={turnId} view={view} call={call} />
+            <View turn={turn} view={view} call={call} nameOf={nameOf} />
           </>
         )}
       </PageBody>
@@ -89,18 +91,19 @@ export function TurnPage({ id, turnId, view, agents, onMenu }: TurnPageProps) {
 interface ViewProps {
   turn: TurnView;
   view: ViewName;
+  call: number | undefined;
   /** Returns the name of an agent. */
   nameOf: (agentId: string) => string;
 }
 
-function View({ turn, view, nameOf }: ViewProps) {
+function View({ turn, view, call, nameOf }: ViewProps) {
   switch (view) {
     case "waterfall":
       return <WaterfallView turn={turn} nameOf={nameOf} />;
     case "request":
-      return <RequestView turn={turn} />;
+      return <RequestView turn={turn} call={call} />;
     case "prompt":
-      return <PromptView turn={turn} />;
+      return <PromptView turn={turn} call={call} />;
     case "journal":
       return <JournalView turn={turn} />;
     case "incidents":

@@ -16,15 +16,20 @@ interface TurnTabsProps {
   conversationId: string;
   turnId: string;
   view: TurnView;
+  /** The chosen model call, which the views of calls keep. */
+  call: number | undefined;
 }
 
-export function TurnTabs({ conversationId, turnId, view }: TurnTabsProps) {
+/** The views of one model call. */
+const OF_CALL: readonly TurnView[] = ["request", "prompt"];
+
+export function TurnTabs({ conversationId, turnId, view, call }: TurnTabsProps) {
   return (
     <nav aria-label="Views of the turn" className="flex flex-wrap gap-x-1 border-b border-line">
       {TURN_VIEWS.map((name) => (
         <Link
           key={name}
-          to={turnPath(conversationId, turnId, name)}
+          to={turnPath(conversationId, turnId, name, OF_CALL.includes(name) ? call : undefined)}
           aria-current={name === view ? "page" : undefined}
           data-testid={`view-${name}`}
           className="-mb-px rounded-t-lg border-b-2 border-transparent px-2.5 py-2 text-sm text-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
