@@ -68,7 +68,8 @@ const workers = (name: string, files: Files) => ({
 
 export default defineConfig({
   test: {
-    maxWorkers: 3,
+    // For two cores: several end-to-end tests wait half a minute for a recovery.
+    maxWorkers: 4,
     fsModuleCache: true,
     projects: [
       // Without isolation, files share loaded modules and the runtime. This saves much of the time.

@@ -4,7 +4,7 @@ import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings } from "../support/crossings.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
-const LONG = "All that was said about the harbour. ".repeat(200);
+const LONG = "All that was said about the harbour. ".repeat(120);
 
 /** Reads every memory, and checks that each copy is the memory's. */
 async function checkCopies(world: MemoryWorld) {
