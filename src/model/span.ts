@@ -71,6 +71,18 @@ export function knownTraceparent(header: string | null | undefined): string | un
   return place && traceparentOf(place);
 }
 
+/** Returns the place of the first span of an actor's work, and its parent if it has one. Without a parent, `origin` gives the trace id. */
+export function placeOf(
+  id: string,
+  origin: string,
+  traceparent: string | undefined,
+): TraceContext & { parentSpanId?: string } {
+  const parent = parseTraceparent(traceparent);
+  const spanId = spanIdOf(id);
+  if (parent === undefined) return { traceId: traceIdOf(origin), spanId, isSampled: true };
+  return { ...parent, spanId, parentSpanId: parent.spanId };
+}
+
 /** Returns the trace id that derives from a text (SPAN-1). */
 export function traceIdOf(text: string): string {
   return `${digest(`trace:${text}`)}${digest(text)}`;

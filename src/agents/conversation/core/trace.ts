@@ -5,26 +5,15 @@
  *          conversations that it opens, and the turns of agents that it starts.
  * TRACE-2  If the message's trace is not sampled, its spans are not exported.
  */
-import {
-  parseTraceparent,
-  spanIdOf,
-  type TraceContext,
-  traceIdOf,
-  traceparentOf,
-} from "../../../model/span.ts";
+import { placeOf, spanIdOf, traceparentOf } from "../../../model/span.ts";
 import { callId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { Turn } from "./turn.ts";
 
 /** A turn, as far as its place in a trace depends on it. */
 export type TracedTurn = TurnKey & Pick<Turn, "traceparent">;
 
-/** Returns the place of a turn's first span, and its parent where there is one. */
-export function traceOf(turn: TracedTurn): TraceContext & { parentSpanId?: string } {
-  const parent = parseTraceparent(turn.traceparent);
-  const spanId = spanIdOf(turnId(turn));
-  if (parent === undefined) return { traceId: traceIdOf(turn.stem), spanId, isSampled: true };
-  return { traceId: parent.traceId, spanId, parentSpanId: parent.spanId, isSampled: parent.isSampled };
-}
+/** Returns the place of a turn's first span, and its parent if it has one. */
+export const traceOf = (turn: TracedTurn) => placeOf(turnId(turn), turn.stem, turn.traceparent);
 
 /** Returns the id of the span of a turn's work period; `index` is the position of the period. */
 export function workSpanId(turn: TurnKey, index: number): string {

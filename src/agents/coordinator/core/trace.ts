@@ -5,13 +5,7 @@
  *             its run, and the work of a node is below the node.
  * RUNTRACE-2  A run that starts without a correlation id has its own id as correlation id.
  */
-import {
-  parseTraceparent,
-  spanIdOf,
-  type TraceContext,
-  traceIdOf,
-  traceparentOf,
-} from "../../../model/span.ts";
+import { placeOf, spanIdOf, traceparentOf } from "../../../model/span.ts";
 import type { CallTrail } from "../../../shared/call-trail.ts";
 import { operationOf } from "./operations.ts";
 import type { RunRecord } from "./record.ts";
@@ -26,12 +20,7 @@ export function correlationOf({ id, correlationId }: Pick<TracedRun, "id" | "cor
 }
 
 /** Returns the place of a run, and its parent if it has one. */
-export function traceOf({ id, traceparent }: TracedRun): TraceContext & { parentSpanId?: string } {
-  const parent = parseTraceparent(traceparent);
-  const spanId = spanIdOf(id);
-  if (parent === undefined) return { traceId: traceIdOf(id), spanId, isSampled: true };
-  return { traceId: parent.traceId, spanId, parentSpanId: parent.spanId, isSampled: parent.isSampled };
-}
+export const traceOf = ({ id, traceparent }: TracedRun) => placeOf(id, id, traceparent);
 
 /** Returns the id of the span of a token's work. `before`: the number of attempts before the newest retry of the run. */
 export function nodeSpanId(record: TracedRun, token: number, before: number): string {
