@@ -238,6 +238,7 @@ export function dramatis(options: DramatisOptions) {
       exporter,
       log: spanLog,
       directory,
+      eventLog: eventLogs,
       deadLetters,
       location,
       workflow,

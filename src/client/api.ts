@@ -347,7 +347,7 @@ export interface DramatisClient {
     search(request: MessageSearch): Promise<{ messages: FoundMessage[]; nextCursor?: string }>;
   };
   events: {
-    /** Lists the journal entries of all conversations of the tenant. For operators and administrators. */
+    /** Lists the journal entries of all conversations and runs of the tenant. For operators and administrators. */
     list(options?: EventsRequest): Promise<{ events: LoggedEvent[]; nextCursor?: string }>;
     /**
      * Yields the events after `after`, and then each new event. If the stream is interrupted, it throws `STREAM_INTERRUPTED`: follow again

@@ -1,12 +1,17 @@
-/** The log of a tenant: the journal entries of its conversations, and the texts of their messages for the search. */
+/** The log of a tenant: the journal entries of its conversations and runs, and the texts of messages for the search. */
 import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import { inJurisdiction, type Jurisdiction } from "../shared/location.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import { journalEntry } from "./conversation-schemas.ts";
-import type { EntryType } from "./journal.ts";
-import { ids, time } from "./scalars.ts";
+import { ENTRY_TYPES } from "./journal.ts";
+import { ids, runId, time } from "./scalars.ts";
+import { RUN_ENTRY_TYPES } from "./workflow-run.ts";
+
+/** The types of entries in the log: of conversations, and of runs. */
+export const LOGGED_TYPES = [...new Set([...ENTRY_TYPES, ...RUN_ENTRY_TYPES])];
+export type LoggedType = (typeof LOGGED_TYPES)[number];
 
 /** Length of an entry's data in the log, as JSON. Longer data are omitted. */
 export const MAX_LOGGED_DATA = 2_000;
@@ -22,11 +27,19 @@ const { seq: _seq, ...entryFields } = journalEntry.shape;
 export const loggedEvent = z
   .strictObject({
     seq: z.int().min(1).meta({ description: "Its number in the log. Ascends; numbers may be skipped." }),
-    conversationId: ids.conversation,
+    conversationId: z.exactOptional(
+      ids.conversation.meta({ description: "Its conversation. An entry of a run has `runId` instead." }),
+    ),
+    runId: z.exactOptional(runId),
+    parentRunId: z.exactOptional(runId.meta({ description: "The run that started the run." })),
     projectId: z.string(),
     agentId: z.exactOptional(ids.agent.meta({ description: "The agent of its turn." })),
-    entry: z.int().min(1).meta({ description: "Its `seq` in the journal of its conversation." }),
+    entry: z.int().min(1).meta({ description: "Its `seq` in the journal of its conversation or run." }),
     ...entryFields,
+    // SAFETY: a client may get a type of a later release.
+    type: z.enum(LOGGED_TYPES) as z.ZodType<string>,
+    token: z.exactOptional(z.int().min(0).meta({ description: "The token of a run." })),
+    node: z.exactOptional(z.string().meta({ description: "The `ref` of the node of a run." })),
     code: z.exactOptional(
       z
         .string()
@@ -38,7 +51,10 @@ export const loggedEvent = z
       }),
     ),
   })
-  .meta({ id: "LoggedEvent", description: "A journal entry of a conversation, in the log of its tenant." });
+  .meta({
+    id: "LoggedEvent",
+    description: "A journal entry of a conversation or a run, in the log of its tenant.",
+  });
 
 export type LoggedEvent = z.infer<typeof loggedEvent>;
 
@@ -65,8 +81,9 @@ export type FoundMessage = z.infer<typeof foundMessage>;
 
 /** Selects events. Absent members do not filter. Times are in milliseconds since the epoch. */
 export interface EventFilter {
-  types?: readonly EntryType[];
+  types?: readonly LoggedType[];
   conversation?: string;
+  run?: string;
   agent?: string;
   correlation?: string;
   since?: number;
@@ -93,31 +110,38 @@ export interface PublishedText extends Omit<FoundMessage, "conversationId" | "ti
   text: string;
 }
 
-/** An entry of a conversation's journal, with the messages that it completes. */
+/** An entry of a journal, with the messages that it completes. */
 export interface PublishedEntry
-  extends Omit<LoggedEvent, "seq" | "entry" | "time" | "conversationId" | "projectId"> {
+  extends Omit<LoggedEvent, "seq" | "entry" | "time" | "conversationId" | "runId" | "projectId"> {
   at: number;
   texts?: readonly PublishedText[];
 }
 
-/** Entries of a conversation, in order and without gaps. */
-export interface Publication {
-  conversationId: string;
+/** The conversation or the run of a journal. */
+export type LoggedJournal = { conversationId: string } | { runId: string };
+
+/** Returns the id of the conversation or the run of a journal. */
+export function loggedId(journal: LoggedJournal): string {
+  return "runId" in journal ? journal.runId : journal.conversationId;
+}
+
+/** Entries of one journal, in order and without gaps. */
+export type Publication = LoggedJournal & {
   projectId: string;
-  /** The people who may read the conversation. */
+  /** The people who find the messages of the entries. */
   readers: readonly string[];
-  /** The number of the conversation's newest entry. */
+  /** The number of the journal's newest entry. */
   newest: number;
   /** The number of the first entry. */
   from: number;
   entries: readonly PublishedEntry[];
-}
+};
 
 /** The RPC interface of the actor `EventLog`. */
 export interface EventLogApi {
-  /** Returns the last entry of a conversation in the log; 0 if there is none. */
-  published(conversationId: string): Promise<Result<number>>;
-  /** Appends entries that follow the last entry of their conversation. Otherwise it changes nothing. Returns the last entry. */
+  /** Returns the last entry of a conversation or a run in the log; 0 if there is none. */
+  published(id: string): Promise<Result<number>>;
+  /** Appends entries that follow the last entry of their journal. Otherwise it changes nothing. Returns the last entry. */
   publish(publication: Publication): Promise<Result<number>>;
   /** Replaces entries that the log has. An older state never replaces a newer state. */
   replace(publication: Publication): Promise<Result<null>>;
@@ -131,7 +155,7 @@ export interface EventLogApi {
   search(principal: Principal, request: SearchRequest): Promise<Result<Page<FoundMessage>>>;
 }
 
-/** Returns the id of the log of a tenant's conversations in a jurisdiction. */
+/** Returns the id of the log of a tenant's conversations and runs in a jurisdiction. */
 export function eventLogId(jurisdiction: Jurisdiction | undefined): string {
   return inJurisdiction("events", jurisdiction);
 }

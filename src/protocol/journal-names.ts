@@ -3,8 +3,12 @@
  *
  * NAMES-1  A query takes each type of an entry, and the names that the designs give to events and to decisions. The answer has our types.
  *          `_` counts as `.` in the name of an event.
+ * NAMES-2  In the log, the types of runs come before names of the designs. With a filter by conversation or agent the log has no runs, so
+ *          all names have their meaning in conversations.
  */
+import type { LoggedType } from "./event-log.ts";
 import { ENTRY_TYPES, type EntryType } from "./journal.ts";
+import { RUN_ENTRY_TYPES } from "./workflow-run.ts";
 
 /** Names of Wonder's event catalogue. It leaves out names that differ from our types in `_` and `.` only. */
 const EVENTS = {
@@ -83,6 +87,17 @@ const TYPES = new Map<string, readonly EntryType[]>([
 /** Returns the types of entries for a name; `undefined` for an unknown name. */
 export function entryTypesOf(name: string): readonly EntryType[] | undefined {
   return TYPES.get(name) ?? TYPES.get(dotted(name));
+}
+
+const RUN_TYPES = new Map<string, readonly LoggedType[]>(
+  RUN_ENTRY_TYPES.map((type) => [dotted(type), [type]] as const),
+);
+
+/** Returns the types of entries in the log for a name (NAMES-2); `undefined` for an unknown name. */
+export function loggedTypesOf(name: string, isOfConversations = false): readonly LoggedType[] | undefined {
+  const ofRuns = RUN_TYPES.get(dotted(name));
+  const ofConversations = entryTypesOf(name);
+  return isOfConversations ? (ofConversations ?? ofRuns) : (ofRuns ?? ofConversations);
 }
 
 function dotted(name: string): string {

@@ -117,6 +117,36 @@ describe("A70 EVLOG-1 publications", () => {
     );
   });
 
+  test("A70 EVLOG-1 RUNLOG-1 of runs and conversations are in one order, and filters tell them apart", () => {
+    const { publish, store, reader } = world();
+    const runId = "run_01JD0000000000000000000000";
+    const links = { correlationId: "corr-1", parentRunId: "run_01JD0000000000000000000001" };
+    publish("a", 1, [entry("turn.started", { correlationId: "corr-1" }), entry("tool.failed")]);
+    const entries = [
+      entry("workflow.started", links),
+      entry("token.created", { ...links, token: 0, node: "start" }),
+      entry("workflow.failed", links),
+    ];
+    const publishRun = () =>
+      store.publish({ runId, projectId: "default", readers: [], newest: 3, from: 1, entries });
+    expect([publishRun(), publishRun(), store.published(runId)]).toEqual([3, 3, 3]);
+    const find = (filter: EventFilter) => reader.events(filter, ALL).items.map(({ type }) => type);
+    const ofRun = entries.map(({ type }) => type);
+    expect(find({ run: runId })).toEqual(ofRun);
+    expect(find({ correlation: "corr-1" })).toEqual(["turn.started", ...ofRun]);
+    expect(find({ conversation: runId })).toEqual([]);
+    expect(find({ run: "a" })).toEqual([]);
+    expect(find({ types: ["workflow.failed"] })).toEqual(["workflow.failed"]);
+    expect(find({ types: ["workflow.started"] })).toEqual(["workflow.started"]);
+    expect(reader.events({ types: ["token.created"] }, ALL).items).toEqual([
+      {
+        ...{ seq: 4, runId, parentRunId: links.parentRunId, projectId: "default", entry: 2 },
+        ...{ type: "token.created", time: new Date(NOON).toISOString(), token: 0, node: "start" },
+        correlationId: "corr-1",
+      },
+    ]);
+  });
+
   test("A70 EVLOG-1 numbers are not used again after the newest conversation was removed", () => {
     const { publish, store, reader } = world();
     publish("a", 1, [entry("turn.started"), entry("turn.completed")]);

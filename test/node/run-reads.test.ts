@@ -8,11 +8,12 @@ import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts"
 import { workflowSchema } from "../../src/library/workflows/workflow-schema.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-
+import { lastSeq } from "../../src/shared/journal-row.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 
 /** Returns a finished run of as many tasks, one after the other, with a commit for each end, and the count of its statements. */
-function finishedRun(tasks: number) {
+function finishedRun(tasks: number, output: JsonObject = {}) {
   const database = new NodeSqlDatabase();
   const counter = new CostCounter();
   const { db, kv } = countingDatabase(database, new NodeKeyValue(database), counter);
@@ -55,7 +56,7 @@ function finishedRun(tasks: number) {
   commit({ type: "run.begin" });
   advance();
   for (const token of state.tokens.keys())
-    commit({ type: "node.ended", token, attempt: 1, outcome: { output: {} } });
+    commit({ type: "node.ended", token, attempt: 1, outcome: { output } });
   advance();
   return { state, journal: store.journal, counter };
 }
@@ -94,4 +95,29 @@ test("RUNJOURNAL-1 RUNJOURNAL-2 pages of a journal have each entry once, from an
     expect(counter.cost.statements).toBe(pages);
   }
   expect(journalPage(journal, { cursor: String(state.seq + 5) })).toEqual({ items: [] });
+});
+
+test("RUNJOURNAL-2 a slice of rows begins with the row of an entry, and is short after much text", () => {
+  const { state, journal, counter } = finishedRun(5);
+  const found: number[] = [];
+  for (let from = 1; from <= state.seq; ) {
+    counter.reset();
+    const rows = journal.forward(from, 2);
+    expect(rows.length).toBeLessThanOrEqual(2);
+    expect(counter.cost.statements).toBe(1);
+    for (const { seq, entries } of rows) found.push(...entries.map((_, index) => seq + index));
+    from = (found.at(-1) ?? 0) + 1;
+  }
+  expect(found).toEqual(Array.from({ length: state.seq }, (_, index) => index + 1));
+  const [last] = journal.forward(state.seq, 2);
+  expect(journal.forward(state.seq + 5, 2)).toEqual([last]);
+  const long = finishedRun(5, { text: "x".repeat(600 * 1024) });
+  const lengths: number[] = [];
+  for (let from = 1; from <= long.state.seq; ) {
+    const rows = long.journal.forward(from, 64);
+    lengths.push(JSON.stringify(rows).length);
+    from = lastSeq(rows.at(-1) ?? expect.fail("no row")) + 1;
+  }
+  expect(lengths.length).toBeGreaterThan(4);
+  expect(Math.max(...lengths)).toBeLessThan(1024 * 1024);
 });

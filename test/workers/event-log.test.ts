@@ -2,13 +2,16 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { EventSourceParserStream } from "eventsource-parser/stream";
+import { ulid } from "ulid";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { createClient } from "../../src/client/http.ts";
+import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import type { EventLogApi, FoundMessage, LoggedEvent } from "../../src/protocol/event-log.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { ReplyScript } from "../support/provider-script.ts";
 import { expectErased, storageOf } from "./everything.ts";
+import { ended, journal, post, call as runs, start, task, wakeRun } from "./run-helpers.ts";
 import {
   ADA,
   checkInvariants,
@@ -200,6 +203,125 @@ describe("A70 E23 the events of a tenant", () => {
   });
 });
 
+describe("A70 the events of runs", () => {
+  const ECHO = { ref: "start", task: "flow/echo", inputMapping: { value: "input.key" } };
+  const FAILS = task("start", "pure", {}, { fails: "true" });
+  const eventsOf = async (id: string) => (await list(`run=${id}&limit=200`)).events;
+
+  /** Waits until the log has all entries of a run. Returns them. */
+  async function publishedRun(id: string): Promise<LoggedEvent[]> {
+    const { length } = await journal(id);
+    await expect.poll(async () => (await eventsOf(id)).length).toBe(length);
+    return eventsOf(id);
+  }
+
+  test("A70 RUNLOG-1 RUNLOG-3 NAMES-2 equal the journals of runs and sub-runs, filter by all members, and are for operators", async () => {
+    const inner = await post({ nodes: [FAILS] });
+    const { id } = await start({
+      nodes: [ECHO, { ref: "below", workflow: inner, inputMapping: { key: "input.key" } }],
+      transitions: [{ from: "start", to: "below" }],
+    });
+    expect((await ended(id)).status).toBe("failed");
+    const events = await publishedRun(id);
+    expect(
+      events.map(({ seq: _seq, runId, projectId, entry, correlationId, code, ...rest }) => {
+        expect([runId, projectId, correlationId]).toEqual([id, "default", id]);
+        const { error } = Object(rest.data) as { error?: { code?: string } };
+        expect(code).toBe(error?.code);
+        return { seq: entry, ...rest };
+      }),
+    ).toEqual(await journal(id));
+    const seqs = events.map(({ seq }) => seq);
+    expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b));
+
+    const ofTree = (await list(`correlation=${id}&limit=200`)).events;
+    const child = ofTree.find(({ runId }) => runId !== id)?.runId ?? expect.fail("no sub-run");
+    const below = await publishedRun(child);
+    expect(below.map(({ entry }) => entry)).toEqual((await journal(child)).map(({ seq }) => seq));
+    expect(below.every(({ parentRunId }) => parentRunId === id)).toBe(true);
+    const failed = [events, below].map((all) => all.find(({ type }) => type === "workflow.failed"));
+    for (const name of ["workflow.failed", "workflow_failed"])
+      expect((await list(`type=${name}&correlation=${id}&order=desc`)).events).toEqual(
+        failed.toSorted((a, b) => (b?.seq ?? 0) - (a?.seq ?? 0)),
+      );
+    // A failed tool of a conversation is no failed workflow of the log.
+    const conversation = await createConversation(agent);
+    await play(conversation, [[{ call: "fails", input: {} }], [{ text: "No." }]]);
+    await published(conversation);
+    expect((await list("type=workflow.failed&limit=200")).events.map(({ runId }) => runId)).not.toContain(
+      undefined,
+    );
+    const ofConversation = `conversation=${conversation.id}&type=`;
+    expect(await typesOf(`${ofConversation}workflow.failed`)).toEqual(
+      await typesOf(`${ofConversation}tool.failed`),
+    );
+    expect(await typesOf(`${ofConversation}token.created`)).toEqual([]);
+    const [first, second] = events;
+    expect((await list(`run=${id}&after=${first?.seq}&limit=1`)).events).toEqual([second]);
+    expect((await list(`run=${id}&until=${first?.time}`)).events).toEqual([]);
+    expect((await list(`run=${id}&since=${first?.time}&type=workflow.started`)).events).toEqual([first]);
+    expect((await list(`run=${id}&conversation=${conversation.id}`)).events).toEqual([]);
+    for (const principal of [MEMBER, BEN])
+      expect((await request(`/api/events?run=${id}`, {}, principal)).status).toBe(403);
+    expect((await list(`run=${id}`, ELSEWHERE)).events).toEqual([]);
+  });
+
+  test("A70 EVLOG-9 of a run in a jurisdiction are in its log", async () => {
+    const body = { workflow: await post({ nodes: [ECHO] }), input: { key: "a" }, jurisdiction: "eu" };
+    const { id } = await runs("POST", "", 201, body);
+    await ended(id);
+    expect((await publishedRun(id)).at(-1)?.type).toBe("workflow.completed");
+    expect(await typesOf(`correlation=${id}`)).toEqual([]);
+    expect((await list(`correlation=${id}&jurisdiction=eu`)).events).toEqual(await eventsOf(id));
+  });
+
+  test("A70 RUNLOG-2 appear while a run waits for a person", async () => {
+    const action = { kind: "human.approve", prompt: "Go on?" };
+    const body = {
+      id: "go_on",
+      inputSchema: { type: "object", properties: {} },
+      steps: [{ ref: "ask", action }],
+    };
+    const made = await request("/api/libraries/flows/tasks", { method: "POST", body: JSON.stringify(body) });
+    expect(made.status, await made.clone().text()).toBe(201);
+    const { id } = await start({ nodes: [{ ref: "start", task: "flows/go_on", inputMapping: {} }] });
+    await expect.poll(async () => (await runs("GET", `/${id}`, 200)).gates).toHaveLength(1);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 20_000 });
+    await wakeRun(id);
+    const events = await publishedRun(id);
+    expect(events.map(({ type }) => type)).toContain("gate.opened");
+    await runs("POST", `/${id}/cancel`, 200);
+    expect((await publishedRun(id)).slice(0, events.length)).toEqual(events);
+  });
+
+  test("A70 RECORDS-1 RUNLOG-2 are caught up after an outage of the log and a crash, and runs do not wait for the log", async () => {
+    const rename = (from: string, to: string) =>
+      runInDurableObject(
+        log(),
+        (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`),
+      );
+    const before = await start({ nodes: [ECHO] });
+    await ended(before.id);
+    await publishedRun(before.id);
+    await rename("labels", "labels_away");
+    const { id } = await start({ nodes: [ECHO] });
+    try {
+      expect((await ended(id)).status).toBe("completed");
+      await wakeRun(id);
+      await crash();
+    } finally {
+      await rename("labels_away", "labels");
+    }
+    expect(await eventsOf(id)).toEqual([]);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
+    await wakeRun(id);
+    const events = await publishedRun(id);
+    expect(events.map(({ entry, type }) => [entry, type])).toEqual(
+      (await journal(id)).map(({ seq, type }) => [seq, type]),
+    );
+  });
+});
+
 describe("A70 the search of messages", () => {
   test("A70 EVLOG-8 finds the messages of the caller's conversations, and all of the tenant for operators", async () => {
     const word = rare();
@@ -332,6 +454,55 @@ describe("A70 the search of messages", () => {
   });
 });
 
+const JOBS = "SELECT id FROM cf_agents_jobs";
+
+/** Counts the statements of an actor and the rows that they write, from now on. */
+function counted({ sql }: DurableObjectStorage) {
+  const exec = sql.exec.bind(sql);
+  const cursors: { rowsWritten: number }[] = [];
+  const spy = vi.spyOn(sql, "exec").mockImplementation(((...given: Parameters<typeof sql.exec>) => {
+    const cursor = exec(...given);
+    if (!given[0].trim().startsWith("CREATE ") && given[0] !== JOBS) cursors.push(cursor);
+    return cursor;
+  }) as typeof sql.exec);
+  return () => {
+    spy.mockRestore();
+    const rows = cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+    return { statements: cursors.length, rows };
+  };
+}
+
+test("A70 EVLOG-2 H5 a run of one node costs the log 5 rows: its batch and four labels, and its actor no row", async () => {
+  const workflow = await post({
+    nodes: [{ ref: "start", task: "flow/echo", inputMapping: { value: "input.key" } }],
+  });
+  const of = async () => {
+    const id = `run_${ulid()}`;
+    // SAFETY: the class of the export.
+    const namespace = (exports as unknown as { Coordinator: DurableObjectNamespace }).Coordinator;
+    let end: ReturnType<typeof counted> | undefined;
+    await runInDurableObject(log(), (_, { storage }) => {
+      end = counted(storage);
+    });
+    const own = await runInDurableObject(namespace.getByName(`test:${id}`), async (instance, { storage }) => {
+      // SAFETY: the class of the export.
+      const run = instance as unknown as CoordinatorApi;
+      const endOwn = counted(storage);
+      unwrap(await run.start(ADA, { id, workflow, input: { key: "a" } }));
+      await expect.poll(async () => (await list(`run=${id}&type=workflow.completed`)).events).toHaveLength(1);
+      // The wake-ups are removed after the publication.
+      await expect.poll(() => storage.sql.exec(JOBS).toArray()).toEqual([]);
+      return endOwn();
+    });
+    return { own, log: (end ?? expect.fail("not counted"))().rows };
+  };
+  await of();
+  const { own, log: rows } = await of();
+  expect(rows).toBe(5);
+  // Without the log it has 3 statements less, and the same rows.
+  expect(own).toEqual({ statements: 73, rows: 14 });
+});
+
 test("A70 EVLOG-2 H5 a plain turn costs the log 6 rows: its batch, three labels, and two messages", async () => {
   const word = rare();
   const conversation = await createConversation(agent);
@@ -341,14 +512,7 @@ test("A70 EVLOG-2 H5 a plain turn costs the log 6 rows: its batch, three labels,
     // SAFETY: the class of the export.
     const target = instance as unknown as EventLogApi;
     const from = unwrap(await target.published(conversation.id)) + 1;
-    const { sql } = storage;
-    const before = { exec: sql.exec.bind(sql) };
-    const cursors: { rowsWritten: number }[] = [];
-    const spy = vi.spyOn(sql, "exec").mockImplementation(((...given: Parameters<typeof sql.exec>) => {
-      const cursor = before.exec(...given);
-      cursors.push(cursor);
-      return cursor;
-    }) as typeof sql.exec);
+    const end = counted(storage);
     const ids = { turnId: "turn_1", agentId: agent, userId: "ada" };
     const texts = (role: "user" | "agent", messageId: string) => [
       { ...ids, messageId, role, at: Date.now(), text: `${word} ${"and some other words ".repeat(10)}` },
@@ -364,8 +528,7 @@ test("A70 EVLOG-2 H5 a plain turn costs the log 6 rows: its batch, three labels,
         ...(type === "turn.completed" ? { texts: texts("agent", "msg_2") } : {}),
       })),
     });
-    spy.mockRestore();
-    return cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+    return end().rows;
   });
   expect(await search(word)).toHaveLength(1);
   expect(rows).toBe(6);

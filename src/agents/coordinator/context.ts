@@ -14,6 +14,7 @@ import type { ChildRun, ChildRunApi } from "../../protocol/run-call.ts";
 import type { RunCallerApi } from "../../protocol/workflow-call.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
+import type { EventLogWriter } from "../base/lookup/event-logs.ts";
 import type { Projection } from "../base/projections/projection.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
@@ -60,6 +61,8 @@ export interface ActorContext extends RuntimeContext {
   clients(): Iterable<Client>;
   /** Returns `null` if there is no directory. */
   directory(): Directory | null;
+  /** Returns `null` if there is no log of events. */
+  eventLog(): EventLogWriter | null;
   exporter: SpanExporter | undefined;
   log: ((spans: readonly Span[]) => void) | undefined;
   /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
@@ -81,6 +84,8 @@ export interface CoordinatorClassPorts<Env> extends Pick<ActorContext, "checkedI
   deadLetters(env: Env): DeadLetterWriter | null;
   /** Returns `null` if there is no directory. */
   directory(env: Env): Directory | null;
+  /** Returns `null` if there is no log of events. */
+  eventLog(env: Env): EventLogWriter | null;
   workflow(env: Env, ...given: Parameters<ActorContext["workflow"]>): Promise<PinnedWorkflow>;
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;

@@ -4,8 +4,11 @@ import type { RunCallerApi } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
 import type { ActorWork, WakeupsOfActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
+import type { EventLogWriter } from "../base/lookup/event-logs.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { approvalsProjection } from "../base/projections/approvals-projection.ts";
+import { EventsTarget } from "../base/projections/events-target.ts";
+import { CopiesWakeup, JournalProjection } from "../base/projections/journal-projection.ts";
 import { Projection } from "../base/projections/projection.ts";
 import type { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
@@ -16,9 +19,11 @@ import { RunTelemetry } from "./effects/run-telemetry.ts";
 import { RunReaders } from "./inbound/run-readers.ts";
 import { RunSockets } from "./inbound/run-sockets.ts";
 import { RunWaiters } from "./inbound/run-waiters.ts";
+import { loggedRun } from "./reads/logged-run.ts";
 import { RunEvents } from "./reads/run-events.ts";
 import { runSummary, waitingGates } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
+import type { RunJournalRow } from "./store/run-journal.ts";
 
 /** The members of a context that the platform, the application and other actors give. */
 type Given = Omit<ActorContext, "armWakeup" | "turn" | "listing" | "approvals"> & WakeupsOfActor;
@@ -45,6 +50,7 @@ export function givenContext<Env extends object>(
     exporter: ports.exporter(env),
     log: ports.log(env),
     directory: () => ports.directory(env),
+    eventLog: () => ports.eventLog(env),
     workflow: (...given) => ports.workflow(env, ...given),
     bounds: { share: { runs, tokens }, ...defined({ width: ports.fanOutWidth }) },
     // Starts do not use the reserved room (MAIL-20).
@@ -63,6 +69,8 @@ export interface CoordinatorContext extends ActorContext {
   approvals: Projection;
   listing: Projection;
   events: RunEvents;
+  /** The copy of the journal in the log of the tenant. */
+  logged: JournalProjection<EventLogWriter, RunJournalRow>;
   readers: RunReaders;
   sockets: RunSockets;
   waiters: RunWaiters;
@@ -76,17 +84,34 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
   // SAFETY: a part reads the other parts when it works. All parts are there by then.
   const context = { ...given } as unknown as CoordinatorContext;
   const { clock, directory, wakeups, ownWakeup } = given;
-  const listed = (name: "approvals" | "listing") =>
-    ownWakeup(name, () => (context.runtime.exists ? context[name].wake() : null));
+  const whileExists = (wake: () => number | null) => () => (context.runtime.exists ? wake() : null);
+  // The listing and the log share a wake-up, because both change with the status. Each change of the status is noted in its transaction.
+  const copies = new CopiesWakeup(
+    ownWakeup(
+      "listing",
+      whileExists(() => {
+        copies.fires();
+        const pauses = [context.listing.wake(), context.logged.wake()].filter((pause) => pause !== null);
+        return pauses.length === 0 ? null : Math.min(...pauses);
+      }),
+    ),
+    () => context.listing.isBehind || context.logged.isBehind,
+  );
   context.armWakeup = wakeups.add("run", () => {
     context.runtime.reconcile();
+    // Without work, the copies have a wake-up of their own.
+    if (context.runtime.exists && context.runtime.dueIn !== null) context.logged.wake();
     return context.runtime.dueIn;
   }).arm;
   const expiry = wakeups.add("expiry", () => context.sockets.expire());
   context.expireAt = (time) => expiry.arm(Math.max(0, time - clock.now()));
   context.turn = () => turns.take(context.runtime.state.record.tenant, clock);
   context.approvals = approvalsProjection({
-    ...{ clock, directory, wakeup: listed("approvals") },
+    ...{ clock, directory },
+    wakeup: ownWakeup(
+      "approvals",
+      whileExists(() => context.approvals.wake()),
+    ),
     waiting: () => {
       const { state } = context.runtime;
       const { tenant, id: place } = state.record;
@@ -95,7 +120,7 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
   });
   context.listing = new Projection({
     clock,
-    wakeup: listed("listing"),
+    wakeup: copies,
     directory,
     put: (listing) => {
       const { record, seq } = context.runtime.state;
@@ -110,10 +135,18 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
     context.sockets.wake();
     if (isOver(state)) context.waiters.wake();
     if (commit.changesGates) void context.approvals.publish();
+    // First the note: the listing disarms the wake-up only if the log has the commit.
+    context.logged.changed();
+    if (isOver(state)) void context.logged.publish();
     if (commit.changesStatus) void context.listing.publish();
     // The last step: an error of the telemetry stops no other step.
     telemetry.ended(before, commit.row);
   });
+  context.logged = new JournalProjection(
+    { clock, runtime: context.runtime },
+    new EventsTarget(loggedRun(context.runtime, given)),
+    copies,
+  );
   context.events = new RunEvents(context.runtime.store.journal);
   context.readers = new RunReaders(context);
   context.sockets = new RunSockets(context, outflows);

@@ -1,5 +1,5 @@
 /**
- * The actor `EventLog`: the log of a tenant's conversations in one jurisdiction.
+ * The actor `EventLog`: the log of a tenant's conversations and runs in one jurisdiction.
  *
  * EVLOG-8  A principal reaches only the log of its tenant. Events are for operators. A search by another principal finds messages of the
  *        principal's own conversations only.
@@ -54,8 +54,8 @@ export function createEventLogClass<Env extends Cloudflare.Env>(): new (
       void this.#store.exists;
     }
 
-    async published(conversationId: string) {
-      return asResult(() => this.#store.published(conversationId));
+    async published(id: string) {
+      return asResult(() => this.#store.published(id));
     }
 
     async publish(publication: Publication) {

@@ -9,6 +9,7 @@
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { EventFilter, FoundMessage, LoggedEvent, SearchRequest } from "../../protocol/event-log.ts";
 import { defined } from "../../shared/defined.ts";
+import { RUN_ID } from "../../shared/identifiers.ts";
 import { DEFAULT_PAGE_SIZE, type Page } from "../../shared/page.ts";
 import { toIso } from "../../shared/time.ts";
 import {
@@ -208,9 +209,10 @@ export class LogReader {
 }
 
 /** Returns labels: each matching batch has at least one of these. Returns `null` to read all batches. */
-function labelsFor({ correlation, conversation, agent, types }: EventFilter): string[] | null {
+function labelsFor({ correlation, conversation, run, agent, types }: EventFilter): string[] | null {
   if (correlation !== undefined) return [labelOf.correlation(correlation)];
-  if (conversation !== undefined) return [labelOf.conversation(conversation)];
+  const journal = conversation ?? run;
+  if (journal !== undefined) return [labelOf.journal(journal)];
   const ofTypes = types?.map(labelOf.type);
   if (ofTypes?.every((label) => label !== undefined)) return ofTypes;
   return agent === undefined ? null : [labelOf.agent(agent)];
@@ -243,24 +245,28 @@ function isWithin(at: number, { since, until }: Times): boolean {
 type TimedEvent = Omit<LoggedEvent, "time"> & { at: number };
 
 function eventsOf({ seq, conversation, project, first, entries }: EntriesRow): TimedEvent[] {
+  const journal = RUN_ID.test(conversation) ? { runId: conversation } : { conversationId: conversation };
   return entriesOf(entries).map((entry, index) => ({
     ...entry,
-    ...{ seq: seq + index, conversationId: conversation, projectId: project, entry: first + index },
+    ...{ seq: seq + index, ...journal, projectId: project, entry: first + index },
   }));
 }
 
-function viewOf({ at, seq, conversationId, projectId, agentId, entry, type, ...others }: TimedEvent) {
+function viewOf(event: TimedEvent): LoggedEvent {
+  const { at, seq, conversationId, runId, parentRunId, projectId, agentId, entry, type, ...others } = event;
   return {
-    ...{ seq, conversationId, projectId, ...defined({ agentId }) },
+    ...{ seq, ...defined({ conversationId, runId, parentRunId }), projectId, ...defined({ agentId }) },
     ...{ entry, type, time: toIso(at), ...others },
   };
 }
 
-function isWanted(event: TimedEvent, { types, conversation, agent, correlation, ...time }: EventFilter) {
+function isWanted(event: TimedEvent, filter: EventFilter): boolean {
+  const { types, conversation, run, agent, correlation, ...time } = filter;
   return (
     isWithin(event.at, time) &&
     (types === undefined || types.some((type) => type === event.type)) &&
     (conversation === undefined || event.conversationId === conversation) &&
+    (run === undefined || event.runId === run) &&
     (agent === undefined || event.agentId === agent) &&
     (correlation === undefined || event.correlationId === correlation)
   );

@@ -1,9 +1,11 @@
 /**
  * Writes of a log.
  *
- * EVLOG-1  The log has each published entry of a conversation once, in the order of its journal. A repeated or late publication changes
- *        nothing. A publication that was made before the newest replacement changes nothing. Numbers of the log ascend, and are never used again.
- * EVLOG-2  A batch of entries costs one row, a row for each label, and the rows of the index of words. Types of nearly every turn have no label.
+ * EVLOG-1  The log has each published entry of a conversation or a run once, in the order of its journal. A repeated or late publication
+ *        changes nothing. A publication that was made before the newest replacement changes nothing. Numbers of the log ascend, and are never
+ *        used again.
+ * EVLOG-2  A batch of entries costs one row, a row for each label, and the rows of the index of words. Types of nearly every turn or run have
+ *        no label.
  * EVLOG-3  Replaced, removed and erased texts leave the segments of the index in the same transaction (`secure-delete`).
  * EVLOG-4  A search uses the readers of the newest publication. It checks each message that it finds. The index gets new
  *        readers in slices, so they find earlier messages a moment later.
@@ -11,8 +13,13 @@
 import { TOKENIZER } from "../../memory/corpus/full-text.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import type { Publication, PublishedEntry, PublishedText } from "../../protocol/event-log.ts";
-import type { EntryType } from "../../protocol/journal.ts";
+import {
+  type LoggedType,
+  loggedId,
+  type Publication,
+  type PublishedEntry,
+  type PublishedText,
+} from "../../protocol/event-log.ts";
 import { defined } from "../../shared/defined.ts";
 import { VersionedRecord } from "../base/storage/schema-upgrade.ts";
 import {
@@ -49,14 +56,19 @@ const MAX_AHEAD_MS = LATE_MS / 2;
 /** Batches of one step of a removal, and of one step of `indexReaders`. */
 const SLICE = 100;
 
-/** Types of entries that nearly every turn has. */
-const COMMON: ReadonlySet<string> = new Set<EntryType>([
+/** Types of entries that nearly every turn or run has. */
+const COMMON: ReadonlySet<string> = new Set<LoggedType>([
   "turn.started",
   "turn.completed",
   "turn.finalized",
   "message.user",
   "message.started",
   "message.completed",
+  "workflow.started",
+  "workflow.completed",
+  "token.created",
+  "token.completed",
+  "transition.fired",
 ]);
 
 /** An entry in a batch. */
@@ -66,7 +78,8 @@ export type StoredText = PublishedText & { entry: number; words: string };
 
 /** Returns the label of a filter. */
 export const labelOf = {
-  conversation: (id: string) => `c:${id}`,
+  /** `id`: of a conversation or of a run. */
+  journal: (id: string) => `c:${id}`,
   agent: (id: string) => `a:${id}`,
   correlation: (id: string) => `r:${id}`,
   /** `undefined` for a type without labels. */
@@ -102,9 +115,9 @@ export class LogStore {
     return newest === undefined ? 0 : newest.seq + newest.count - 1;
   }
 
-  /** Returns the last entry of a conversation; 0 if there is none. */
-  published(conversationId: string): number {
-    const newest = this.#newestOf(conversationId);
+  /** Returns the last entry of a conversation or a run; 0 if there is none. */
+  published(id: string): number {
+    const newest = this.#newestOf(id);
     return newest === undefined ? 0 : newest.first + newest.count - 1;
   }
 
@@ -112,13 +125,14 @@ export class LogStore {
   publish(publication: Publication): number {
     return this.#database.transaction(() => {
       this.#create();
-      const { conversationId, readers, newest: made, from, entries } = publication;
-      const newest = this.#newestOf(conversationId);
+      const { readers, newest: made, from, entries } = publication;
+      const id = loggedId(publication);
+      const newest = this.#newestOf(id);
       const upTo = newest === undefined ? 0 : newest.first + newest.count - 1;
-      if (from !== upTo + 1 || entries.length === 0 || made < this.#replacedAt(conversationId)) return upTo;
+      if (from !== upTo + 1 || entries.length === 0 || made < this.#replacedAt(id)) return upTo;
       const readable = JSON.stringify(readers);
       if (newest !== undefined && newest.readers !== readable) {
-        this.stores.keyValue.put(READERS_KEY + conversationId, 0);
+        this.stores.keyValue.put(READERS_KEY + id, 0);
         this.armIndexing();
       }
       this.#append(publication, readable);
@@ -127,13 +141,15 @@ export class LogStore {
   }
 
   /** As `EventLogApi.replace`. */
-  replace({ conversationId, newest, from, entries }: Publication): void {
+  replace(publication: Publication): void {
     if (!this.exists) return;
     const { keyValue } = this.stores;
+    const { newest, from, entries } = publication;
+    const id = loggedId(publication);
     this.#database.transaction(() => {
-      if (newest < this.#replacedAt(conversationId)) return;
-      keyValue.put(REPLACED_KEY + conversationId, newest);
-      for (const batch of this.#batchesOf(conversationId, this.#batchBefore(conversationId, from))) {
+      if (newest < this.#replacedAt(id)) return;
+      keyValue.put(REPLACED_KEY + id, newest);
+      for (const batch of this.#batchesOf(id, this.#batchBefore(id, from))) {
         if (batch.first >= from + entries.length) break;
         if (batch.first + batch.count <= from) continue;
         const before = restored(batch);
@@ -185,8 +201,8 @@ export class LogStore {
   }
 
   /** Returns the number of the journal's newest entry at the newest replacement; 0 if there was none. */
-  #replacedAt(conversationId: string): number {
-    return this.stores.keyValue.get<number>(REPLACED_KEY + conversationId) ?? 0;
+  #replacedAt(id: string): number {
+    return this.stores.keyValue.get<number>(REPLACED_KEY + id) ?? 0;
   }
 
   #create(): void {
@@ -197,7 +213,9 @@ export class LogStore {
     this.#record.put({ createdAt: this.now() });
   }
 
-  #append({ conversationId, projectId, readers, from, entries }: Publication, readable: string): void {
+  #append(publication: Publication, readable: string): void {
+    const { projectId, readers, from, entries } = publication;
+    const id = loggedId(publication);
     const [newest] = this.#database.all<{ seq: number; received: number; count: number }>(NEWEST);
     const seq = newest === undefined ? 1 : newest.seq + newest.count;
     const oldest = entries.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY);
@@ -206,11 +224,11 @@ export class LogStore {
     const now = this.now();
     const received = Math.max(now, newest?.received ?? 0, Math.min(latest, now + MAX_AHEAD_MS));
     const isLate = oldest < received - LATE_MS;
-    const labels = JSON.stringify(labelsOf(conversationId, entries, isLate));
+    const labels = JSON.stringify(labelsOf(id, entries, isLate));
     const texts = storedTexts(entries, readers, isLate);
     this.#database.run(
       ADD_BATCH,
-      ...[seq, received, conversationId, projectId, from, entries.length],
+      ...[seq, received, id, projectId, from, entries.length],
       ...[readable, labels, JSON.stringify(entries.map(withoutTexts)), textsJson(texts)],
     );
     this.#database.run(ADD_LABELS, seq, labels);
@@ -243,15 +261,15 @@ export class LogStore {
       this.#database.run(UNINDEX_WORDS, seq * MAX_BATCH_TEXTS + place, words);
   }
 
-  #newestOf(conversationId: string): Pick<BatchRow, "first" | "count" | "readers"> | undefined {
+  #newestOf(id: string): Pick<BatchRow, "first" | "count" | "readers"> | undefined {
     if (!this.exists) return undefined;
-    const label = labelOf.conversation(conversationId);
+    const label = labelOf.journal(id);
     return this.#database.all<Pick<BatchRow, "first" | "count" | "readers">>(NEWEST_OF, label)[0];
   }
 
-  /** Returns a number of the log from which the batches of a conversation have its entries from `entry` on. */
-  #batchBefore(conversationId: string, entry: number): number {
-    const label = labelOf.conversation(conversationId);
+  /** Returns a number of the log from which the batches of a conversation or a run have its entries from `entry` on. */
+  #batchBefore(id: string, entry: number): number {
+    const label = labelOf.journal(id);
     let [low, high] = [0, this.last];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
@@ -266,17 +284,17 @@ export class LogStore {
     return low;
   }
 
-  *#batchesOf(conversationId: string, from = 0): Generator<BatchRow> {
+  *#batchesOf(id: string, from = 0): Generator<BatchRow> {
     for (let after = from; ; ) {
-      const rows = this.#slice(conversationId, after);
+      const rows = this.#slice(id, after);
       yield* rows;
       if (rows.length < SLICE) return;
       after = rows.at(-1)?.seq ?? after;
     }
   }
 
-  #slice(conversationId: string, after: number): BatchRow[] {
-    return this.#database.all<BatchRow>(BATCHES_OF, labelOf.conversation(conversationId), after, SLICE);
+  #slice(id: string, after: number): BatchRow[] {
+    return this.#database.all<BatchRow>(BATCHES_OF, labelOf.journal(id), after, SLICE);
   }
 }
 
@@ -321,7 +339,7 @@ function withoutTexts({ texts: _texts, ...entry }: PublishedEntry): StoredEntry 
   return entry;
 }
 
-function labelsOf(conversationId: string, entries: readonly PublishedEntry[], isLate: boolean): string[] {
+function labelsOf(id: string, entries: readonly PublishedEntry[], isLate: boolean): string[] {
   const labels = entries.flatMap(({ agentId, correlationId, type }) =>
     Object.values(
       defined({
@@ -331,5 +349,5 @@ function labelsOf(conversationId: string, entries: readonly PublishedEntry[], is
       }),
     ),
   );
-  return [...new Set([labelOf.conversation(conversationId), ...labels, ...(isLate ? [labelOf.late] : [])])];
+  return [...new Set([labelOf.journal(id), ...labels, ...(isLate ? [labelOf.late] : [])])];
 }

@@ -1,8 +1,8 @@
 /**
  * The tables of a log.
  *
- * A batch has entries of one conversation, which have consecutive numbers in the journal and in the log. `labels` finds the batches of a
- * conversation, an agent, a correlation or a type that is rare. The words of messages are in an FTS5 table without content: a batch keeps
+ * A batch has entries of one conversation or one run, which have consecutive numbers in the journal and in the log. `conversation` is the
+ * id of either. `labels` finds the batches of a conversation, a run, an agent, a correlation or a type that is rare. The words of messages are in an FTS5 table without content: a batch keeps
  * the indexed words of its messages, so they can be removed.
  */
 import type { ActorSchema } from "../base/storage/schema-upgrade.ts";

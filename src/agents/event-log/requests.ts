@@ -1,7 +1,6 @@
 /** The schemas of requests to a log. */
 import { z } from "zod";
-import { MAX_QUERY } from "../../protocol/event-log.ts";
-import { ENTRY_TYPES } from "../../protocol/journal.ts";
+import { LOGGED_TYPES, MAX_QUERY } from "../../protocol/event-log.ts";
 import { pageOptionsSchema } from "../../shared/page.ts";
 
 const isPlace = (cursor: string) => /^\d{1,16}$/.test(cursor) && Number.isSafeInteger(Number(cursor));
@@ -10,8 +9,9 @@ const name = z.string().max(200).exactOptional();
 const time = z.number().exactOptional();
 
 const filter = {
-  types: z.array(z.enum(ENTRY_TYPES)).exactOptional(),
+  types: z.array(z.enum(LOGGED_TYPES)).exactOptional(),
   conversation: name,
+  run: name,
   agent: name,
   correlation: name,
   since: time,

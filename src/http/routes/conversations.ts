@@ -32,32 +32,36 @@ export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 /** Types of entries in one query. */
 const MAX_TYPES = 50;
 
-/** A type of an entry, or a name of the designs (NAMES-1). */
-const entryName = z.string().transform((name, context) => {
-  const types = entryTypesOf(name);
-  if (types !== undefined) return types;
-  const known = listIds(name, ENTRY_TYPES);
-  context.addIssue(`Unknown type of an entry: ${JSON.stringify(name)}. Types are: ${known}.`);
-  return z.NEVER;
-});
+/** Returns the filter of a list of entries. `read` returns the types of a name: a type, or a name of the designs (NAMES-1). */
+export function entryTypes<Type>(
+  read: (name: string) => readonly Type[] | undefined,
+  known: readonly string[],
+) {
+  const entryName = z.string().transform((name, context) => {
+    const types = read(name);
+    if (types !== undefined) return types;
+    context.addIssue(
+      `Unknown type of an entry: ${JSON.stringify(name)}. Types are: ${listIds(name, known)}.`,
+    );
+    return z.NEVER;
+  });
+  return z.exactOptional(
+    z
+      .string()
+      .max(1_000)
+      .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
+      .transform((names) => names.split(","))
+      .pipe(z.array(entryName))
+      .transform((types) => [...new Set(types.flat())])
+      .meta({
+        description:
+          "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
+        example: "tool.completed,tool.failed",
+      }),
+  );
+}
 
-/** The filter of lists of entries. */
-export const entryTypes = z.exactOptional(
-  z
-    .string()
-    .max(1_000)
-    .refine((names) => names.split(",").length <= MAX_TYPES, `Give at most ${MAX_TYPES} types.`)
-    .transform((names) => names.split(","))
-    .pipe(z.array(entryName))
-    .transform((types) => [...new Set(types.flat())])
-    .meta({
-      description:
-        "Entries of these types only: names, separated by commas. Names of events and decisions from the designs are accepted.",
-      example: "tool.completed,tool.failed",
-    }),
-);
-
-const journalQuery = pageSchema.extend({ type: entryTypes });
+const journalQuery = pageSchema.extend({ type: entryTypes(entryTypesOf, ENTRY_TYPES) });
 
 export const conversationParams = z.object({ id: ids.conversation });
 const entryParams = z.object({

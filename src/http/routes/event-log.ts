@@ -2,7 +2,8 @@
 
 import { accepts } from "hono/accepts";
 import { z } from "zod";
-import { eventLogId, foundMessage, loggedEvent, MAX_QUERY } from "../../protocol/event-log.ts";
+import { eventLogId, foundMessage, LOGGED_TYPES, loggedEvent, MAX_QUERY } from "../../protocol/event-log.ts";
+import { loggedTypesOf } from "../../protocol/journal-names.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -17,14 +18,15 @@ import { entryTypes } from "./conversations.ts";
 const place = z.exactOptional(
   z.enum(JURISDICTIONS).meta({
     description:
-      "Conversations in this jurisdiction. Default: the jurisdiction of `conversation` or `agent`, otherwise conversations without a jurisdiction.",
+      "Conversations and runs in this jurisdiction. Default: the jurisdiction of `conversation`, `run` or `agent`, otherwise those without a jurisdiction.",
   }),
 );
 
 const eventsQuery = pageSchema.extend({
-  type: entryTypes,
+  type: entryTypes((name) => loggedTypesOf(name) && [name], LOGGED_TYPES),
   agent: filter("Events of turns of this agent."),
   conversation: filter("Events of this conversation."),
+  run: filter("Events of this run of a workflow."),
   correlation: filter("Events with this `correlationId`."),
   since: timeFilter("Events at this time or later."),
   until: timeFilter("Events before this time."),
@@ -48,9 +50,9 @@ export const eventLogRoutes: readonly Route[] = [
       method: "get",
       path: "/api/events",
       tag: "events",
-      summary: "List and follow the events of all conversations",
+      summary: "List and follow the events of all conversations and runs",
       description:
-        "The journal entries of the tenant's conversations by their number, for operators and administrators. With `Accept: text/event-stream` the answer is an endless stream: the events after `after`, and then each new event. A page looks at a bounded number of events, so it may be empty and have a `nextCursor`. An event appears a moment later than in its conversation.",
+        "The journal entries of the tenant's conversations and runs by their number, for operators and administrators. With `Accept: text/event-stream` the answer is an endless stream: the events after `after`, and then each new event. A page looks at a bounded number of events, so it may be empty and have a `nextCursor`. An event appears a moment later than in its conversation or run.",
       query: eventsQuery,
       headers: positionHeader,
       answers: [{ ...onePage("events", loggedEvent)[0], stream: loggedEvent }],
@@ -58,8 +60,10 @@ export const eventLogRoutes: readonly Route[] = [
       permit: ({ principal }) => requireOperator(principal),
     },
     async ({ query, headers }, ports, context) => {
-      const { jurisdiction, type: types, ...given } = query;
+      const { jurisdiction, type: names, ...given } = query;
       const log = await logOf(ports, jurisdiction, given);
+      const isOfConversations = given.conversation !== undefined || given.agent !== undefined;
+      const types = names?.flatMap((name) => loggedTypesOf(name, isOfConversations) ?? []);
       const request = { ...given, ...defined({ types }) };
       const wanted = accepts(context, {
         header: "Accept",
@@ -98,7 +102,8 @@ export const eventLogRoutes: readonly Route[] = [
 function logOf(
   { principal, actors }: HttpEnv["Variables"],
   jurisdiction: Jurisdiction | undefined,
-  { conversation, agent = "" }: { conversation?: string; agent?: string },
+  { conversation, run, agent = "" }: { conversation?: string; run?: string; agent?: string },
 ) {
-  return actors.eventLog(principal.tenant, eventLogId(jurisdiction ?? jurisdictionOf(conversation ?? agent)));
+  const place = jurisdiction ?? jurisdictionOf(conversation ?? run ?? agent);
+  return actors.eventLog(principal.tenant, eventLogId(place));
 }

@@ -4,6 +4,7 @@
  */
 
 import type { EntryType } from "../../../protocol/journal.ts";
+import type { JournalRowOf } from "../../../shared/journal-row.ts";
 import type { Json } from "../../../shared/json.ts";
 
 export interface JournalEntry {
@@ -14,15 +15,4 @@ export interface JournalEntry {
 }
 
 /** The entries of one commit. */
-export interface JournalRow {
-  /** Number of the first entry. */
-  seq: number;
-  /** Milliseconds since the epoch. */
-  at: number;
-  entries: JournalEntry[];
-}
-
-/** Returns the number of a row's last entry. */
-export function lastSeq({ seq, entries }: JournalRow): number {
-  return seq + entries.length - 1;
-}
+export type JournalRow = JournalRowOf<JournalEntry>;

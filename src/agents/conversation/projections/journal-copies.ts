@@ -1,31 +1,34 @@
 /** All copies of a conversation's journal: its turns in the directory, and its entries and messages in the log of its tenant. */
+import { EventsTarget } from "../../base/projections/events-target.ts";
+import { CopiesWakeup, JournalProjection } from "../../base/projections/journal-projection.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
-import { EventsTarget } from "./events-target.ts";
-import { type JournalCopyContext, JournalProjection } from "./journal-projection.ts";
+import { type CopiedConversation, loggedConversation } from "./logged-conversation.ts";
 import { TurnsTarget } from "./turns-target.ts";
+
+type Copy = Pick<JournalProjection<unknown>, "isBehind" | "note" | "publish" | "wake">;
 
 export class JournalCopies {
   readonly turns: Pick<JournalProjection<unknown>, "changed">;
   readonly events: Pick<JournalProjection<unknown>, "changed" | "note" | "publish">;
-  readonly #all: readonly Pick<JournalProjection<unknown>, "isBehind" | "note" | "publish" | "wake">[];
-
-  #isArmed = false;
+  readonly #all: readonly Copy[];
+  readonly #wakeup: CopiesWakeup;
 
   /** `window` is the wake-up that active turns share. */
-  constructor(context: JournalCopyContext & Pick<ActorContext, "directory" | "events">, window: Wakeup) {
-    // A copy that is behind needs the wake-up.
-    const shared = {
-      arm: window.arm,
-      armAfterCommit: (milliseconds: number) => this.#armAfterCommit(window, milliseconds),
-      disarm: () => {
-        if (this.isBehind) return;
-        this.#isArmed = false;
-        window.disarm();
-      },
-    };
-    const turns = new JournalProjection(context, new TurnsTarget(context), shared);
-    const events = new JournalProjection(context, new EventsTarget(context), shared);
+  constructor(
+    context: { clock: Pick<ActorContext["clock"], "now">; runtime: CopiedConversation } & Pick<
+      ActorContext,
+      "directory" | "events"
+    >,
+    window: Wakeup,
+  ) {
+    this.#wakeup = new CopiesWakeup(window, () => this.isBehind);
+    const turns = new JournalProjection(context, new TurnsTarget(context), this.#wakeup);
+    const events = new JournalProjection(
+      context,
+      new EventsTarget(loggedConversation(context)),
+      this.#wakeup,
+    );
     this.turns = turns;
     this.events = events;
     this.#all = [turns, events];
@@ -48,17 +51,8 @@ export class JournalCopies {
 
   /** As `Projection.wake`, for all copies. */
   wake(): number | null {
-    this.#isArmed = false;
+    this.#wakeup.fires();
     const pauses = this.#all.map((copy) => copy.wake()).filter((pause) => pause !== null);
     return pauses.length === 0 ? null : Math.min(...pauses);
-  }
-
-  #armAfterCommit(window: Wakeup, milliseconds: number): void {
-    if (this.#isArmed) return;
-    this.#isArmed = true;
-    window.arm(milliseconds).catch((error: unknown) => {
-      this.#isArmed = false;
-      console.error(error);
-    });
   }
 }

@@ -5,20 +5,23 @@
  *            and reads it once in a life.
  * RECORDS-3  After an erasure, the records of all turns that the erasure has changed are published again, without the erased text.
  */
+
 import type { Directory } from "../../../d1/directory.ts";
 import type { TurnRecord } from "../../../protocol/turn-records.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
+import type { JournalTarget } from "../../base/projections/journal-projection.ts";
 import type { ActorContext } from "../context.ts";
-import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
+import type { JournalRow } from "../core/journal-entry.ts";
 import { turnRecord } from "../reads/turn-record.ts";
-import type { JournalCopyContext, JournalTarget } from "./journal-projection.ts";
+import type { CopiedConversation } from "./logged-conversation.ts";
 
-type TurnsContext = JournalCopyContext & Pick<ActorContext, "directory">;
+type TurnsContext = Pick<ActorContext, "directory"> & { runtime: CopiedConversation };
 
 /** Size of the records in one put, in bytes. A value of the directory has at most 2 MB. */
 const MAX_PUT_BYTES = 512 * 1024;
 
-export class TurnsTarget implements JournalTarget<Directory> {
+export class TurnsTarget implements JournalTarget<Directory, JournalRow> {
   constructor(private readonly context: TurnsContext) {}
 
   readonly find = () => {

@@ -21,11 +21,12 @@ import type {
   TurnView,
 } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { lengthOf } from "../core/content-size.ts";
 import { framesOf } from "../core/frames.ts";
-import { type JournalEntry, lastSeq } from "../core/journal-entry.ts";
+import type { JournalEntry } from "../core/journal-entry.ts";
 import type { ReplayOptions } from "../core/replay/recording.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";

@@ -8,7 +8,7 @@ import { turnId } from "../../../protocol/ids.ts";
 import type { TurnRecording } from "../../../protocol/recording.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import { lastSeq } from "../core/journal-entry.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import {
   checkRecordable,
   type RecordedEntry,

@@ -8,6 +8,7 @@
  * COMMIT-4  The state that a commit returns includes the parts outside each turn's row. After a rollback, the next commit on the earlier
  *           state writes them again.
  */
+
 import { EventStore } from "../../../memory/session/event-store.ts";
 import { LongText } from "../../../memory/session/long-text.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/session-event.ts";
@@ -17,10 +18,11 @@ import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import type { ActorTombstone } from "../../base/removal/actor-removal.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
-import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
+import type { JournalRow } from "../core/journal-entry.ts";
 import type { UserMessage } from "../core/signals.ts";
 import {
   type BaseState,

@@ -12,9 +12,10 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { isRecorded, withoutGiven, withoutTexts } from "../core/erasure.ts";
-import { type JournalEntry, type JournalRow, lastSeq } from "../core/journal-entry.ts";
+import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { type Head, NEW_STATE } from "../core/state.ts";
 
 export const CREATE_JOURNAL =

@@ -211,7 +211,8 @@ function nodeSpan(
   ];
 }
 
-function codeOf(data: Json | undefined): string | undefined {
+/** Returns the code of the error in the data of an entry. */
+export function codeOf(data: Json | undefined): string | undefined {
   const error = isJsonObject(data) ? data.error : undefined;
   return isJsonObject(error) && typeof error.code === "string" ? error.code : undefined;
 }

@@ -5,8 +5,9 @@
  *             not grow with their number, and readers at several positions do not read a row again for each part of it.
  */
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import { toIso } from "../../../shared/time.ts";
-import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journal.ts";
+import type { RunJournal, RunJournalRow } from "../store/run-journal.ts";
 
 /** Bytes of events that are cached for the readers of one run. */
 export const MAX_CACHED_BYTES = 2 * 1024 * 1024;

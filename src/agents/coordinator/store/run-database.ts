@@ -15,6 +15,7 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { lastSeq } from "../../../shared/journal-row.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import type { RunChange } from "../core/draft.ts";
@@ -22,7 +23,7 @@ import { headOf, spentIn } from "../core/head.ts";
 import type { RunRecord } from "../core/record.ts";
 import type { RunState } from "../core/state.ts";
 import { BranchTable } from "./branches.ts";
-import { lastSeq, RunJournal, type RunJournalRow } from "./run-journal.ts";
+import { RunJournal, type RunJournalRow } from "./run-journal.ts";
 import { CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES, RUN_KEY, RUN_SCHEMA } from "./run-tables.ts";
 import { TokenTable } from "./tokens.ts";
 

@@ -2,23 +2,18 @@
  * The table `run_journal`: one packed row a commit.
  *
  * RUNJOURNAL-1  Entry numbers are gapless: the first number of a row is one more than the last of the row before it.
- * RUNJOURNAL-2  One statement reads any number of rows. Only one row at a time is in memory.
+ * RUNJOURNAL-2  One statement reads any number of rows. Only one row at a time is in memory, or the rows of one slice.
  */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { RunEntry, RunEntryType } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
+import { type JournalRowOf, lastSeq } from "../../../shared/journal-row.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Head } from "../core/head.ts";
 
 /** A commit in the journal. */
-export interface RunJournalRow {
-  /** The number of its first entry. */
-  readonly seq: number;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  readonly entries: readonly RunEntry[];
-}
+export type RunJournalRow = JournalRowOf<RunEntry>;
 
 const INSERT = "INSERT INTO run_journal (seq, at, body) VALUES (?, ?, ?)";
 const NEWEST = "SELECT seq, at, body FROM run_journal ORDER BY seq DESC LIMIT 1";
@@ -29,6 +24,9 @@ const FROM = `SELECT seq, at, body FROM run_journal
   WHERE seq >= (SELECT MAX(seq) FROM run_journal WHERE seq <= ?) ORDER BY seq`;
 
 type Row = { seq: number; at: number; body: PackedText };
+/** Length of the rows of one slice as text, in UTF-16 units. */
+const MAX_SLICE = 1024 * 1024;
+
 type PackedEntry = [type: RunEntryType, token?: number | null, node?: string | null, data?: Json];
 
 export class RunJournal {
@@ -67,16 +65,33 @@ export class RunJournal {
     for (const stored of this.database.each<Row>(FROM, seq)) yield this.#unpack(stored).row;
   }
 
-  #unpack({ seq, at, body }: Row): { row: RunJournalRow; head: Head } {
-    // SAFETY: only `append` writes this column.
-    const [head, ...packed] = JSON.parse(this.texts.unpack(keyOf(seq), body)) as [Head, ...PackedEntry[]];
-    return { row: { seq, at, entries: packed.map(unpackEntry) }, head };
+  /** Returns at most `limit` rows from the row with entry `from` on: the first, and further rows up to `MAX_SLICE`. */
+  forward(from: number, limit: number): RunJournalRow[] {
+    const rows: RunJournalRow[] = [];
+    let length = 0;
+    for (const stored of this.database.each<Row>(FROM, from)) {
+      const text = this.#text(stored);
+      length += text.length;
+      if (rows.length > 0 && length > MAX_SLICE) break;
+      rows.push(unpack(stored, text).row);
+      if (rows.length === limit) break;
+    }
+    return rows;
+  }
+
+  #unpack(stored: Row): { row: RunJournalRow; head: Head } {
+    return unpack(stored, this.#text(stored));
+  }
+
+  #text({ seq, body }: Row): string {
+    return this.texts.unpack(keyOf(seq), body);
   }
 }
 
-/** Returns the number of the last entry of a row. */
-export function lastSeq({ seq, entries }: RunJournalRow): number {
-  return seq + entries.length - 1;
+function unpack({ seq, at }: Row, text: string): { row: RunJournalRow; head: Head } {
+  // SAFETY: only `append` writes this column.
+  const [head, ...packed] = JSON.parse(text) as [Head, ...PackedEntry[]];
+  return { row: { seq, at, entries: packed.map(unpackEntry) }, head };
 }
 
 function keyOf(seq: number): string {

@@ -1,0 +1,13 @@
+/** A row of a journal: the entries of one commit. */
+export interface JournalRowOf<Entry> {
+  /** The number of its first entry. */
+  readonly seq: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly entries: readonly Entry[];
+}
+
+/** Returns the number of the last entry of a row. */
+export function lastSeq({ seq, entries }: JournalRowOf<unknown>): number {
+  return seq + entries.length - 1;
+}
