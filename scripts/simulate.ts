@@ -76,7 +76,7 @@ function ask(worker: Worker, job: Job): Promise<Answer> {
 async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<boolean> {
   const table = new Map<string, { planned: number; fired: number }>();
   const failing: { seed: number; what: string }[] = [];
-  const sums = { turns: 0, failedTurns: 0, lives: 0, summaries: 0, replayed: 0 };
+  const sums = { turns: 0, failedTurns: 0, lives: 0, summaries: 0, replayed: 0, forks: 0, erased: 0 };
   const partial: Record<string, number> = {};
   const started = performance.now();
   const jobs: Job[] = [];
@@ -97,6 +97,8 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     sums.lives += batch.lives;
     sums.summaries += batch.summaries;
     sums.replayed += batch.replayed;
+    sums.forks += batch.forks;
+    sums.erased += batch.erased;
     for (const [reason, count] of Object.entries(batch.partial))
       partial[reason] = (partial[reason] ?? 0) + count;
     for (const { seed, violations } of batch.failures) {
@@ -124,7 +126,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     console.log(`\nThese faults occurred fewer than ${least} times: ${missing.join(", ")}.`);
   console.log(
     `\n${seeds} seeds from ${from}: ${failing.length} failed. ${sums.turns} turns (${sums.failedTurns} failed as planned), ` +
-      `${sums.lives} actor instances, ${sums.summaries} summaries, ${sums.replayed} replayed turns, ${seconds.toFixed(1)} s.`,
+      `${sums.lives} actor instances, ${sums.summaries} summaries, ${sums.replayed} replayed turns, ${sums.forks} forks, ${sums.erased} erasures, ${seconds.toFixed(1)} s.`,
   );
   for (const [reason, count] of Object.entries(partial))
     console.log(`Replays took ${count} entries as recorded: ${reason}`);

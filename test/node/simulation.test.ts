@@ -12,6 +12,7 @@ import { shrink } from "../../src/testing/shrink.ts";
 import { generatePlan } from "../simulation/generate.ts";
 import type { ActPlan, Fault, FaultKind, Plan } from "../simulation/plan.ts";
 import { PLANTED, PLANTED_COMPACTIONS, PLANTED_STOPS } from "../simulation/planted.ts";
+import { PLANTED_FORKS } from "../simulation/planted-forks.ts";
 import { talking } from "../simulation/planted-plans.ts";
 import { PLANTED_REPLACEMENTS } from "../simulation/planted-replacements.ts";
 import { PLANTED_ENDS, PLANTED_SIGNALS } from "../simulation/planted-signals.ts";
@@ -29,7 +30,7 @@ async function expectClean(plan: Plan): Promise<Trial> {
   return trial;
 }
 
-test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
+test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 FORK-1 FORK-2 FORK-4 ERASE-6 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
   const {
     failures,
     table,
@@ -42,6 +43,8 @@ test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 H1 A72 A73 ${SEEDS} seeds of users, 
     unapproved,
     replayed,
     replaced,
+    forks,
+    erased,
   } = await trySeeds(1, SEEDS);
   expect(failures).toEqual([]);
   for (const kind of KINDS) {
@@ -57,6 +60,8 @@ test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 H1 A72 A73 ${SEEDS} seeds of users, 
   expect(unapproved).toBeGreaterThan(SEEDS / 40);
   expect(replayed).toBe(turns);
   expect(replaced).toBeGreaterThan(SEEDS / 40);
+  expect(forks).toBeGreaterThan(SEEDS / 40);
+  expect(erased).toBeGreaterThan(SEEDS / 80);
 }, 60_000);
 
 test("H1 a simulation repeats to the last frame", async () => {
@@ -112,6 +117,7 @@ describe("H1 the harness finds planted defects", () => {
     ...PLANTED_SIGNALS,
     ...PLANTED_ENDS,
     ...PLANTED_REPLACEMENTS,
+    ...PLANTED_FORKS,
   ])("$defect", async ({ variant, plan, property }) => {
     await expectClean(plan);
     const { violations } = await tryPlan(plan, variant);

@@ -54,6 +54,7 @@ export class Actor implements LifeHost {
   constructor(readonly surroundings: ActorSurroundings) {
     this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
     const { record, history, order, budget, variant } = surroundings;
+    if (record === null) return;
     const settings = { order: variant.order?.(order) ?? order, ...(budget === undefined ? {} : { budget }) };
     new Life(this).runtime.create(record, { history, ...settings });
   }
@@ -159,7 +160,7 @@ export class Actor implements LifeHost {
   /** Looks for stuck turns. */
   #look(): void {
     const { records, conversation } = this.surroundings;
-    const state = this.living?.runtime.state ?? null;
+    const state = this.living?.isThere ? this.living.runtime.state : null;
     if (state === null || state === this.#looked) return;
     this.#looked = state;
     for (const n of unnamedWaits(state)) records.stuck.push(`${conversation}: turn ${n}`);
@@ -167,12 +168,21 @@ export class Actor implements LifeHost {
 
   onCommit(): void {
     const { records, conversation, clock } = this.surroundings;
+    if (!this.hasJournal) return;
     const [row] = this.database.all<{ seq: number }>("SELECT max(seq) AS seq FROM journal");
     const seq = row?.seq ?? 0;
     if (seq <= this.#newest) return;
     this.#newest = seq;
     const { lives: life } = this;
     records.commits.push({ conversation, seq, step: nextStep(records), at: clock.elapsed, life });
+  }
+
+  /** `false` for a fork before its first part. */
+  get hasJournal(): boolean {
+    const { record } = this.surroundings;
+    return (
+      record !== null || this.database.all("SELECT name FROM sqlite_master WHERE name = 'journal'").length > 0
+    );
   }
 
   get armed(): boolean {

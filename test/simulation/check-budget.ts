@@ -1,9 +1,10 @@
 /** Checks of budgets: work runs only if the budget has room for it. */
+import { planOf } from "./planned-forks.ts";
 import type { Scope } from "./scope.ts";
 
 export function checkBudget(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
-  const { budget } = history.plan.conversations[conversation] ?? {};
+  const { budget } = planOf(history.plan, conversation) ?? {};
   const { spent } = outcome.stored;
   const asked = [...history.modelCalls, ...history.summaryCalls].filter(
     (call) => call.conversation === conversation,

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { MoveView, TurnView } from "../../src/protocol/views.ts";
 import type { ActRecord } from "./history.ts";
-import { notedCalls, replacedId } from "./replaced-turns.ts";
+import { keptOf, notedCalls, replacedId } from "./replaced-turns.ts";
 import { numberOf, type Scope, takenIn } from "./scope.ts";
 import { TurnTimeline } from "./turn-times.ts";
 
@@ -49,8 +49,11 @@ function checkAnswer(act: ActRecord, turn: TurnView | undefined, scope: Scope): 
     fail("replaced", `${turnId} is gone.`);
     return;
   }
-  if (before !== undefined && !isDeepStrictEqual(kept(old), kept(before)))
-    fail("replaced", `${turnId} was ${JSON.stringify(kept(before))}, and is ${JSON.stringify(kept(old))}.`);
+  if (before !== undefined && !isDeepStrictEqual(keptOf(old), keptOf(before)))
+    fail(
+      "replaced",
+      `${turnId} was ${JSON.stringify(keptOf(before))}, and is ${JSON.stringify(keptOf(old))}.`,
+    );
   const isReplaced = outcome.turns.some((one) => replacedId(one) === turnId);
   if (old.replacedBy === undefined ? isReplaced : outcome.turns.every(({ id }) => id !== old.replacedBy))
     fail("replaced", `${turnId} says that ${old.replacedBy} replaced it.`);
@@ -73,11 +76,6 @@ function checkRefusal(
   });
   const isStopped = timeline.standingsBetween(step, answer.step).some((one) => one.isStopped || one.isEnded);
   if (answer.what !== "CONFLICT" || (!isCovered && !isStopped)) fail("replaced", `${said} without a reason.`);
-}
-
-/** The content of an ended turn. */
-function kept({ input, status, output, error, moves, completedAt }: TurnView) {
-  return { input, status, output, error, moves, completedAt };
 }
 
 /** A regenerated turn begins with the calls of the turn that it replaces, and with their results. */

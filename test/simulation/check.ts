@@ -17,6 +17,7 @@ import {
   localFailures,
 } from "./check-calls.ts";
 import { checkClientTools } from "./check-client-tools.ts";
+import { checkFork } from "./check-forks.ts";
 import { checkHooks } from "./check-hooks.ts";
 import { checkMessages, checkOrder } from "./check-messages.ts";
 import { checkOverlap } from "./check-order.ts";
@@ -28,6 +29,7 @@ import { checkStops } from "./check-stops.ts";
 import { checkTools } from "./check-tools.ts";
 import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
 import { OUTPUT_TRIES } from "./model-script.ts";
+import { planOf } from "./planned-forks.ts";
 import { checkPrompts } from "./prompts.ts";
 import type { Property, Violation } from "./properties.ts";
 import { messageTag, type Scope, sentIn, tagIn, tagOfTurn } from "./scope.ts";
@@ -67,10 +69,30 @@ export function check(history: History): Violation[] {
     checkReplays(scope);
     checkPrompts(scope);
   });
+  for (const fork of history.forks) {
+    const scope = checkFork(fork, history, fail);
+    if (scope !== undefined) checkFuture(scope, fork.outcome);
+  }
   for (const turn of history.stuck) fail("waits", `${turn} waits for nothing.`);
   checkIds(history, fail);
   for (const connection of history.connections) checkFrames(connection, history, fail);
   return found;
+}
+
+/** Checks the own turns of a fork. */
+function checkFuture(scope: Scope, whole: Outcome | undefined): void {
+  checkUsage(scope);
+  checkBudget(scope);
+  if (whole === undefined) return;
+  const fork = { ...scope, outcome: whole };
+  checkJournal(fork);
+  checkRecords(fork);
+  checkViews(fork);
+  // An erased turn has no words to compare or to replay.
+  if (whole.journal.some(({ type }) => type === "entry.erased")) return;
+  checkMessages(scope);
+  checkEnds(scope);
+  checkReplays(fork);
 }
 
 function checkIds({ outcomes }: History, fail: Scope["fail"]): void {
@@ -118,10 +140,10 @@ function checkEnds(scope: Scope): void {
 
 function isExplained(turnId: string, code: string, calls: readonly ModelCallRecord[], scope: Scope): boolean {
   const { history, conversation } = scope;
-  const models = 1 + (history.plan.conversations[conversation]?.fallbacks ?? 0);
+  const models = 1 + (planOf(history.plan, conversation)?.fallbacks ?? 0);
   switch (code) {
     case "CONTEXT_ASSEMBLY_FAILED":
-      return history.plan.conversations[conversation]?.hooks?.assembly !== undefined;
+      return planOf(history.plan, conversation)?.hooks?.assembly !== undefined;
     case "MODEL_FAILED":
       return (
         calls.some(({ failure }) => failure === "bad request") ||
@@ -138,7 +160,7 @@ function isExplained(turnId: string, code: string, calls: readonly ModelCallReco
       return true;
     // `checkBudget` explains it.
     case "BUDGET_EXCEEDED":
-      return history.plan.conversations[conversation]?.budget !== undefined;
+      return planOf(history.plan, conversation)?.budget !== undefined;
     case "RECOVERY_EXHAUSTED":
       return isExhausted(turnId, scope);
     default:
@@ -174,7 +196,10 @@ function checkJournal({ outcome, fail }: Scope): void {
     if (turnId === undefined) return;
     const bound = bounds.get(turnId) ?? { started: 0, ended: 0 };
     bounds.set(turnId, bound);
-    if (bound.ended > 0 && !/^(?:turn\.finalized|tool\.late|memory_extraction\..*)$/.test(entry.type))
+    if (
+      bound.ended > 0 &&
+      !/^(?:turn\.finalized|tool\.late|entry\.erased|memory_extraction\..*)$/.test(entry.type)
+    )
       fail("journal", `${entry.type} ${entry.seq} after the end.`);
     if (entry.type === "turn.started") bound.started += 1;
     else if (bound.started !== 1)

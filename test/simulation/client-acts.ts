@@ -47,7 +47,11 @@ export class ClientActs {
     if (act.upon !== undefined) await moments.reached(conversation, act.upon, act.nth);
     await clock.sleep(act.pause);
     const replaces = act.does === "regenerate" || act.does === "edit";
-    const id = replaces ? this.#chooseEnded(act) : act.does === "stop turn" ? this.#choose(act) : undefined;
+    const id = replaces
+      ? knownTurn(this.world, act.whose)
+      : act.does === "stop turn"
+        ? this.#choose(act)
+        : undefined;
     if (this.client.isGone() || ((replaces || act.does === "stop turn") && id === undefined)) return;
     const again = act.again;
     const keyed = replaces ? this.#keyed(act, index) : {};
@@ -68,17 +72,6 @@ export class ClientActs {
     const active = [...(actor.living?.runtime.state.active.values() ?? [])];
     const turn = active.findLast(({ input }) => isOwn(tagIn(input)) === (whose === "own"));
     return turn && turnId(turn);
-  }
-
-  /** Returns the id of a turn of this user that the client knows: the newest or the oldest. */
-  #chooseEnded({ whose }: ActPlan): string | undefined {
-    const { conversation, history, plan } = this.world;
-    const isOwn = (one: { conversation: number; user: string }) =>
-      one.conversation === conversation && one.user === plan.user;
-    const started = history.sent.flatMap((sent) => (isOwn(sent) ? (sent.turnId ?? []) : []));
-    const made = history.acts.flatMap((act) => (isOwn(act) ? (act.made ?? []) : []));
-    const known = [...started, ...made].sort((one, other) => numberOf(one) - numberOf(other));
-    return whose === "past" ? known[0] : known.at(-1);
   }
 
   /** Returns the key of a replacement, and its edited message. */
@@ -183,4 +176,17 @@ export class ClientActs {
         return does satisfies never;
     }
   }
+}
+
+/** Returns the id of a turn of the client's user that the client knows: the newest or the oldest. */
+export function knownTurn(
+  { conversation, history, plan }: ClientSurroundings,
+  whose: ActPlan["whose"],
+): string | undefined {
+  const isOwn = (one: { conversation: number; user: string }) =>
+    one.conversation === conversation && one.user === plan.user;
+  const started = history.sent.flatMap((sent) => (isOwn(sent) ? (sent.turnId ?? []) : []));
+  const made = history.acts.flatMap((act) => (isOwn(act) ? (act.made ?? []) : []));
+  const known = [...started, ...made].sort((one, other) => numberOf(one) - numberOf(other));
+  return whose === "past" ? known[0] : known.at(-1);
 }

@@ -7,6 +7,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
 import { Approver } from "./approvals.ts";
 import { ClientActs } from "./client-acts.ts";
+import { ClientForks } from "./client-forks.ts";
 import { ClientToolRunner, toolsOf } from "./client-tool.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
@@ -27,6 +28,8 @@ export interface ClientSurroundings {
   history: History;
   images: Images;
   moments: Moments;
+  /** Returns the actor of a fork. */
+  fork(number: number): Actor;
   note(conversation: number, text: string): void;
 }
 
@@ -39,6 +42,7 @@ export abstract class Client {
   protected readonly approver: Approver;
   protected readonly requests: Requests;
   protected readonly acts: ClientActs;
+  readonly #forks: ClientForks;
 
   constructor(protected readonly world: ClientSurroundings) {
     this.tools = new ClientToolRunner(
@@ -57,6 +61,7 @@ export abstract class Client {
       isGone: () => this.gone,
       perform: (act) => this.perform(act),
     });
+    this.#forks = new ClientForks(world, this.requests, () => this.gone);
     const { clock, plan } = world;
     clock.timer(plan.joins, () => void this.begin());
     if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());
@@ -78,6 +83,7 @@ export abstract class Client {
   private async begin(): Promise<void> {
     this.arrive();
     this.acts.begin();
+    this.#forks.begin();
     for (const [index, message] of this.world.plan.messages.entries()) {
       await this.world.clock.sleep(message.pause);
       if (this.gone) return;

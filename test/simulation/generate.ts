@@ -1,6 +1,7 @@
 /** Generates a plan from a seed. A fault at a tool's result or an approval gets a call that reaches it. Most plans are small, because a short failing plan is easier to understand. */
 
 import { Random } from "../../src/testing/random.ts";
+import { withForkFaults, withForks } from "./generate-forks.ts";
 import { withReplacements } from "./generate-replacements.ts";
 import {
   type ActPlan,
@@ -40,7 +41,10 @@ export function generatePlan(seed: number): Plan {
   const faults = random.list(faultCount(shape), (index) =>
     faultPlan(random.fork(`fault ${index}`), conversations.length),
   );
-  return aimed({ seed, conversations, faults }, random.fork("aim"));
+  const plan = aimed({ seed, conversations, faults }, random.fork("aim"));
+  return withForkFaults(plan, random.fork("faults of forks"), (own, port, conversation) =>
+    faultAt(own, [port, own.pick(FAULTS_OF[port])], conversation),
+  );
 }
 
 /** Number of faults: zero in 5 % of the plans, a storm of crashes in 2 %. */
@@ -68,7 +72,8 @@ function conversationPlan(random: Random): ConversationPlan {
     random.fork("signals"),
     random.fork("life"),
   );
-  const plan = withReplacements(signalled, random.fork("replacements"), editPlan);
+  const replacing = withReplacements(signalled, random.fork("replacements"), editPlan);
+  const plan = withForks(replacing, random.fork("forks"), editPlan);
   return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
 }
 
@@ -452,21 +457,26 @@ const REACH: Readonly<Partial<Record<Port, number>>> = {
   "stream.read": 15,
   alarm: 3,
   idle: 3,
+  "fork.request": 4,
+  "fork.answer": 4,
 };
 const REACH_OF_OTHERS = 20;
 
-const PLACES: readonly (readonly [Port, FaultKind])[] = PORTS.flatMap((port) =>
+type Place = readonly [Port, FaultKind];
+
+/** The places of faults. Forks have their own. */
+const PLACES: readonly Place[] = PORTS.filter((port) => !port.startsWith("fork.")).flatMap((port) =>
   FAULTS_OF[port].map((kind) => [port, kind] as const),
 );
 
 function faultPlan(random: Random, conversations: number): Fault {
-  const [port, kind] = random.pick(PLACES);
-  const place = {
-    conversation: random.int(0, conversations - 1),
-    port,
-    nth: random.small(1, REACH[port] ?? REACH_OF_OTHERS),
-  };
-  return { ...place, ...details(random, kind) };
+  const place = random.pick(PLACES);
+  return faultAt(random, place, random.int(0, conversations - 1));
+}
+
+function faultAt(random: Random, [port, kind]: Place, conversation: number): Fault {
+  const nth = random.small(1, REACH[port] ?? REACH_OF_OTHERS);
+  return { conversation, port, nth, ...details(random, kind) };
 }
 
 function details(random: Random, kind: FaultKind) {

@@ -209,6 +209,34 @@ export interface ActRecord {
   answer?: { what: "done" | (string & {}); step: number };
 }
 
+/** A fork by a client. Each fork has one key, however often the client requests it. */
+export interface ForkRecord {
+  /** The numbers of the fork's conversation and of the forked conversation. */
+  conversation: number;
+  of: number;
+  turnId: string;
+  /** Number of requests, with the repeated requests. */
+  requests: number;
+  /** As in `CommitRecord`: when the client requested it first. */
+  step: number;
+  /** The responses: done, or refused with this code. */
+  answers: string[];
+  /** The entry that the user erased in the fork. */
+  erased?: Erased;
+  /** The fork at rest; absent if it does not exist. */
+  outcome?: Outcome;
+  /** The places that still have something at rest: of the erased text, or of a fork that does not exist. */
+  left: string[];
+}
+
+/** An erased entry, with the beginning of its text. */
+export interface Erased {
+  id: string;
+  text: string;
+  /** The response; absent without one. */
+  answer?: "done" | (string & {});
+}
+
 /** A commit of an actor. */
 export interface CommitRecord {
   conversation: number;
@@ -305,6 +333,7 @@ export interface History {
   submissions: Submission[];
   approvals: ApprovalRecord[];
   acts: ActRecord[];
+  forks: ForkRecord[];
   commits: CommitRecord[];
   dispatches: DispatchRecord[];
   /** Cancellations that executors received. Each attempt has its own executor. */

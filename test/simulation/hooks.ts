@@ -10,6 +10,7 @@ import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type History, nextStep } from "./history.ts";
 import type { HookPlan, Plan } from "./plan.ts";
+import { planOf } from "./planned-forks.ts";
 
 const EFFECTS: readonly ToolEffect[] = ["pure", "idempotent", "once"];
 export type HookKind = "assembly" | "extraction";
@@ -27,7 +28,7 @@ export function hookTasks(plan: Plan, { clock, history }: { clock: WorldClock; h
       effect,
       async execute(input, { operationId, context }) {
         const conversation = Number(context.conversationId?.slice("conv_".length));
-        const planned = plan.conversations[conversation]?.hooks?.[kind];
+        const planned = planOf(plan, conversation)?.hooks?.[kind];
         if (planned === undefined) throw new Error("Nobody planned this hook.");
         const ofKind = (run: { kind: HookKind; conversation: number }) =>
           run.kind === kind && run.conversation === conversation;

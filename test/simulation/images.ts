@@ -9,6 +9,7 @@ import { TENANT } from "./actor.ts";
 import type { WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
 import type { Caller } from "./model.ts";
+import { conversationId } from "./scope.ts";
 
 const LATENCY_MS = 5;
 
@@ -34,9 +35,19 @@ export class Images {
     return { type: "image", url: `${ATTACHMENT_SCHEME}${id}` };
   }
 
+  /** Returns the ids of a conversation's images. */
+  listOf(conversation: number): Promise<string[]> {
+    return this.#store.list(ownerOf(conversation));
+  }
+
   /** Returns the store as one life of an actor sees it. */
+  storeFor(caller: Caller): AttachmentStore {
+    return new AttachmentStore(this.#reached(caller));
+  }
+
+  /** Returns the images of its conversation as one life of an actor sees them. */
   mediaFor(caller: Caller): ConversationMedia {
-    const store = new AttachmentStore(this.#reached(caller));
+    const store = this.storeFor(caller);
     const owner = ownerOf(caller.conversation);
     return {
       head: (id) => store.head(owner, id),
@@ -76,5 +87,5 @@ export class Images {
 }
 
 function ownerOf(conversation: number) {
-  return { tenant: TENANT, conversationId: `conv_${conversation}` };
+  return { tenant: TENANT, conversationId: conversationId(conversation) };
 }

@@ -3,6 +3,7 @@
 import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
 import type { ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
 import { createOutflows } from "../../src/agents/base/sockets/outflow.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/context.ts";
@@ -15,13 +16,15 @@ import { Replacing } from "../../src/agents/conversation/inbound/replacing.ts";
 import { Stops } from "../../src/agents/conversation/inbound/stops.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import type { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import type { SessionEvent } from "../../src/memory/session/session-event.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
-import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
+import type { ImportPart } from "../../src/protocol/data-api.ts";
+import type { TaskExecutor, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { noMail } from "../../src/testing/world/no-mail.ts";
@@ -29,6 +32,7 @@ import { APPROVAL_TIMEOUT_MS } from "./approvals.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
+import { type ForkActor, Forking, isErasing } from "./forking.ts";
 import { type History, nextStep, type PromptRecord } from "./history.ts";
 import type { Caller } from "./model.ts";
 import type { Moments } from "./moments.ts";
@@ -53,9 +57,19 @@ export interface Variant {
   approve?(approve: Approve): Approve;
   ingress?(ingress: SignalDoor): SignalDoor;
   replacing?(replacing: Replaces): Replaces;
+  forks?(forks: Forks): Forks;
+  /** Changes the calls that a conversation sends to its executor. */
+  dispatched?(calls: ToolInvocation[], conversation: number): ToolInvocation[];
+  /** Wraps the log of events of a fork. */
+  log?(log: EventLogWriter): EventLogWriter;
+  /** Changes the parts of a fork. */
+  forked?(part: ImportPart): ImportPart;
+  /** Replaces the conversation in which a client takes a fork up. */
+  place?(fork: number): number;
   /** Replaces the order of turns that a conversation begins with. */
   order?(order: TurnOrder): TurnOrder;
 }
+type Forks = Forking["fork"];
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 type Replaces = Pick<Replacing, "regenerate" | "edit">;
 type SignalDoor = Pick<Ingress, "ingest">;
@@ -64,14 +78,20 @@ type Approve = ConversationRuntime["results"]["approve"];
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
 
 export interface ActorSurroundings {
-  record: ConversationIdentity;
+  /** `null` for a fork, before it gets its record. */
+  record: ConversationIdentity | null;
   conversation: number;
   clock: WorldClock;
   plane: FaultPlane;
   ids: Ids;
   fetch(caller: Caller): Fetch;
   media(caller: Caller): ConversationMedia;
+  attachments(caller: Caller): AttachmentStore;
   directory(caller: Caller): PublishedDirectory;
+  /** The log of events; `null` without a log. */
+  log: EventLogWriter | null;
+  /** Finds the actor of a fork. */
+  fork(caller: Caller, id: string): ForkActor;
   /** Seeded history. */
   history: readonly SessionEvent[];
   executor(caller: Caller): TaskExecutor;
@@ -114,6 +134,7 @@ export class Life implements Caller {
   readonly ingress: SignalDoor;
   readonly submit: Submit;
   readonly approve: Approve;
+  readonly forking: Forking;
   readonly #publications: Publications;
   readonly followers: ConversationReaders;
   /** Number of open streams, which keep the actor in memory. */
@@ -130,16 +151,25 @@ export class Life implements Caller {
     this.clock = new MortalClock(clock);
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
-    this.runtime = new ConversationRuntime(this.#runtimePorts());
-    this.#publications = new Publications(this.runtime, this.#directory(), this.clock, {
-      arm: (milliseconds) => this.#arm(milliseconds),
-      disarm: () => this.alive && this.actor.disarm(),
+    const ports = this.#runtimePorts();
+    this.runtime = new ConversationRuntime(ports);
+    const arm = (milliseconds: number) => this.#arm(milliseconds);
+    this.#publications = new Publications(this.runtime, this.#copies(), this.clock, {
+      arm,
+      disarm: () => this.alive && !isErasing(actor.keyValue) && this.actor.disarm(),
     });
     const approve: Approve = (...answer) => this.#takeApproval(answer);
     this.approve = actor.surroundings.variant.approve?.(approve) ?? approve;
     const submit: Submit = (results) => this.runtime.results.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
+    const { attachments, fork } = actor.surroundings;
+    this.forking = new Forking({
+      ...{ conversation, clock: this.clock, runtime: this.runtime, queries: this.queries },
+      ...{ database: ports.database, keyValue: ports.keyValue, attachments: attachments(this) },
+      ...{ copies: this.#publications.copies, fork: (id) => fork(this, id), arm },
+      wrap: actor.surroundings.variant.forks ?? ((own) => own),
+    });
     this.followers = new ConversationReaders(
       {
         runtime: this.runtime,
@@ -208,11 +238,23 @@ export class Life implements Caller {
 
   /** Reports whether this life has work that is not in the database. */
   get isAtWork(): boolean {
+    if (!this.isThere) return this.clock.pending > 0;
     return effectsOf(this.runtime.state).length > 0 || this.clock.pending > 0 || this.readers > 0;
+  }
+
+  /** `false` for a fork that does not exist yet. */
+  get isThere(): boolean {
+    return this.actor.surroundings.record !== null || this.runtime.exists;
   }
 
   /** Handles the wake-up. Returns the delay until the next wake-up, in milliseconds. */
   wakeUp(): number | null {
+    if (this.actor.surroundings.record !== null) return this.#window();
+    const times = [this.isThere ? this.#window() : null, this.forking.wake()].filter((time) => time !== null);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  #window(): number | null {
     this.runtime.reconcile();
     return this.#publications.wake();
   }
@@ -283,15 +325,19 @@ export class Life implements Caller {
       approvalTimeoutMs: APPROVAL_TIMEOUT_MS,
       ...noMail,
       onUsage: () => this.#publications.usage.changed(),
+      onCommit: () => {
+        if (this.actor.surroundings.log !== null) this.#publications.copies.events.changed();
+      },
       armWakeup: (milliseconds) => this.#arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
     };
   }
 
   #dispatching(executor: TaskExecutor): TaskExecutor {
-    const { records, clock } = this.actor.surroundings;
+    const { records, clock, variant } = this.actor.surroundings;
     return {
-      run: (calls, caller) => {
+      run: (planned, caller) => {
+        const calls = variant.dispatched?.(planned, this.conversation) ?? planned;
         const operationIds = calls.map(({ operationId }) => operationId);
         const { conversation } = this;
         const now = () => ({ step: nextStep(records), at: clock.elapsed });
@@ -301,10 +347,13 @@ export class Life implements Caller {
     };
   }
 
-  #directory(): PublishedDirectory {
-    const { variant, directory } = this.actor.surroundings;
+  #copies(): { directory: PublishedDirectory; log: EventLogWriter | null } {
+    const { variant, directory, log } = this.actor.surroundings;
     const own = directory(this);
-    return variant.directory?.(own) ?? own;
+    return {
+      directory: variant.directory?.(own) ?? own,
+      log: log === null ? null : (variant.log?.(log) ?? log),
+    };
   }
 
   async #arm(milliseconds: number): Promise<void> {

@@ -79,6 +79,17 @@ export interface ClientPlan {
   messages: MessagePlan[];
   /** Stops, resumes, ends, changes of the order and replaced turns, each independent of the others; absent by default. */
   acts?: ActPlan[];
+  /** Forks of the conversation, each independent of the others; absent by default. */
+  forks?: ForkPlan[];
+}
+
+/** A fork at the newest turn of the user (`own`), or at the oldest (`past`). It is a conversation of its own. */
+export interface ForkPlan extends Pick<ActPlan, "upon" | "nth" | "pause" | "again"> {
+  whose: "own" | "past";
+  /** The message in the fork. */
+  message?: MessagePlan;
+  /** The entry that the user erases in the fork after this message; the number counts around the list of entries. */
+  erases?: number;
 }
 
 export interface ActPlan {
@@ -191,7 +202,10 @@ export type ToolName =
   | (typeof JOB_NAMES)[number]
   | (typeof CAREFUL_NAMES)[number];
 
-/** Ports with faults. A port is crossed once per call, statement, chunk, report, request or frame. */
+/**
+ * Ports with faults. A port is crossed once per call, statement, chunk, report, request or frame. The requests of a fork go from its source
+ * to its own actor. A crash at a request kills the source, a crash at an answer kills the fork.
+ */
 export const PORTS = [
   "sql.run",
   "sql.all",
@@ -219,6 +233,8 @@ export const PORTS = [
   "stream.read",
   "alarm",
   "idle",
+  "fork.request",
+  "fork.answer",
 ] as const;
 export type Port = (typeof PORTS)[number];
 
@@ -267,6 +283,8 @@ export const FAULTS_OF: Readonly<Record<Port, readonly FaultKind[]>> = {
   "stream.read": ["loss", "delay"],
   alarm: ["crash", "delay", "duplicate", "jump"],
   idle: ["evict", "crash"],
+  "fork.request": ["crash", "error", "loss", "delay"],
+  "fork.answer": ["crash", "loss", "delay"],
 };
 
 /** Returns a key for counting: kind of fault and port. */

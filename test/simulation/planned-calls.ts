@@ -1,8 +1,9 @@
 /** The messages and the tool calls of a plan, by their keys. */
 import { tagOf } from "./model-script.ts";
 import type { CallPlan, ClientPlan, MessagePlan, Plan } from "./plan.ts";
+import { plannedForks } from "./planned-forks.ts";
 
-/** Returns the messages of a plan by their tags, with the edited messages. */
+/** Returns the messages of a plan by their tags, with the edited messages and the messages in forks. */
 export function plannedMessages(plan: Plan): Map<string, MessagePlan> {
   const found = new Map<string, MessagePlan>();
   plan.conversations.forEach(({ clients }, conversation) => {
@@ -16,6 +17,8 @@ export function plannedMessages(plan: Plan): Map<string, MessagePlan> {
       });
     });
   });
+  for (const { number, fork } of plannedForks(plan))
+    if (fork.message !== undefined) found.set(tagOf(number, 0, 0), fork.message);
   return found;
 }
 

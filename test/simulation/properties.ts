@@ -11,6 +11,10 @@ export const PROPERTIES = {
   once: "An acknowledged message is recorded exactly once, any other at most once, unchanged.",
   replaced:
     "An acknowledged replacement is one turn, however often its request came. The replaced turn stays as it was. A regenerated turn takes over the calls, and runs none of them again.",
+  forked:
+    "An acknowledged fork exists once. It has the history of its source up to the end of the turn, a new budget, and a future of its own: it runs nothing of its history again, and neither conversation gets turns of the other. A fork that does not exist leaves nothing.",
+  erased:
+    "After an acknowledged erasure no table, no record in the directory and no log of events has the text.",
   order: "Messages that a user sent one after the other are recorded in that order.",
   ids: "Ids are unique over conversations: a key of a tool belongs to one operation.",
   ends: "Every turn ends exactly once. At the end, no turn is active, no message is pending, and no wake-up is armed.",

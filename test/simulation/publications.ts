@@ -1,4 +1,6 @@
 /** The copies of a conversation in the directory, as the actor's class on the platform connects them. */
+
+import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
 import { JournalCopies } from "../../src/agents/conversation/projections/journal-copies.ts";
 import { UsageProjection } from "../../src/agents/conversation/projections/usage-projection.ts";
 import type { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
@@ -14,18 +16,18 @@ interface Window {
 
 export class Publications {
   readonly usage: UsageProjection;
-  readonly #copies: JournalCopies;
+  readonly copies: JournalCopies;
 
   constructor(
     private readonly runtime: ConversationRuntime,
-    published: PublishedDirectory,
+    { directory: published, log }: { directory: PublishedDirectory; log: EventLogWriter | null },
     clock: Pick<Clock, "now">,
     window: Window,
   ) {
     // SAFETY: the projections use only these members.
-    const context = { runtime, clock, directory: () => published as Directory, events: () => null };
-    this.usage = new UsageProjection(context, { disarm: () => !this.#copies.isBehind && window.disarm() });
-    this.#copies = new JournalCopies(context, {
+    const context = { runtime, clock, directory: () => published as Directory, events: () => log };
+    this.usage = new UsageProjection(context, { disarm: () => !this.copies.isBehind && window.disarm() });
+    this.copies = new JournalCopies(context, {
       arm: window.arm,
       disarm: () => runtime.dueIn === null && !this.usage.isBehind && window.disarm(),
     });
@@ -35,14 +37,12 @@ export class Publications {
   changed(frames: readonly Frame[]): void {
     const isEnd = frames.some(endsTurn);
     if (isEnd) this.usage.changed();
-    if (isEnd || frames.some(({ type }) => type === "turn.started")) this.#copies.turns.changed();
+    if (isEnd || frames.some(({ type }) => type === "turn.started")) this.copies.turns.changed();
   }
 
   /** Returns the milliseconds until the next wake-up; `null` if there is no work. */
   wake(): number | null {
-    const times = [this.runtime.dueIn, this.usage.wake(), this.#copies.wake()].filter(
-      (time) => time !== null,
-    );
+    const times = [this.runtime.dueIn, this.usage.wake(), this.copies.wake()].filter((time) => time !== null);
     return times.length === 0 ? null : Math.min(...times);
   }
 }

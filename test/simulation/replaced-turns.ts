@@ -68,3 +68,8 @@ function originals(version: Turn, versions: readonly Turn[], index: number): Ope
   );
   return version.operations.filter(({ item }) => copied.every((items) => items.has(item)));
 }
+
+/** The content of an ended turn. */
+export function keptOf({ input, status, output, error, moves, completedAt }: TurnView) {
+  return { input, status, output, error, moves, completedAt };
+}

@@ -11,6 +11,9 @@ import type { Property } from "./properties.ts";
 /** Id of the only agent. */
 export const AGENT = "tester";
 
+/** Returns the id of a conversation. */
+export const conversationId = (number: number) => `conv_${String(number).padStart(26, "0")}`;
+
 export interface Scope {
   history: History;
   outcome: Outcome;

@@ -29,7 +29,18 @@ export function* reductions(plan: Plan): Generator<Plan> {
 }
 
 /** Members that can be removed to make a plan simpler. */
-const OPTIONAL = new Set(["leaves", "order", "upon", "again", "memory", "failure", "kills", "message"]);
+const OPTIONAL = new Set([
+  "leaves",
+  "order",
+  "upon",
+  "again",
+  "memory",
+  "failure",
+  "kills",
+  "message",
+  "erases",
+  "forks",
+]);
 /** Numbers that are not sizes stay unchanged. */
 const FIXED = new Set(["seed", "conversation"]);
 const LEAST: ReadonlyMap<string, number> = new Map([

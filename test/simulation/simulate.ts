@@ -44,6 +44,9 @@ export interface Batch {
   unapproved: number;
   /** Turns that replaced others. */
   replaced: number;
+  /** Forks, and entries that were erased in forks. */
+  forks: number;
+  erased: number;
   /** Replayed turns, and entries that a replay takes as recorded, by reason. */
   replayed: number;
   partial: Record<string, number>;
@@ -63,6 +66,8 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
     approved: 0,
     unapproved: 0,
     replaced: 0,
+    forks: 0,
+    erased: 0,
     replayed: 0,
     partial: {},
   };
@@ -76,6 +81,8 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
       row.planned += 1;
       if (fired.has(fault)) row.fired += 1;
     }
+    batch.forks += history.forks.filter(({ outcome }) => outcome !== undefined).length;
+    batch.erased += history.forks.filter(({ erased }) => erased?.answer === "done").length;
     batch.queued += history.sent.filter(({ isQueued }) => isQueued).length;
     for (const outcome of history.outcomes) {
       const { turns, lives, session, journal } = outcome;

@@ -11,6 +11,7 @@ import type { TurnRecord } from "../../src/protocol/turn-records.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import type { Caller } from "./model.ts";
+import { rowsOf } from "./rows.ts";
 
 const LATENCY_MS = 10;
 
@@ -68,6 +69,12 @@ export class UsageDirectory {
     );
     // SAFETY: only `putTurns` writes this column, from a value of this type.
     return rows.map(({ record }) => JSON.parse(record) as TurnRecord);
+  }
+
+  /** Returns all rows of a conversation, as text. */
+  textOf(conversationId: string): string {
+    const rows = rowsOf(this.#database()).map(({ row }) => row);
+    return rows.filter((row) => row.includes(`"${conversationId}"`)).join("\n");
   }
 
   totals(conversationId: string): UsageTotals | undefined {

@@ -14,6 +14,7 @@ import { resolveChain } from "../../src/library/registry/resolve.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
 import { EventAction, isCompaction, type SessionEvent } from "../../src/memory/session/session-event.ts";
 import { messageTokens } from "../../src/memory/session/tokens.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { parseItemId } from "../../src/protocol/ids.ts";
@@ -28,17 +29,20 @@ import type { Client } from "./client.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
+import { forkActor, logOn } from "./forking.ts";
 import type { ClientOutcome, History, Outcome, ReplayRecord, SessionRecord } from "./history.ts";
 import { hookTask } from "./hooks.ts";
 import { HttpClient } from "./http-client.ts";
 import { Images } from "./images.ts";
-import type { Life, Variant } from "./life.ts";
+import type { ActorSurroundings, Life, Variant } from "./life.ts";
 import { Model } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
 import { Moments } from "./moments.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
+import { plannedForks } from "./planned-forks.ts";
 import { promptsOf } from "./prompts.ts";
-import { AGENT } from "./scope.ts";
+import { rowsOf } from "./rows.ts";
+import { AGENT, conversationId } from "./scope.ts";
 import { seedOf } from "./seeded-history.ts";
 import { SignalClient } from "./signal-client.ts";
 import { SocketClient } from "./socket-client.ts";
@@ -46,6 +50,8 @@ import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
 import { UsageDirectory } from "./usage-directory.ts";
 
+/** A text that no row has. */
+const NOWHERE = "\u0000nowhere";
 /** Maximum number of events; no run needs as many. */
 const MAX_EVENTS = 60_000;
 /** Maximum duration of a run, in simulated milliseconds. */
@@ -67,6 +73,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     submissions: [],
     approvals: [],
     acts: [],
+    forks: [],
     commits: [],
     dispatches: [],
     cancellations: [],
@@ -84,7 +91,13 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
   const plane = new FaultPlane(plan.faults, { jump: (ms) => clock.jump(ms), note });
   const restoreLog = watchLog(history);
   try {
-    const { actors, clients, directory } = await build(plan, { clock, plane, history, note, variant });
+    const { actors, clients, directory, images, logs } = await build(plan, {
+      clock,
+      plane,
+      history,
+      note,
+      variant,
+    });
     plane.arm();
     await untilRest(actors, clock, history);
     plane.disarm();
@@ -95,19 +108,41 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
       await actor.call(() => undefined);
     }
     await untilRest(actors, clock, history);
-    for (const [index, actor] of actors.entries()) {
+    const atRest = async (index: number, actor: Actor) => {
       const own = clients.filter(({ conversation }) => conversation === index);
-      const published = directory.totals(`conv_${index}`);
-      history.outcomes.push({
+      const published = directory.totals(conversationId(index));
+      return {
         ...(await outcomeOf(actor, own)),
         abandoned: abandoned[index] ?? [],
         published,
-        listed: directory.turns(`conv_${index}`),
-      });
+        listed: directory.turns(conversationId(index)),
+      };
+    };
+    for (const [index, actor] of actors.slice(0, plan.conversations.length).entries())
+      history.outcomes.push(await atRest(index, actor));
+    for (const fork of history.forks) {
+      const { conversation } = fork;
+      const actor = actors[conversation];
+      const log = logs.get(conversation);
+      if (actor === undefined || log === undefined) continue;
+      const rows = rowsOf(actor.database);
+      if (stateIn(actor) !== null) {
+        fork.outcome = await atRest(conversation, actor);
+        const isLeft = (text: string) => text.includes(fork.erased?.text ?? NOWHERE);
+        fork.left.push(
+          ...rows.flatMap(({ table, row }) => (isLeft(row) ? [`the table ${table}`] : [])),
+          ...(isLeft(directory.textOf(conversationId(conversation))) ? ["the directory"] : []),
+          ...(rowsOf(log).some(({ row }) => isLeft(row)) ? ["the log of events"] : []),
+        );
+      } else {
+        fork.left.push(...rows.map(({ table }) => `the table ${table}`));
+        fork.left.push(...(await images.listOf(conversation)));
+      }
     }
     history.fired = plane.fired;
     history.elapsed = clock.elapsed;
-    for (const { database } of [...actors, { database: directory }]) database.close();
+    for (const database of [...actors.map(({ database: own }) => own), directory, ...logs.values()])
+      database.close();
     return history;
   } finally {
     restoreLog();
@@ -137,16 +172,32 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
   const directory = new UsageDirectory(clock, plane);
   const actors: Actor[] = [];
   const clients: PlacedClient[] = [];
-  for (const [conversation, own] of plan.conversations.entries()) {
-    const actor = new Actor({
-      record: await recordOf(conversation, own, code, clock.now()),
+  const logs = new Map<number, NodeSqlDatabase>();
+  const actorOf = (number: number): Actor => {
+    const actor = actors[variant.place?.(number) ?? number];
+    if (actor === undefined) throw new Error(`There is no conversation ${number}.`);
+    return actor;
+  };
+  const surroundingsOf = (
+    conversation: number,
+    own: ConversationPlan,
+    given: Pick<ActorSurroundings, "record" | "log">,
+  ): ActorSurroundings => {
+    return {
+      ...given,
       conversation,
       clock,
       plane,
       ids,
       fetch: (caller) => model.fetchFor(caller),
       media: (caller) => images.mediaFor(caller),
+      attachments: (caller) => images.storeFor(caller),
       directory: (caller) => directory.putFor(caller),
+      fork: (caller, id) => {
+        const actor = actors[Number(id.slice("conv_".length))];
+        if (actor === undefined) throw new DramatisError("NOT_FOUND", "There is no such conversation.");
+        return forkActor(caller, actor, { clock, plane, ...defined({ forked: variant.forked }) });
+      },
       history: seedOf(own.history ?? 0, AGENT, clock.now(), ids),
       executor: (caller) =>
         executorFor(caller, {
@@ -166,7 +217,11 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
       ...(own.budget === undefined ? {} : { budget: own.budget }),
       note,
       variant,
-    });
+    };
+  };
+  for (const [conversation, own] of plan.conversations.entries()) {
+    const record = await recordOf(conversation, own, code, clock.now());
+    const actor = new Actor(surroundingsOf(conversation, own, { record, log: null }));
     actors.push(actor);
     own.clients.forEach((clientPlan, client) => {
       const Program = PROGRAMS[clientPlan.channel];
@@ -180,12 +235,20 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
         history,
         images,
         moments,
+        fork: actorOf,
         note,
       };
       clients.push({ conversation, client, program: new Program(surroundings) });
     });
   }
-  return { actors, clients, directory };
+  for (const { number, of } of plannedForks(plan)) {
+    const own = plan.conversations[of];
+    if (own === undefined) continue;
+    const database = new NodeSqlDatabase();
+    logs.set(number, database);
+    actors.push(new Actor(surroundingsOf(number, own, { record: null, log: logOn(database, clock) })));
+  }
+  return { actors, clients, directory, images, logs };
 }
 
 async function recordOf(
@@ -216,7 +279,7 @@ async function recordOf(
     ...(fallbacks === 0 ? {} : { fallbacks: others.slice(0, fallbacks).map((id) => `${LIBRARY}/${id}`) }),
   };
   return {
-    id: `conv_${index}`,
+    id: conversationId(index),
     tenant: TENANT,
     title: null,
     projectId: "default",
@@ -237,15 +300,23 @@ async function untilRest(actors: readonly Actor[], clock: WorldClock, history: H
   }
 }
 
-function storedState({ database, keyValue }: Actor): ConversationState {
-  const stored = new ConversationDatabase(database, keyValue).load();
+/** Returns the stored state; `null` for a fork that does not exist. */
+function stateIn({ database, keyValue, hasJournal }: Actor): ConversationState | null {
+  if (!hasJournal || keyValue.get("importing") !== undefined) return null;
+  return new ConversationDatabase(database, keyValue).load();
+}
+
+function storedState(actor: Actor): ConversationState {
+  const stored = stateIn(actor);
   if (stored === null) throw new Error("The conversation is gone.");
   return stored;
 }
 
 /** Prefixes of the inputs of active turns, and of the messages that wait to start theirs. */
 function activeIn(actor: Actor): string[] {
-  const { active, queue } = storedState(actor);
+  const state = stateIn(actor);
+  if (state === null) return [];
+  const { active, queue } = state;
   const waiting =
     queue === undefined ? [] : actor.database.all<{ body: string }>("SELECT body FROM signals ORDER BY n");
   const inputs = [
