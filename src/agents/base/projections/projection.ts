@@ -44,9 +44,9 @@ export class Projection<Target = unknown> {
 
   constructor(private readonly ports: ProjectionPorts<Target>) {}
 
-  /** Reports whether a change or an earlier life left something to put. `false` until this life has looked. */
+  /** Reports whether a change or an earlier life may have left something to put. `true` until this life has looked. */
   get isBehind(): boolean {
-    return this.#isBehind === true;
+    return this.#isBehind !== false && this.ports.directory() !== null;
   }
 
   /**

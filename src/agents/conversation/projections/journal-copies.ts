@@ -34,7 +34,7 @@ export class JournalCopies {
     this.#all = [turns, events];
   }
 
-  /** Reports whether a copy lacks a known change. */
+  /** Reports whether a copy may lack a change, as `Projection.isBehind` does. */
   get isBehind(): boolean {
     return this.#all.some(({ isBehind }) => isBehind);
   }

@@ -45,7 +45,7 @@ export class UsageProjection {
 
   /** As `Projection.isBehind`. */
   get isBehind(): boolean {
-    return this.#projection.isBehind;
+    return this.#hasUsage && this.#projection.isBehind;
   }
 
   /** Notes that a turn or a call for a summary has ended: its calls count now. */
@@ -55,8 +55,13 @@ export class UsageProjection {
 
   /** As `Projection.wake`. Call it when the wake-up of the active window fires. */
   wake(): number | null {
+    return this.#hasUsage ? this.#projection.wake() : null;
+  }
+
+  /** Reports whether a call of an ended turn, or for a summary, counts. */
+  get #hasUsage(): boolean {
     const { usage, active } = this.context.runtime.state;
     const running = [...active.values()].reduce((sum, { calls = [] }) => sum + calls.length, 0);
-    return usage.calls <= running ? null : this.#projection.wake();
+    return usage.calls > running;
   }
 }
