@@ -154,7 +154,12 @@ export class ConversationBackup {
 
   /** Takes a part of a fork from a conversation of this tenant. The pinned versions stay as they are. */
   async takeFork(part: ImportPart): Promise<void> {
-    await this.#import(part, async (chain) => chain);
+    try {
+      await this.#import(part, async (chain) => chain);
+    } catch (error) {
+      // The lines are valid where they come from: the storage has failed.
+      throw error instanceof DramatisError && error.code === "INVALID_INPUT" ? (error.cause ?? error) : error;
+    }
   }
 
   async #import(given: ImportPart, chainOf: CheckedChain): Promise<void> {
@@ -182,15 +187,13 @@ export class ConversationBackup {
             ? `The import continues with line ${begun.next}, not ${from}. Start the import again.`
             : "Another import of this id has begun. Start the import again.",
         );
-      if (from === 1) {
-        runtime.store.createTables();
-        void this.wakeup.arm(ABANDONED_MS);
-      }
+      if (from === 1) runtime.store.createTables();
+      const armed = from === 1 ? [this.wakeup.arm(ABANDONED_MS)] : [];
       for (const [index, line] of parsed.entries())
         atLine(from + index, () => this.#take(from + index, line, begun));
       begun.next = from + lines.length;
       keyValue.put(IMPORT, begun);
-      return isLast ? [...this.#finish(begun, parsed.at(-1)), this.context.copies.note()] : [];
+      return isLast ? [...armed, ...this.#finish(begun, parsed.at(-1)), this.context.copies.note()] : armed;
     });
     await Promise.all(sent);
     if (isLast) void this.context.copies.publish();
