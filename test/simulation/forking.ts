@@ -97,7 +97,13 @@ export function isErasing(keyValue: KeyValue): boolean {
 
 /** Returns the log of events on a database. */
 export function logOn(database: NodeSqlDatabase, clock: Pick<Clock, "now">): EventLogWriter {
-  const store = new LogStore({ database, keyValue: new NodeKeyValue(database) }, () => clock.now());
+  const stores = { database, keyValue: new NodeKeyValue(database) };
+  // The index of readers is not simulated.
+  const store = new LogStore(
+    stores,
+    () => clock.now(),
+    () => undefined,
+  );
   return {
     published: async (_tenant, id) => store.published(id),
     publish: async (_tenant, publication) => store.publish(publication),
