@@ -1,7 +1,8 @@
 /** Checks of forks: their history, their own future, and the erasures in them. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import { type JournalRow, lastSeq } from "../../src/agents/conversation/core/journal-entry.ts";
+import type { JournalRow } from "../../src/agents/conversation/core/journal-entry.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { lastSeq } from "../../src/shared/journal-row.ts";
 import type { ForkRecord, History, Outcome } from "./history.ts";
 import { tagOf } from "./model-script.ts";
 import { planOf } from "./planned-forks.ts";
