@@ -11,7 +11,14 @@ import { validate } from "../shared/validation.ts";
  * expect(replayRecording(JSON.parse(file)).divergence).toBeNull();
  */
 export function replayRecording(recording: unknown): TurnReplay {
-  return replay(validate(recordingSchema, recording));
+  const checked = validate(recordingSchema, recording);
+  try {
+    return replay(checked);
+  } catch (cause) {
+    if (cause instanceof DramatisError) throw cause;
+    const message = "The recording is malformed: planning cannot read it. Record the turn again.";
+    throw new DramatisError("INVALID_INPUT", message, { cause });
+  }
 }
 
 /**

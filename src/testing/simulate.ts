@@ -5,10 +5,13 @@
  * SIMAPP-2  A seed fails if an acknowledged message has no ended turn, a `once` tool runs twice, attempts of a call differ in their input, an
  *           effect happens twice, a turn does not replay, or the talk or the check throws.
  * SIMAPP-3  A failing seed is shrunk: each shown fault is needed.
+ * SIMAPP-4  Options that inject no fault, or play no seed, are refused.
  */
+import { z } from "zod";
 import { replayRecording } from "../agents/conversation/core/replay/replay.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
+import { validate } from "../shared/validation.ts";
 import {
   FAULT_KINDS,
   FAULTS_OF,
@@ -28,19 +31,29 @@ import { TestWorld } from "./world/test-world.ts";
 export interface SimulateOptions {
   /** The script and the messages of one run. Its models must give the same reply to the same request. */
   talk: (app: TestApp) => void | Promise<void>;
-  /** Number of seeds. Default: 100. */
+  /** Number of seeds: a whole number from 1. Default: 100. */
   seeds?: number;
   /** The first seed. Default: 1. */
   from?: number;
-  /** The kinds of faults. Default: all. */
+  /** The kinds of faults, at least one. Default: all. */
   faults?: readonly FaultKind[];
   /** Returns a key for each effect in the outside world, as charges by order. An effect must not happen twice. */
   effects?: () => Iterable<string>;
   /** Checks the outside world after a run. Throws for a violation. */
   check?: (app: TestApp) => void | Promise<void>;
-  /** Maximum number of faults in one run. Default: 6. */
+  /** Maximum number of faults in one run: a whole number from 1. Default: 6. */
   maxFaults?: number;
 }
+
+const planSchema = z.object({
+  seeds: z.int().min(1).default(100),
+  from: z.int().default(1),
+  faults: z
+    .array(z.enum(FAULT_KINDS))
+    .min(1)
+    .default([...FAULT_KINDS]),
+  maxFaults: z.int().min(1).default(6),
+});
 
 /** The result of a simulation without a failure. */
 export interface SimulationReport {
@@ -86,7 +99,7 @@ interface Trial {
 
 /**
  * Plays a talk with the agents of an application, once for each seed, while actors crash, requests are lost, late and repeated, and tools and
- * models fail. Throws `SimulationFailure` for the first seed that breaks a promise.
+ * models fail. Throws `SimulationFailure` for the first seed that breaks a promise, and `INVALID_INPUT` for unusable options.
  *
  * @example
  * await simulate(() => ({ libraries: [shop(bank)] }), {
@@ -101,12 +114,13 @@ export async function simulate(
   app: TestAppOptions | (() => TestAppOptions),
   options: SimulateOptions,
 ): Promise<SimulationReport> {
-  const { seeds = 100, from = 1 } = options;
+  const plan = validate(planSchema, options, "", "An option of `simulate`");
+  const { seeds, from } = plan;
   const first = await play(app, options, []);
   if (first.violations.length > 0) throw new SimulationFailure(from, first.violations, [], first.history);
   const report = { seeds, faults: { ...NONE }, turns: 0, effects: 0 };
   for (let seed = from; seed < from + seeds; seed++) {
-    const planned = planFaults(seed, first.plane.counts, options);
+    const planned = planFaults(seed, first.plane.counts, plan);
     const trial = await play(app, options, planned);
     if (trial.violations.length > 0) throw await explained(app, options, seed, trial);
     for (const { kind } of trial.plane.fired) report.faults[kind] += 1;
@@ -125,7 +139,7 @@ const MAX_MODEL_FAILURES = 2;
 function planFaults(
   seed: number,
   counts: FaultPlane["counts"],
-  { faults = FAULT_KINDS, maxFaults = 6 }: SimulateOptions,
+  { faults, maxFaults }: z.infer<typeof planSchema>,
 ): PlannedFault[] {
   const random = new Random(seed).fork("faults");
   const ports = PORTS.flatMap((port) => {

@@ -109,6 +109,33 @@ test("I5 the scorers compare texts, JSON and the order of calls", async () => {
   ).toBe(0.25);
 });
 
+test.each<[string, Scorer, Partial<EvalCase>]>([
+  ["exact", exact(), {}],
+  ["exact", exact(), { expected: null }],
+  ["exact", exact(), { expected: { a: 1 } }],
+  ["exact", exact(), { expected: ["a"] }],
+  ["contains", contains(), {}],
+  ["contains", contains(), { expected: [] }],
+  ["contains", contains(), { expected: "" }],
+  ["contains", contains(), { expected: { a: 1 } }],
+  ["contains", contains(), { expected: ["a", null] }],
+  ["contains", contains(""), {}],
+  ["json", json(), {}],
+])("I5 SCORER-1 %s fails a case that it cannot compare: %o", async (name, scorer, one) => {
+  const answer = async () => '[object Object] null "a"';
+  const data = [{ input: "", ...one }];
+  const [result] = await runEvals([defineEval({ name: "one", data, run: answer, scorers: [scorer] })]);
+  const problem = expect.stringContaining(`\`${name}()\``);
+  expect(result).toMatchObject({ score: 0, passed: false, cases: [{ status: "failed", problem }] });
+});
+
+test("I5 SCORER-1 numbers and truth values compare as texts", async () => {
+  expect(await scoreOf(exact(), { expected: 3 }, { text: "3" })).toBe(1);
+  expect(await scoreOf(exact(), { expected: "" }, { text: " " })).toBe(1);
+  expect(await scoreOf(contains(), { expected: [3, true] }, { text: "3 is true" })).toBe(1);
+  expect(await scoreOf(json(), { expected: null }, { text: "null" })).toBe(1);
+});
+
 test("I5 EVAL-1 a JSON Lines file with recorded replies is scored without a call, and a threshold decides", async () => {
   const path = join(folder, "cases.jsonl");
   const lines = [
@@ -484,4 +511,5 @@ test("I5 an eval without a name or a scorer is refused", () => {
   expect(() => defineEval({ ...options, scorers: [] })).toThrow(/scorers/);
   expect(() => defineEval({ ...options, threshold: 2 })).toThrow(/threshold/);
   expect(() => defineEval({ ...options, scorers: [exact(), exact()] })).toThrow(/two scorers/);
+  expect(() => toolOrder([])).toThrow(/Name the tools/);
 });

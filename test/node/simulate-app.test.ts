@@ -166,6 +166,26 @@ test("H10 SIMAPP-2 TESTHTTP-1 a request without a scripted answer fails the simu
   expect(failure).toMatchObject({ faults: [], violations: [expect.stringContaining("option `http`")] });
 });
 
+test.each<[string, Partial<SimulateOptions>]>([
+  ["seeds", { seeds: Number.NaN }],
+  ["seeds", { seeds: 0 }],
+  ["seeds", { seeds: -5 }],
+  ["seeds", { seeds: 1.5 }],
+  ["from", { from: Number.NaN }],
+  // SAFETY: authors without types write anything.
+  ["faults/0", { faults: ["crsh" as "crash"] }],
+  ["faults", { faults: [] }],
+  ["maxFaults", { maxFaults: Number.NaN }],
+  ["maxFaults", { maxFaults: 0 }],
+])("H10 SIMAPP-4 refuses an unusable option: %s %o", async (path, options) => {
+  const errors = [expect.objectContaining({ path: `/${path}` })];
+  await expect(simulated("once", undefined, options)).rejects.toMatchObject({
+    code: "INVALID_INPUT",
+    message: expect.stringContaining(`/${path}`),
+    options: { errors },
+  });
+});
+
 test("H10 FAULT-1 only the chosen kinds of faults happen", async () => {
   const { faults } = await simulated("once", undefined, { seeds: 10, faults: ["duplicate"] });
   expect(faults).toMatchObject({ crash: 0, loss: 0, delay: 0, failure: 0 });

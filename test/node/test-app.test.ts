@@ -303,3 +303,21 @@ test("H10 a recorded turn is a fixture, and a changed decision throws the first 
   );
   expect(() => expectReplay("{")).toThrow(/not JSON/);
 });
+
+test("H10 a malformed recording is INVALID_INPUT", async () => {
+  const app = createTestApp({ libraries: [library] });
+  app.model.script("Hello.");
+  const recording = app.recording(await app.send("guide", "Hi"));
+  const changes: ((changed: typeof recording) => void)[] = [
+    ({ record }) => void Object.assign(record.agents[0] ?? {}, { chain: {} }),
+    ({ turn }) => void Object.assign(turn, { input: null }),
+    ({ turn }) => void Object.assign(turn, { caller: {} }),
+    ({ rows }) => void rows.splice(0),
+  ];
+  for (const change of changes) {
+    const changed = structuredClone(recording);
+    change(changed);
+    expect(() => expectReplay(changed)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
+  }
+  expect(() => expectReplay(null)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
+});

@@ -1,7 +1,12 @@
-/** The scorers of evals. Each compares an output with the case's `expected`, or with its own argument. */
+/**
+ * The scorers of evals. Each compares an output with the case's `expected`, or with its own argument.
+ *
+ * SCORER-1  A scorer without a value that it can compare throws `INVALID_INPUT`, so the case fails.
+ */
 import { adapterFor } from "../../adapters/formats/lookup.ts";
 import { ReplyAccumulator } from "../../adapters/reply.ts";
 import type { ModelProfile } from "../../model/profile.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import {
   canonicalJson,
   isJsonObject,
@@ -10,6 +15,7 @@ import {
   type JsonValue,
 } from "../../shared/json.ts";
 import { misfits } from "../../shared/json-schema/violations.ts";
+import { shorten } from "../../shared/text.ts";
 import {
   CallNeeded,
   type EvalCase,
@@ -23,7 +29,7 @@ import {
 export function exact(expected?: string): Scorer {
   return {
     name: "exact",
-    score: (one, { text }) => text.trim() === String(expected ?? one.expected ?? "").trim(),
+    score: (one, { text }) => text.trim() === textOf("exact", expected ?? one.expected).trim(),
   };
 }
 
@@ -32,14 +38,32 @@ export function contains(...expected: readonly string[]): Scorer {
   return {
     name: "contains",
     score(one, { text }) {
-      const wanted = expected.length > 0 ? expected : [one.expected ?? ""].flat().map(String);
+      const wanted = [expected.length > 0 ? expected : one.expected]
+        .flat()
+        .map((part) => textOf("contains", part));
+      if (wanted.length === 0 || wanted.includes("")) throw incomparable("contains", "an empty text or list");
       const found = wanted.filter((part) => text.toLowerCase().includes(part.toLowerCase()));
       const missing = wanted.filter((part) => !found.includes(part));
       const reason =
         missing.length > 0 ? { reason: `It lacks ${missing.map((part) => `"${part}"`).join(", ")}.` } : {};
-      return { score: wanted.length === 0 ? 1 : found.length / wanted.length, ...reason };
+      return { score: found.length / wanted.length, ...reason };
     },
   };
+}
+
+/** Maximum length of a value in an error. */
+const MAX_SHOWN = 100;
+
+/** Returns a value as the text to compare with. Throws `INVALID_INPUT`. */
+function textOf(scorer: string, value: JsonValue | undefined): string {
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean")
+    return String(value);
+  throw incomparable(scorer, value === undefined ? "no value" : shorten(JSON.stringify(value), MAX_SHOWN));
+}
+
+function incomparable(scorer: string, value: string): DramatisError {
+  const message = `\`${scorer}()\` cannot compare with ${value}. Give the case an \`expected\`, or the scorer an argument.`;
+  return new DramatisError("INVALID_INPUT", message);
 }
 
 /** The output is JSON of a schema; without a schema, JSON that equals `expected`. */
@@ -47,11 +71,11 @@ export function json(schema?: JsonObject): Scorer {
   return {
     name: "json",
     score(one, { output, text }) {
+      if (schema === undefined && one.expected === undefined) throw incomparable("json", "no value");
       const value = output ?? parsed(text);
       if (value === undefined) return { score: 0, reason: "It is not JSON." };
       // SAFETY: both are JSON.
-      if (schema === undefined)
-        return canonicalJson(value as Json) === canonicalJson((one.expected ?? null) as Json);
+      if (schema === undefined) return canonicalJson(value as Json) === canonicalJson(one.expected as Json);
       const found = misfits(schema, value as Json) ?? [{ path: "", message: "The schema cannot be checked" }];
       const [first] = found;
       return first === undefined ? 1 : { score: 0, reason: `${first.path} ${first.message}.` };
@@ -61,6 +85,11 @@ export function json(schema?: JsonObject): Scorer {
 
 /** The turn calls these tools, in this order. Other calls may come between them. */
 export function toolOrder(order: readonly string[]): Scorer {
+  if (order.length === 0)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "`toolOrder([])` passes each answer. Name the tools in their order.",
+    );
   return {
     name: "toolOrder",
     score(_one, { calls = [] }) {
