@@ -8,6 +8,7 @@
 import type { ModelRequest } from "../model/gateway.ts";
 import type { ModelDelta } from "../model/reply.ts";
 import type { Json, JsonObject, JsonValue } from "../shared/json.ts";
+import { inUserCode } from "./world/user-code.ts";
 
 /** A reply of a scripted model. */
 export interface ScriptedReply {
@@ -141,7 +142,7 @@ export async function* scriptedStream(
     return;
   }
   const { step, name: prefix } = found;
-  const given = typeof step === "function" ? await step(request) : step;
+  const given = typeof step === "function" ? await inUserCode(() => step(request)) : step;
   const { text, calls = [], error } = typeof given === "string" ? { text: given } : given;
   if (error !== undefined) {
     yield failure(profile.provider, error, true);

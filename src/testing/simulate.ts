@@ -3,7 +3,7 @@
  *
  * SIMAPP-1  Each seed plays the same talk with other faults. The seed determines the faults.
  * SIMAPP-2  A seed fails if an acknowledged message has no ended turn, a `once` tool runs twice, attempts of a call differ in their input, an
- *           effect happens twice, a turn does not replay, or the talk or the check throws.
+ *           effect happens twice, a turn does not replay, the runtime logs an error that no fault explains, or the talk or the check throws.
  * SIMAPP-3  A failing seed is shrunk: each shown fault is needed.
  * SIMAPP-4  Options that inject no fault, or play no seed, are refused.
  */

@@ -326,10 +326,11 @@ export class TestApp {
     for (let count = 0; count < MAX_ATTEMPTS; count++) {
       let settled: { value: Value } | { error: unknown } | undefined;
       let life: Life | undefined;
-      (async () => {
+      const begin = async () => {
         life = actor.awake();
         return act(life);
-      })().then(
+      };
+      world.watched(begin).then(
         (value) => (settled = { value }),
         (error: unknown) => (settled = { error }),
       );
@@ -343,7 +344,7 @@ export class TestApp {
 
   #read<Value>(read: () => Value): Value {
     for (let count = 0; count < MAX_ATTEMPTS; count++) {
-      const found = attempt(() => ({ value: read() }));
+      const found = attempt(() => ({ value: this.#world.watched(read) }));
       if (found !== undefined) return found.value;
     }
     throw new Error("The actor cannot be read. It crashes at each attempt.");

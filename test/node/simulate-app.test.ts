@@ -1,5 +1,5 @@
 /** The simulation of an application of a user, and defects that are planted in its tools. */
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
@@ -184,6 +184,56 @@ test.each<[string, Partial<SimulateOptions>]>([
     message: expect.stringContaining(`/${path}`),
     options: { errors },
   });
+});
+
+/** Returns an application with one tool. */
+function workOf(execute: () => unknown, approval: "always" | "never" = "never") {
+  const work = defineTool({
+    ...{ name: "work", description: "Works.", input: z.object({}), effect: "pure", approval },
+    execute: async () => (await execute()) ?? null,
+  });
+  const persona = definePersona("desk", {
+    identity: { systemPrompt: "Work." },
+    tools: { toolIds: ["work"] },
+  });
+  return { libraries: [defineLibrary("shop", { personas: [persona], tools: [work] })] };
+}
+
+async function work(app: TestApp): Promise<void> {
+  app.model.script(call("work"), "Done.");
+  await app.send("desk", "Work");
+}
+
+test("H10 TESTWORLD-3 a tool may throw and log", async () => {
+  const lines: unknown[] = [];
+  vi.spyOn(console, "error").mockImplementation((line) => void lines.push(line));
+  onTestFinished(() => void vi.restoreAllMocks());
+  const throws = workOf(() => {
+    throw new Error("The service answered 503.");
+  });
+  expect((await simulate(throws, { seeds: 20, talk: work })).turns).toBe(20);
+  expect(lines).toEqual([]);
+  const logs = workOf(async () => {
+    console.error("cache miss");
+    await Promise.resolve();
+    console.error("cache filled");
+  });
+  expect((await simulate(logs, { seeds: 20, talk: work })).turns).toBe(20);
+  expect(new Set(lines)).toEqual(new Set(["cache miss", "cache filled"]));
+});
+
+test("H10 TESTWORLD-3 crashes print nothing, also while a test decides about calls", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => void error.mockRestore());
+  const talk = async (app: TestApp) => {
+    await work(app);
+    for (const waiting of app.approvals()) await app.approve(waiting);
+  };
+  await simulate(
+    workOf(() => 1, "always"),
+    { seeds: 60, faults: ["crash"], talk },
+  );
+  expect(error).not.toHaveBeenCalled();
 });
 
 test("H10 FAULT-1 only the chosen kinds of faults happen", async () => {

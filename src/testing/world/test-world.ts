@@ -4,6 +4,7 @@
  * TESTWORLD-1  The code of actors, mailboxes and the executor is real. Only models, the network between actors, the requests of actions and
  *              the clock are simulated.
  * TESTWORLD-2  The clock waits for running tools and signatures. A tool that runs for a second of real time waits for the clock instead.
+ * TESTWORLD-3  An error that the runtime logs, and that no fault explains, is an incident. A tool may throw and log.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { waitingCalls } from "../../agents/conversation/core/waiting-calls.ts";
@@ -33,6 +34,7 @@ import { failure, ScriptedModel, scriptedStream } from "../model-script.ts";
 import { ConversationActor, type ConversationLife, RunActor, type RunLife, type RunWorld } from "./actors.ts";
 import { isDeath, type MortalLife } from "./mortal-actor.ts";
 import type { HttpAnswer } from "./scripted-http.ts";
+import { isUserCode } from "./user-code.ts";
 import { type WorldRecording, WorldTools } from "./world-tools.ts";
 
 export const TENANT = "local";
@@ -328,9 +330,19 @@ export class TestWorld implements RunWorld {
 
   /** Works until `isDone`, until `until` on the clock, or until nothing is left to do. */
   async work(isDone: () => boolean, until = Number.POSITIVE_INFINITY): Promise<void> {
-    const restore = watchLog(this.incidents);
+    const restore = watchLog(this.incidents, this.parts.faults !== undefined);
     try {
       await this.#work(isDone, until);
+    } finally {
+      restore();
+    }
+  }
+
+  /** Calls an actor between two steps of work. */
+  watched<Value>(act: () => Value): Value {
+    const restore = watchLog(this.incidents, this.parts.faults !== undefined);
+    try {
+      return act();
     } finally {
       restore();
     }
@@ -370,18 +382,21 @@ function isPlanned(error: unknown): boolean {
   return isDeath(error) || error instanceof InjectedFault;
 }
 
-/** Keeps planned faults out of the log, until the returned function is called. */
-function watchLog(incidents: string[]): () => void {
+/** Keeps planned faults, and in simulations the errors of tools, out of the log, until the returned function is called. */
+function watchLog(incidents: string[], isSimulation: boolean): () => void {
   const { error, warn } = console;
   console.error = (...values: unknown[]) => {
+    if (isUserCode()) return error(...values);
     if (values.some(isPlanned)) return;
+    if (String(values[0]).startsWith("A tool failed")) return isSimulation ? undefined : error(...values);
     incidents.push(
       `Logged: ${values.map((value) => (value instanceof Error ? value.stack : value)).join(" ")}`,
     );
     error(...values);
   };
   console.warn = (...values: unknown[]) => {
-    if (!String(values[0]).startsWith("The caller of a batch of tools is lost")) warn(...values);
+    const isExpected = String(values[0]).startsWith("The caller of a batch of tools is lost");
+    if (isUserCode() || !isExpected) warn(...values);
   };
   return () => Object.assign(console, { error, warn });
 }

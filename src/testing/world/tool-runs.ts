@@ -5,6 +5,7 @@ import { Deferred } from "../../library/tools/deferred.ts";
 import type { Run } from "../../library/tools/tool.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonValue } from "../../shared/json.ts";
+import { inUserCode } from "./user-code.ts";
 
 /** One run of a tool or an action. */
 export interface ToolRun {
@@ -71,7 +72,7 @@ export class EffectRecorder {
     this.effects.push(record);
     const call = `${tool}(${shown(record.input)}), run ${attempt} of ${operationId}`;
     try {
-      const output = await during((async () => run())());
+      const output = await during(inUserCode(async () => run()));
       if (output instanceof Deferred) {
         record.deferred = true;
         note(`${call}: deferred`);

@@ -20,6 +20,7 @@ import { localExecutor } from "./local-executor.ts";
 import type { MortalLife } from "./mortal-actor.ts";
 import { type HttpAnswer, scriptedHttp } from "./scripted-http.ts";
 import { EffectRecorder, recordedTools, type ToolRun } from "./tool-runs.ts";
+import { inRuntime } from "./user-code.ts";
 
 interface ToolsWorld {
   readonly clock: Clock;
@@ -86,7 +87,7 @@ export class WorldTools {
           async () => ({ handleTaskResult: (late) => asDone(() => this.#takeResult(context, late)) }),
           { operationId, attempt, ...result },
         ),
-      (call, options) => this.world.during(this.#defer(call, options)),
+      (call, options) => inRuntime(() => this.world.during(this.#defer(call, options))),
       {
         models: {
           ...models,
@@ -139,9 +140,9 @@ export class WorldTools {
         ? this.world.run(context.runId).awake().runtime.toolState
         : this.world.conversation(context.conversationId).awake().runtime.toolState;
     return {
-      toolStateGet: (key) => asResult(() => state().get(key)),
-      toolStatePut: (key, value) => asDone(() => state().put(key, value)),
-      toolStateList: (prefix) => asResult(() => state().list(prefix)),
+      toolStateGet: (key) => inRuntime(() => asResult(() => state().get(key))),
+      toolStatePut: (key, value) => inRuntime(() => asDone(() => state().put(key, value))),
+      toolStateList: (prefix) => inRuntime(() => asResult(() => state().list(prefix))),
     };
   }
 }
