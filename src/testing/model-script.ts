@@ -4,17 +4,29 @@
  * SCRIPT-1  Each request takes the next step of its agent's script, or of the common script. The same request again, after a failure or a crash,
  *           gets the same step. Without a step, `answer` decides.
  * SCRIPT-2  A request without a step fails its turn for good, and `missing` names it.
+ * SCRIPT-3  A scripted call of a tool that the request does not offer, or with an input that does not fit, does the same, unless its reply is
+ *           `unchecked`. `mistakes` names it.
  */
 import type { ModelRequest } from "../model/gateway.ts";
 import type { ModelDelta } from "../model/reply.ts";
-import type { Json, JsonObject, JsonValue } from "../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject, type JsonValue } from "../shared/json.ts";
+import { violations } from "../shared/json-schema/violations.ts";
+import { listIds } from "../shared/known-ids.ts";
 import { inUserCode } from "./world/user-code.ts";
+
+/** A call of a tool in a scripted reply. */
+interface ScriptedCall {
+  name: string;
+  input: JsonObject;
+}
 
 /** A reply of a scripted model. */
 export interface ScriptedReply {
   text?: string;
   /** Calls of tools, by name. */
-  calls?: readonly { name: string; input: JsonObject }[];
+  calls?: readonly ScriptedCall[];
+  /** Allows calls of tools that the agent lacks, and inputs that do not fit, as a real model may send them. */
+  unchecked?: true;
   /** The message of an error that the provider answers instead. A retry gets the next step. */
   error?: string;
 }
@@ -75,6 +87,8 @@ export class ScriptedModel {
   readonly requests: ScriptedRequest[] = [];
   /** The requests that the script had no reply for. */
   readonly missing: string[] = [];
+  /** The scripted calls that no model of the agent could make. */
+  readonly mistakes: string[] = [];
 
   /** Adds steps. */
   script(...steps: readonly ModelStep[]): this {
@@ -143,9 +157,20 @@ export async function* scriptedStream(
   }
   const { step, name: prefix } = found;
   const given = typeof step === "function" ? await inUserCode(() => step(request)) : step;
-  const { text, calls = [], error } = typeof given === "string" ? { text: given } : given;
+  const {
+    text,
+    calls = [],
+    error,
+    unchecked,
+  }: ScriptedReply = typeof given === "string" ? { text: given } : given;
   if (error !== undefined) {
     yield failure(profile.provider, error, true);
+    return;
+  }
+  const [mistake] = unchecked ? [] : calls.flatMap((one) => mistakeIn(one, body, agent ?? "a task") ?? []);
+  if (mistake !== undefined) {
+    script.mistakes.push(mistake);
+    yield failure(profile.provider, mistake, false);
     return;
   }
   if (text !== undefined) yield { type: "text", text };
@@ -160,6 +185,25 @@ export async function* scriptedStream(
   yield { type: "usage", usage };
   yield { type: "finish", reason: calls.length > 0 ? "tool_calls" : "stop" };
 }
+
+/** Returns the problem of a scripted call; `undefined` for a call that fits the request. */
+function mistakeIn({ name, input }: ScriptedCall, { tools }: JsonObject, who: string): string | undefined {
+  const offered = Array.isArray(tools) ? tools.map((tool) => objectOf(objectOf(tool).function)) : [];
+  const found = offered.find((tool) => tool.name === name);
+  if (found === undefined) {
+    const names = listIds(
+      name,
+      offered.map((tool) => String(tool.name)),
+    );
+    return `The script calls "${name}", but "${who}" has no such tool. It has: ${names}. ${UNCHECKED}`;
+  }
+  if (!isJsonObject(found.parameters)) return undefined;
+  // SAFETY: a model sends inputs as JSON.
+  const [misfit] = violations(found.parameters as JsonObject, input as Json) ?? [];
+  return misfit && `The script calls "${name}" with an input that does not fit. ${misfit}. ${UNCHECKED}`;
+}
+
+const UNCHECKED = "To test such a call, add `unchecked: true` to the reply.";
 
 export function failure(
   provider: ModelRequest["profile"]["provider"],

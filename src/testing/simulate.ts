@@ -174,7 +174,8 @@ async function play(
     await app.settle();
     violations.push(...broken(world, app));
     if (effects !== undefined) violations.push(...doubles([...effects()]));
-    await check?.(app);
+    const checked: unknown = await check?.(app);
+    if (checked === false) violations.push("The check returned `false`. Throw an error for a violation.");
   } catch (error) {
     violations.push(error instanceof Error ? error.message : String(error));
   }
@@ -231,7 +232,12 @@ function turnIn(app: TestApp, conversationId: string, turnId: string): TestTurn 
 }
 
 /** Returns the effects that happened more than once. */
-function doubles(keys: readonly string[]): string[] {
+function doubles(keys: readonly unknown[]): string[] {
+  const other = keys.find((key) => typeof key !== "string");
+  if (other !== undefined)
+    return [
+      `\`effects\` must return texts, such as ids of orders, but it returned a value of the type ${typeof other}.`,
+    ];
   const counts = Map.groupBy(keys, (key) => key);
   return [...counts].flatMap(([key, { length }]) =>
     length === 1 ? [] : [`The effect "${key}" happened ${length} times.`],

@@ -96,7 +96,7 @@ export class TestApp {
   readonly #world: TestWorld;
   readonly #talks = new Map<string, Promise<TestConversation>>();
   /** Numbers of requests without an answer that an error has reported. */
-  #reported = { models: 0, servers: 0 };
+  #reported = { models: 0, mistakes: 0, servers: 0 };
   readonly clock: TestClock;
 
   constructor(world: TestWorld) {
@@ -302,9 +302,13 @@ export class TestApp {
     await this.#world.work(isDone);
     const [missing] = [
       ...model.missing.slice(this.#reported.models),
+      ...model.mistakes.slice(this.#reported.mistakes),
       ...unanswered.slice(this.#reported.servers),
     ];
-    this.#reported = { models: model.missing.length, servers: unanswered.length };
+    this.#reported = {
+      ...{ models: model.missing.length, mistakes: model.mistakes.length },
+      servers: unanswered.length,
+    };
     if (missing !== undefined) throw new DramatisError("INVALID_INPUT", missing);
   }
 

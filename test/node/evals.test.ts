@@ -513,3 +513,25 @@ test("I5 an eval without a name or a scorer is refused", () => {
   expect(() => defineEval({ ...options, scorers: [exact(), exact()] })).toThrow(/two scorers/);
   expect(() => toolOrder([])).toThrow(/Name the tools/);
 });
+
+test("I5 EVAL-2 EVALAGENT-2 an eval that proves nothing is refused or fails", async () => {
+  const one = { input: "Hi", replies: ["Yes."] };
+  const asked = defineEval({ name: "asked", data: [one], run, scorers: [exact("No.")] });
+  expect((await runEvals([asked]))[0]).toMatchObject({ score: 0, passed: false });
+  await expect(runEvals([{ ...asked, data: [] }])).rejects.toThrow(/no cases/);
+  const twice = [
+    { ...one, id: "a" },
+    { ...one, id: "a" },
+  ];
+  await expect(runEvals([{ ...asked, data: twice }])).rejects.toThrow(/two cases have the id "a"/);
+  const problemOf = async (more: Partial<typeof asked>) =>
+    (await runEvals([{ ...asked, ...more }]))[0]?.cases[0]?.problem;
+  expect(await problemOf({ scorers: [{ name: "own", score: () => 7 }] })).toContain('"own" gave 7');
+  const wrongCall = [{ input: "Hi", replies: [call("nope"), "Yes."] }];
+  expect(await problemOf({ data: wrongCall })).toContain("has no such tool");
+  const app = createTestApp({ libraries: [library] });
+  app.model.reply("Yes.");
+  const recording = app.recording(await app.send("guide", "Hi"));
+  const other = { ...recording, turn: { ...recording.turn, agentId: "night" } };
+  expect(await problemOf({ data: fromRecordings(other) })).toContain('of the agent "night", not of "guide"');
+});

@@ -236,6 +236,17 @@ test("H10 TESTWORLD-3 crashes print nothing, also while a test decides about cal
   expect(error).not.toHaveBeenCalled();
 });
 
+test("H10 SIMAPP-2 effects that are no texts, and a check that returns false, are violations", async () => {
+  const base = { seeds: 1, talk: work };
+  const app = workOf(() => 1);
+  // @ts-expect-error: JavaScript may pass objects.
+  const objects: SimulateOptions = { ...base, effects: () => [{ order: 1 }] };
+  expect((await failureOf(simulate(app, objects))).message).toContain("must return texts");
+  // @ts-expect-error: JavaScript may return `false`.
+  const denied: SimulateOptions = { ...base, check: () => false };
+  expect((await failureOf(simulate(app, denied))).message).toContain("Throw an error");
+});
+
 test("H10 FAULT-1 only the chosen kinds of faults happen", async () => {
   const { faults } = await simulated("once", undefined, { seeds: 10, faults: ["duplicate"] });
   expect(faults).toMatchObject({ crash: 0, loss: 0, delay: 0, failure: 0 });

@@ -321,3 +321,28 @@ test("H10 a malformed recording is INVALID_INPUT", async () => {
   }
   expect(() => expectReplay(null)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
 });
+
+test("H10 SCRIPT-3 a scripted call of an unknown tool, or with a wrong input, fails the test unless it is intended", async () => {
+  const unknown = createTestApp({ libraries: [library] });
+  unknown.model.script(call("ad", { a: 1, b: 2 }), "Done.");
+  await expect(unknown.send("guide", "Hi")).rejects.toThrow(
+    'The script calls "ad", but "guide" has no such tool. It has: add.',
+  );
+  const wrong = createTestApp({ libraries: [library] });
+  wrong.model.script(call("add", { a: 1 }), "Done.");
+  await expect(wrong.send("guide", "Hi")).rejects.toThrow(/"add" with an input that does not fit/);
+  const intended = createTestApp({ libraries: [library] });
+  intended.model.script({ ...call("ad"), unchecked: true }, "Sorry.");
+  expect(await intended.send("guide", "Hi")).toMatchObject({ text: "Sorry.", calls: [{ name: "ad" }] });
+  expect(intended.history.join("\n")).toContain("guide gets: ad({})");
+});
+
+test("H10 TESTAPP-2 the history shows hours since the begin, also after a day", async () => {
+  const app = createTestApp({ libraries: [library] });
+  app.model.script("One", "Two");
+  await app.send("guide", "First");
+  await app.clock.advance("25h");
+  await app.send("guide", "Second");
+  expect(app.history.find((line) => line.endsWith("Second"))).toMatch(/^25:00:00/);
+  expect(app.history.at(-1)).toContain("guide gets: Two");
+});

@@ -17,6 +17,7 @@ const replySchema = z.union([
       .array(z.strictObject({ name: z.string(), input: z.record(z.string(), z.json()) }))
       .exactOptional(),
     error: z.string().exactOptional(),
+    unchecked: z.literal(true).exactOptional(),
   }),
 ]);
 const caseSchema: z.ZodType<EvalCase> = z.looseObject({

@@ -2,6 +2,7 @@
  * The usual `run` of an eval: an agent of an application answers each case.
  *
  * EVALAGENT-1  A turn that failed, or that waits for people or a late result, fails its case with the reason.
+ * EVALAGENT-2  A recording answers only for the agent that it names.
  */
 import { expectReplay } from "../replay.ts";
 import { TestApp, type TestAppOptions, worldParts } from "../test-app.ts";
@@ -15,6 +16,11 @@ import { RecordedCalls, repliesIn } from "./recorded-turn.ts";
  */
 export function evalAgent(options: TestAppOptions, agent: string): EvalRun {
   return async (one, context) => {
+    const recordedBy = one.recording?.turn.agentId ?? agent;
+    if (recordedBy !== agent)
+      throw new Error(
+        `The recording is of the agent "${recordedBy}", not of "${agent}". Name an agent with this id in \`agents\`.`,
+      );
     const needs: string[] = [];
     const world = new TestWorld(partsOf(options, one, context, (problem) => needs.push(problem)));
     const app = new TestApp(world);

@@ -26,7 +26,7 @@ import { type Baseline, baselineOf, type EvalResult, runEvals } from "./run-eval
 export interface EvalFilesOptions {
   /** The file of the baseline. Default: `evals.baseline.json`, if it exists. */
   baseline?: string;
-  /** Saves the scores as the baseline. */
+  /** Saves the scores of passed evals in the baseline. */
   save?: boolean;
   /** Calls models for requests without a recorded reply, and records the replies. */
   live?: boolean;
@@ -75,7 +75,10 @@ export async function evalFiles(
     ...(live && { live: liveGateway(process.env) }),
   });
   replies.save();
-  if (save) writeFileSync(path, `${JSON.stringify(baselineOf(results), null, 2)}\n`);
+  if (save) {
+    const saved = { ...readBaseline(path, false), ...baselineOf(results.filter(({ passed }) => passed)) };
+    writeFileSync(path, `${JSON.stringify(saved, null, 2)}\n`);
+  }
   const text = reportOf(results, replies.calls).join("\n");
   return { results, text, passed: results.every(({ passed }) => passed) };
 }

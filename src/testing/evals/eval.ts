@@ -9,7 +9,7 @@ import type { TestCall } from "../test-turn.ts";
 
 /** One case of an eval: a line of a JSON Lines file, an item of an array, or a recording. */
 export interface EvalCase {
-  /** Default: the number of the case. */
+  /** Unique in its eval. Default: the number of the case. */
   id?: string;
   input: JsonValue;
   expected?: JsonValue;
@@ -55,7 +55,7 @@ export interface EvalOptions {
   data: readonly EvalCase[] | (() => readonly EvalCase[] | Promise<readonly EvalCase[]>);
   run: EvalRun;
   scorers: readonly Scorer[];
-  /** The mean score that the eval needs, from 0 to 1. Default: 0. */
+  /** The mean score that the eval needs, from 0 to 1. Without it, any score above 0 passes. */
   threshold?: number;
 }
 

@@ -49,7 +49,10 @@ export function repliesIn(recording: TurnRecording): ScriptedReply[] {
     const requested = calls
       .filter((call) => call.reply === index)
       .map(({ name, input }) => ({ name, input }));
-    return { text: String(reply.text ?? ""), ...(requested.length > 0 && { calls: requested }) };
+    return {
+      text: String(reply.text ?? ""),
+      ...(requested.length > 0 && { calls: requested, unchecked: true }),
+    };
   });
 }
 

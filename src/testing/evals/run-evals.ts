@@ -2,9 +2,11 @@
  * Runs evals, and compares their scores with a baseline.
  *
  * EVAL-1  An eval fails if its mean score is below its threshold or its baseline, or if a case fails or needs a call.
+ * EVAL-2  An eval without cases, or with two cases of one id, is refused. Without a threshold, a score of 0 fails.
  */
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import {
   CallNeeded,
   type Eval,
@@ -68,12 +70,25 @@ export async function runEvals(
   const defaultProfile = replies.defaultProfile(live !== undefined, chosen);
   for (const one of evals) {
     const data = typeof one.data === "function" ? await one.data() : one.data;
+    checkCases(one.name, data);
     const cases: CaseResult[] = [];
     for (const [index, item] of data.entries())
       cases.push(await runCase(one, item, index, { live, defaultProfile, replies }));
     results.push(resultOf(one, cases, baseline[one.name]?.score));
   }
   return results;
+}
+
+function checkCases(name: string, data: readonly EvalCase[]): void {
+  const refuse = (problem: string) => new DramatisError("INVALID_INPUT", `Eval "${name}": ${problem}`);
+  if (data.length === 0) throw refuse("it has no cases. Check the file of its `data`.");
+  const ids = data.map(idOf);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) throw refuse(`two cases have the id "${twice}". Rename one of them.`);
+}
+
+function idOf({ id }: EvalCase, index: number): string {
+  return id ?? String(index + 1);
 }
 
 async function runCase(
@@ -86,7 +101,7 @@ async function runCase(
     replies,
   }: { live: ModelGateway | undefined; defaultProfile: ModelProfile; replies: RecordedReplies },
 ): Promise<CaseResult> {
-  const id = item.id ?? String(index + 1);
+  const id = idOf(item, index);
   const needs: string[] = [];
   const gateway = replies.gateway(live, defaultProfile, (problem) => needs.push(problem));
   const context: EvalContext = { gateway, defaultProfile };
@@ -99,7 +114,7 @@ async function runCase(
     const scores: Record<string, number> = {};
     const reasons: Record<string, string> = {};
     for (const { name, score } of scorers) {
-      const { value, reason } = scoreOf(await score(item, output, context));
+      const { value, reason } = scoreOf(name, await score(item, output, context));
       scores[name] = value;
       if (reason !== undefined && value < 1) reasons[name] = reason;
     }
@@ -112,17 +127,17 @@ async function runCase(
   }
 }
 
-function scoreOf(score: Score): { value: number; reason: string | undefined } {
-  if (typeof score === "object") return { value: bounded(score.score), reason: score.reason };
-  return { value: bounded(Number(score)), reason: undefined };
-}
-
-function bounded(score: number): number {
-  return Number.isNaN(score) ? 0 : Math.min(1, Math.max(0, score));
+function scoreOf(scorer: string, score: Score): { value: number; reason: string | undefined } {
+  const value = Number(typeof score === "object" ? score.score : score);
+  if (!(value >= 0 && value <= 1))
+    throw new Error(
+      `The scorer "${scorer}" gave ${value}. A score is a number from 0 to 1, or true or false.`,
+    );
+  return { value, reason: typeof score === "object" ? score.reason : undefined };
 }
 
 function resultOf(
-  { name, scorers, threshold = 0 }: Eval,
+  { name, scorers, threshold: needed }: Eval,
   cases: readonly CaseResult[],
   baseline: number | undefined,
 ): EvalResult {
@@ -132,7 +147,9 @@ function resultOf(
     mean(scored.map(({ scores }) => scores[scorer.name] ?? 0)),
   ]);
   const score = mean(means.map(([, value]) => value));
+  const threshold = needed ?? 0;
   const passed =
+    (needed !== undefined || score > 0) &&
     scored.length === cases.length &&
     score >= threshold - EPSILON &&
     (baseline === undefined || score >= baseline - EPSILON);

@@ -17,6 +17,7 @@ import { resolveChain } from "../../library/registry/resolve.ts";
 import { checkedRunInput } from "../../library/workflows/run-input.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
+import type { ModelDelta } from "../../model/reply.ts";
 import { allowAll, type Gate } from "../../policy/gate.ts";
 import { seededIds } from "../../ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../ports/node/virtual-clock.ts";
@@ -72,8 +73,9 @@ export class TestWorld implements RunWorld {
   /** The script of models that tasks call. */
   readonly tasks = new ScriptedModel();
   readonly tools: WorldTools;
-  /** The history in words. */
+  /** The history in words. Its times are hours, minutes and seconds since the begin of the world. */
   readonly log: string[] = [];
+  readonly #began = this.clock.now();
   /** Errors that no plan explains. */
   readonly incidents: string[] = [];
   /** Problems of requests of actions without an answer. */
@@ -108,7 +110,7 @@ export class TestWorld implements RunWorld {
   }
 
   note(text: string): void {
-    this.log.push(`${new Date(this.clock.now()).toISOString().slice(11, 23)}  ${text}`);
+    this.log.push(`${sinceBegin(this.clock.now() - this.#began)}  ${text}`);
   }
 
   conversation(id: string): ConversationActor {
@@ -257,6 +259,7 @@ export class TestWorld implements RunWorld {
           const source = world.parts.gateway?.stream(request, signal) ?? scriptedStream(world.model, request);
           const deltas = await world.during(collected(source), world.parts.gateway === undefined);
           if (fault?.kind === "crash") world.#kill(conversationId);
+          world.note(`${who} gets: ${replyText(deltas)}`);
           if (life.alive) yield* deltas;
         } finally {
           world.#underWay -= 1;
@@ -377,6 +380,14 @@ export class TestWorld implements RunWorld {
   }
 }
 
+const HOUR_MS = 3_600_000;
+
+/** Returns a time as `25:00:00.010`. */
+function sinceBegin(milliseconds: number): string {
+  const hours = String(Math.floor(milliseconds / HOUR_MS)).padStart(2, "0");
+  return `${hours}:${new Date(milliseconds % HOUR_MS).toISOString().slice(14, 23)}`;
+}
+
 function isPlanned(error: unknown): boolean {
   if (error instanceof DramatisError) return error.retriable;
   return isDeath(error) || error instanceof InjectedFault;
@@ -399,6 +410,19 @@ function watchLog(incidents: string[], isSimulation: boolean): () => void {
     if (isUserCode() || !isExpected) warn(...values);
   };
   return () => Object.assign(console, { error, warn });
+}
+
+/** Maximum characters of a reply in the history. */
+const MAX_REPLY_TEXT = 200;
+
+function replyText(deltas: readonly ModelDelta[]): string {
+  const parts = deltas.map((delta) => {
+    if (delta.type === "text") return delta.text;
+    if (delta.type === "error") return `error: ${delta.error.message}`;
+    return delta.type === "tool-call" ? `${delta.name ?? ""}(${delta.arguments ?? ""})` : "";
+  });
+  const text = parts.join("");
+  return text.length <= MAX_REPLY_TEXT ? text : `${text.slice(0, MAX_REPLY_TEXT)}…`;
 }
 
 async function collected<Item>(source: AsyncIterable<Item>): Promise<Item[]> {
