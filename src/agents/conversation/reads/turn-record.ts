@@ -20,6 +20,8 @@ import { turnCost, turnUsage } from "./call-views.ts";
 /** Returns the record of a turn. It has the texts of messages, but no reasoning and no data of tools. */
 export function turnRecord(record: ConversationIdentity, turn: Turn): TurnRecord {
   const { caller, error, operations, completedAt } = turn;
+  // The end of an extraction may be no entry of the turn, so lists would lack it.
+  const { memoryExtractionFailed: _, ...issues } = turn.issues;
   const called = operations.map(({ tool, name }) =>
     tool === null ? name : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
   );
@@ -29,7 +31,7 @@ export function turnRecord(record: ConversationIdentity, turn: Turn): TurnRecord
     agentId: turn.agentId,
     projectId: record.projectId,
     ...defined({ userId: userOf(record, turn), errorCode: error?.code }),
-    ...issuesOf(turn),
+    ...issuesOf({ issues }),
     ...(caller.type === "user" ? {} : { caller }),
     status: turn.status,
     createdAt: toIso(turn.createdAt),
