@@ -58,6 +58,8 @@ export const loggedEvent = z
 
 export type LoggedEvent = z.infer<typeof loggedEvent>;
 
+export const MESSAGE_ROLES = ["user", "agent"] as const;
+
 export const foundMessage = z
   .strictObject({
     conversationId: ids.conversation,
@@ -67,7 +69,7 @@ export const foundMessage = z
     userId: z.exactOptional(
       z.string().meta({ description: "The person with the message that led to the turn." }),
     ),
-    role: z.enum(["user", "agent"]),
+    role: z.enum(MESSAGE_ROLES),
     time,
     snippet: z.string().meta({ description: "A part of the text. An ellipsis marks a cut." }),
     marks: z.array(z.array(z.int().min(0)).length(2)).meta({
@@ -100,6 +102,8 @@ export interface SearchRequest extends Pick<PageOptions, "limit" | "cursor"> {
   agent?: string;
   /** The person with the message that led to the turn. */
   user?: string;
+  /** Who wrote the message. */
+  role?: FoundMessage["role"];
   since?: number;
   until?: number;
 }

@@ -198,6 +198,36 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
     });
   }
 
+  for (const width of [390, 1440]) {
+    it(`G22 A70 finds what an agent told a person, at ${width} px`, async () => {
+      const { turnId } = await talk("!say Your zebra arrives on Tuesday.");
+      const page = await visit("/turns?text=zebra%20tuesday", { viewport: { width, height: 900 } });
+      const messages = page.getByTestId("found-message");
+      await expect
+        .poll(async () => {
+          await page.reload();
+          await page
+            .getByText(/No message has|To Clerk|to Clerk/)
+            .first()
+            .waitFor();
+          return messages.count();
+        })
+        .toBeGreaterThan(1);
+      await page.getByRole("button", { name: "From agents" }).click();
+      await page.waitForURL("**/turns?text=zebra+tuesday&role=agent");
+      const found = page.locator(`a[href$="${turnId}"]`);
+      await found.getByText("Clerk for local").waitFor();
+      expect(await found.locator("mark").allTextContents()).toEqual(["zebra", "Tuesday"]);
+      await shoot(page, `search-${width}`);
+      expect(await sidewaysScrollers(page)).toEqual([]);
+      await found.press("Enter");
+      await page.waitForURL(`**/turns/${turnId}`);
+      await page.goBack();
+      await page.getByRole("button", { name: "Clear filters" }).click();
+      await page.getByTestId("turn-row").first().waitFor();
+    });
+  }
+
   it("G22 shows the steps of a long turn in pages", async () => {
     const spans = Array.from({ length: 250 }, (_, index) => ({
       spanId: index.toString(16).padStart(16, "0"),

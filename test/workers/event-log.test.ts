@@ -352,6 +352,8 @@ describe("A70 the search of messages", () => {
     expect(await search(q, OLGA, `&agent=${agent}&user=ada&since=${message?.createdAt}`)).toEqual([found]);
     expect(await search(q, OLGA, `&until=${message?.createdAt}`)).toEqual([]);
     expect(await search(q, OLGA, "&user=ben")).toEqual([]);
+    expect(await search(q, OLGA, "&role=agent")).toEqual([found]);
+    expect(await search(q, OLGA, "&role=user")).toEqual([]);
     for (const hostile of ['"', "a AND (", "NEAR(", "*", "\0", "'; DROP TABLE batches"])
       expect(await search(hostile, BEN), hostile).toEqual([]);
     const client = createClient({

@@ -1,14 +1,24 @@
 /** The filters of the list of turns, as the address has them. Pure. */
-import type { TurnsListRequest } from "../../../src/client/index.ts";
+import type { MessageSearch, TurnsListRequest } from "../../../src/client/index.ts";
 import { isoOf, localInput } from "../memory/local-time.ts";
 
-export const FILTERS = ["status", "issues", "agent", "tool", "user", "since", "until"] as const;
+export const FILTERS = [
+  "text",
+  "role",
+  "status",
+  "issues",
+  "agent",
+  "tool",
+  "user",
+  "since",
+  "until",
+] as const;
 
 /** An empty text does not filter. `since` and `until` are local times, such as `2026-05-01T00:00`. */
 export type TurnChoice = Record<(typeof FILTERS)[number], string>;
 
 export const NO_FILTER: TurnChoice = {
-  ...{ status: "", issues: "", agent: "", tool: "", user: "", since: "", until: "" },
+  ...{ text: "", role: "", status: "", issues: "", agent: "", tool: "", user: "", since: "", until: "" },
 };
 
 const STATUSES = ["active", "completed", "failed", "stopped"] as const;
@@ -17,7 +27,8 @@ const STATUSES = ["active", "completed", "failed", "stopped"] as const;
 export function choiceOf(search: string): TurnChoice {
   const given = new URLSearchParams(search);
   const entries = FILTERS.map((name) => [name, given.get(name) ?? ""] as const);
-  return { ...NO_FILTER, ...Object.fromEntries(entries) };
+  const choice: TurnChoice = { ...NO_FILTER, ...Object.fromEntries(entries) };
+  return { ...choice, status: STATUSES.find((name) => name === choice.status) ?? "" };
 }
 
 /** Returns the query string of filters; an empty text without filters. */
@@ -43,6 +54,13 @@ export function filterOf({ status, issues, agent, tool, user, since, until }: Tu
     ...(from === undefined ? {} : { since: from }),
     ...(to === undefined ? {} : { until: to }),
   };
+}
+
+/** Returns the search for the API. It leaves out times that cannot be read, and unknown roles. */
+export function messageSearchOf({ text, role, agent, user, since, until }: TurnChoice): MessageSearch {
+  const known = (["agent", "user"] as const).find((name) => name === role);
+  const request = filterOf({ ...NO_FILTER, agent, user, since, until });
+  return { q: text.trim(), ...request, ...(known === undefined ? {} : { role: known }) };
 }
 
 /** Returns the filters for failed turns since 18:00 of the day before. */

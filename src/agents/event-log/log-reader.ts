@@ -111,7 +111,7 @@ export class LogReader {
 
   /** Returns the messages of a query, newest first. `reader` is the principal who reads own conversations only. */
   search(
-    { q, agent, user, since, until, limit = DEFAULT_PAGE_SIZE, cursor }: SearchRequest,
+    { q, agent, user, role, since, until, limit = DEFAULT_PAGE_SIZE, cursor }: SearchRequest,
     reader: string | undefined,
   ): Page<FoundMessage> {
     const { match, late, found } = queryOf(q, { agent, user, reader });
@@ -139,7 +139,7 @@ export class LogReader {
           // Matches of a batch follow each other.
           if (batch?.n !== n) batch = { n, ...this.#batch(n) };
           const message = messageOf(batch, place % MAX_BATCH_TEXTS, found, time);
-          if (message === null || !mayRead(message)) continue;
+          if (message === null || (role ?? message.role) !== message.role || !mayRead(message)) continue;
           const last = places.at(-1);
           if (items.length === limit && last !== undefined) return { items, nextCursor: String(last) };
           items.push(message);

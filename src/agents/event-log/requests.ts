@@ -1,6 +1,6 @@
 /** The schemas of requests to a log. */
 import { z } from "zod";
-import { LOGGED_TYPES, MAX_QUERY } from "../../protocol/event-log.ts";
+import { LOGGED_TYPES, MAX_QUERY, MESSAGE_ROLES } from "../../protocol/event-log.ts";
 import { pageOptionsSchema } from "../../shared/page.ts";
 
 const isPlace = (cursor: string) => /^\d{1,16}$/.test(cursor) && Number.isSafeInteger(Number(cursor));
@@ -23,4 +23,5 @@ export const followRequest = z.strictObject(filter);
 export const eventsRequest = page.extend(filter);
 export const searchRequest = page.omit({ order: true }).extend({
   ...{ q: z.string().max(MAX_QUERY), agent: name, user: name, since: time, until: time },
+  role: z.enum(MESSAGE_ROLES).exactOptional(),
 });

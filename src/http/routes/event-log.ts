@@ -2,7 +2,7 @@
 
 import { accepts } from "hono/accepts";
 import { z } from "zod";
-import { eventLogId, foundMessage, LOGGED_TYPES, loggedEvent, MAX_QUERY } from "../../protocol/event-log.ts";
+import { eventLogId, foundMessage, LOGGED_TYPES, loggedEvent, MAX_QUERY, MESSAGE_ROLES } from "../../protocol/event-log.ts";
 import { loggedTypesOf } from "../../protocol/journal-names.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";
@@ -37,6 +37,9 @@ const eventsQuery = pageSchema.extend({
 const searchQuery = pageSchema.omit({ order: true }).extend({
   q: z.string().min(1).max(MAX_QUERY).meta({ description: "Words. A message must contain each of them." }),
   agent: filter("Messages of turns of this agent."),
+  role: z.exactOptional(
+    z.enum(MESSAGE_ROLES).meta({ description: "Messages that a person, or an agent, wrote." }),
+  ),
   user: filter("Messages of turns that a message of this person caused."),
   since: timeFilter("Messages at this time or later."),
   until: timeFilter("Messages before this time."),

@@ -82,7 +82,7 @@ export class Courier extends SessionAgent {
   }
 }
 
-export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Executor, EventLog } = app;
 
 export default {
   async fetch(request: Request, env: Cloudflare.Env, ctx: ExecutionContext): Promise<Response> {

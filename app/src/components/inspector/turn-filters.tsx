@@ -19,6 +19,12 @@ const STATUSES = [
   ["completed", "Completed"],
 ] as const;
 
+const ROLES = [
+  ["", "All"],
+  ["agent", "From agents"],
+  ["user", "From people"],
+] as const;
+
 interface TurnFiltersProps {
   /** The query string of the filters that apply. */
   search: string;
@@ -32,6 +38,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
   const [applied, setApplied] = useState(search);
   const [isOpen, setIsOpen] = useState(search !== "" && !/^\?(status|issues)=\w+$/.test(search));
   const others = useId();
+  const isSearch = value.text !== "";
   // The address may change by a link, and by the buttons of the browser.
   if (applied !== search) {
     setApplied(search);
@@ -70,31 +77,27 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
     <search>
       <form aria-label="Filter turns" onSubmit={submit} data-testid="turn-filters" className="space-y-3">
         <div className="flex flex-wrap items-center gap-2">
-          <fieldset className="flex overflow-hidden rounded-lg border border-line bg-surface text-sm">
-            <legend className="sr-only">Status</legend>
-            {STATUSES.map(([status, label]) => (
+          <Choices
+            label={isSearch ? "Author" : "Status"}
+            choices={isSearch ? ROLES : STATUSES}
+            value={isSearch ? value.role : value.status}
+            onChoose={(name) => apply({ ...draft, [isSearch ? "role" : "status"]: name })}
+          />
+          {!isSearch && (
+            <>
               <button
-                key={status}
                 type="button"
-                aria-pressed={value.status === status}
-                onClick={() => apply({ ...draft, status })}
-                className="border-r border-line px-2.5 py-1.5 last:border-r-0 hover:bg-sunken aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent pointer-coarse:py-2.5"
+                aria-pressed={value.issues !== ""}
+                onClick={() => apply({ ...draft, issues: value.issues === "" ? "tool" : "" })}
+                className={`${BUTTON} aria-pressed:border-accent aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent`}
               >
-                {label}
+                With failed tools
               </button>
-            ))}
-          </fieldset>
-          <button
-            type="button"
-            aria-pressed={value.issues !== ""}
-            onClick={() => apply({ ...draft, issues: value.issues === "" ? "tool" : "" })}
-            className={`${BUTTON} aria-pressed:border-accent aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent`}
-          >
-            With failed tools
-          </button>
-          <button type="button" onClick={() => apply(lastNight(new Date()))} className={BUTTON}>
-            Failed last night
-          </button>
+              <button type="button" onClick={() => apply(lastNight(new Date()))} className={BUTTON}>
+                Failed last night
+              </button>
+            </>
+          )}
           <button
             type="button"
             aria-expanded={isOpen}
@@ -116,8 +119,9 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
         </div>
         <div
           id={others}
-          className={`grid gap-2 sm:grid-cols-2 lg:grid-cols-5 ${isOpen ? "" : "max-lg:hidden"}`}
+          className={`grid gap-2 sm:grid-cols-2 lg:grid-cols-6 ${isOpen ? "" : "max-lg:hidden"}`}
         >
+          {text("text", "Text", { placeholder: "Words of messages" })}
           <Field label="Agent">
             {(control) => (
               <select
@@ -135,7 +139,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
               </select>
             )}
           </Field>
-          {text("tool", "Tool", { placeholder: "library/tool" })}
+          {!isSearch && text("tool", "Tool", { placeholder: "library/tool" })}
           {text("user", "User", { placeholder: "All" })}
           {text("since", "From", { type: "datetime-local" })}
           {text("until", "Until", { type: "datetime-local" })}
@@ -145,6 +149,33 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
         </button>
       </form>
     </search>
+  );
+}
+
+interface ChoicesProps {
+  label: string;
+  choices: readonly (readonly [name: string, label: string])[];
+  value: string;
+  onChoose: (name: string) => void;
+}
+
+/** Buttons in a row. One is pressed. */
+function Choices({ label, choices, value, onChoose }: ChoicesProps) {
+  return (
+    <fieldset className="flex overflow-hidden rounded-lg border border-line bg-surface text-sm">
+      <legend className="sr-only">{label}</legend>
+      {choices.map(([name, text]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={value === name}
+          onClick={() => onChoose(name)}
+          className="border-r border-line px-2.5 py-1.5 last:border-r-0 hover:bg-sunken aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent pointer-coarse:py-2.5"
+        >
+          {text}
+        </button>
+      ))}
+    </fieldset>
   );
 }
 

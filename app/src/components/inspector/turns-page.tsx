@@ -1,4 +1,4 @@
-/** The turns of all conversations: a list with filters, which the address keeps. */
+/** The turns of all conversations: a list with filters, which the address keeps. With a text, it lists messages. */
 import { useCallback } from "react";
 import type { AgentIdentity, TurnRecord } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
@@ -16,6 +16,7 @@ import { LoadMore } from "../load-more.tsx";
 import { Loading } from "../loading.tsx";
 import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
+import { FoundMessages } from "./found-messages.tsx";
 import { TurnFilters } from "./turn-filters.tsx";
 import { TurnRow } from "./turn-row.tsx";
 
@@ -51,7 +52,11 @@ export function TurnsPage({ agents, search, onMenu }: TurnsPageProps) {
           agents={agents}
           onChange={(choice) => navigate(`${TURNS_PATH}${searchOf(choice)}`)}
         />
-        <TurnList key={search} search={search} agents={agents} />
+        {choiceOf(search).text.trim() === "" ? (
+          <TurnList key={search} search={search} agents={agents} />
+        ) : (
+          <FoundMessages key={search} search={search} agents={agents} />
+        )}
       </PageBody>
     </>
   );

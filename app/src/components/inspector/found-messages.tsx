@@ -1,0 +1,89 @@
+/** The messages that a search finds, the newest first. Each leads to its turn. */
+import { type ReactNode, useCallback } from "react";
+import type { AgentIdentity, FoundMessage } from "../../../../src/client/index.ts";
+import { client } from "../../client.ts";
+import { messageOf, momentOf } from "../../format.ts";
+import { type PageOptions, usePages } from "../../hooks/use-pages.ts";
+import { choiceOf, messageSearchOf } from "../../inspector/turn-filter.ts";
+import { nameAmong } from "../../names.ts";
+import { turnPath } from "../../route.ts";
+import { ErrorNote } from "../error-note.tsx";
+import { Link } from "../link.tsx";
+import { LoadMore } from "../load-more.tsx";
+import { Loading } from "../loading.tsx";
+
+interface FoundMessagesProps {
+  /** The query string: the words and the filters. */
+  search: string;
+  agents: AgentIdentity[] | undefined;
+}
+
+export function FoundMessages({ search, agents }: FoundMessagesProps) {
+  const load = useCallback(
+    async ({ order: _order, ...page }: PageOptions) => {
+      const { messages, ...rest } = await client.messages.search({
+        ...page,
+        ...messageSearchOf(choiceOf(search)),
+      });
+      return { items: messages, ...rest };
+    },
+    [search],
+  );
+  const { value: messages, error, more, loadMore, reload } = usePages<FoundMessage>(load);
+  return (
+    <>
+      {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+      {messages === undefined && error === undefined && <Loading label="Searching messages" />}
+      {messages?.length === 0 && (
+        <p className="px-1 py-2 text-sm text-muted">No message has these words. It may appear in a moment.</p>
+      )}
+      {messages !== undefined && messages.length > 0 && (
+        <ul
+          aria-label="Messages"
+          className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface"
+        >
+          {messages.map((message) => (
+            <li key={`${message.conversationId} ${message.messageId}`}>
+              <Message message={message} agentName={nameAmong(agents, message.agentId)} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {more && <LoadMore onClick={loadMore} />}
+    </>
+  );
+}
+
+function Message({ message, agentName }: { message: FoundMessage; agentName: string }) {
+  const { conversationId, turnId, userId, role, time } = message;
+  const isAgent = role === "agent";
+  return (
+    <Link
+      to={turnPath(conversationId, turnId)}
+      data-testid="found-message"
+      className="block space-y-1 px-4 py-2.5 text-xs hover:bg-sunken"
+    >
+      <span className="flex justify-between gap-4 text-muted">
+        <span className="min-w-0 truncate">
+          <span className="font-medium">{isAgent ? agentName : (userId ?? "Another agent")}</span>
+          {isAgent ? userId !== undefined && ` for ${userId}` : ` to ${agentName}`}
+        </span>
+        <time dateTime={time} className="shrink-0 tabular-nums">
+          {momentOf(time, new Date())}
+        </time>
+      </span>
+      <span className="block text-sm wrap-anywhere">{markedText(message)}</span>
+    </Link>
+  );
+}
+
+/** Returns the snippet with its found words marked. */
+function markedText({ snippet, marks }: FoundMessage): ReactNode[] {
+  const parts: ReactNode[] = [];
+  let at = 0;
+  for (const [from = 0, to = 0] of marks) {
+    parts.push(snippet.slice(at, from), <mark key={from}>{snippet.slice(from, to)}</mark>);
+    at = to;
+  }
+  return [...parts, snippet.slice(at)];
+}
