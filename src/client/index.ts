@@ -90,6 +90,7 @@ export type {
   ConversationsRequest,
   DramatisClient,
   Fetch,
+  MessageSearch,
   PageRequest,
   RequestOptions,
   RunInput,
