@@ -106,15 +106,7 @@ function callerOf({ caller }: TurnView): string {
 /** Returns a turn as text. */
 function turnText(turn: TurnView, { spans, partial }: TraceView, width: number): string {
   const { error, spent, latencyMs, conversationId } = turn;
-  // Only ended work has a span.
-  const running = turn.calls.filter(({ finishedAt }) => finishedAt === undefined);
-  const more = [
-    waterfall(spans, width),
-    ...running.map(
-      ({ provider, model, startedAt }) => `running since ${time(startedAt)}  ${provider} ${model}`,
-    ),
-    ...(partial ? ["Some spans are missing."] : []),
-  ];
+  const more = [waterfall(spans, width), ...(partial ? ["Some spans are missing."] : [])];
   return sections(
     [
       `Turn ${turn.id}`,

@@ -19,7 +19,7 @@ const KINDS: Record<string, string> = {
 };
 
 /** Returns the name of a span with its facts: status, tokens, cost, attempts and error. */
-function labelOf({ name, attributes, error }: SpanView): string {
+function labelOf({ name, attributes, error, open }: SpanView): string {
   const [kind = "", ...rest] = name.split(" ");
   const value = (key: string): number => Number(attributes[key] ?? 0);
   const tokens = value("gen_ai.usage.input_tokens") + value("gen_ai.usage.output_tokens");
@@ -28,6 +28,7 @@ function labelOf({ name, attributes, error }: SpanView): string {
   const part = value("dramatis.turn.part");
   const facts = [
     ...(error === undefined ? [] : [`FAILED ${error}${http >= 400 ? ` HTTP ${http}` : ""}`]),
+    ...(open ? ["continues"] : []),
     ...(part > 0 ? [`part ${part}`] : []),
     ...(tokens > 0 ? [count(tokens, "token")] : estimated > 0 ? [`about ${count(estimated, "token")}`] : []),
     ...(value("dramatis.cost.usd") > 0 ? [dollars(value("dramatis.cost.usd"))] : []),

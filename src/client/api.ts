@@ -239,7 +239,7 @@ export interface DramatisClient {
       turnId: string,
       options?: RequestOptions & { call?: number },
     ): Promise<TurnPrompt>;
-    /** Returns the spans of a turn and of the agents that it called. Running work has no span yet. */
+    /** Returns the spans of a turn and of the agents that it called. Running work is `open`. */
     trace(conversationId: string, turnId: string, options?: RequestOptions): Promise<TraceView>;
     /** Returns an ended turn as a fixture. Fails with `CONFLICT` for an active or erased turn. */
     recording(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnRecording>;

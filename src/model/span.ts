@@ -22,7 +22,7 @@ export type SpanKind = "internal" | "client";
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** A span that is over. */
+/** A span that is over, or, with `isOpen`, that continues after `endedAt`. Only readers get open spans. */
 export interface Span extends Omit<TraceContext, "isSampled"> {
   /** Absent for the first span of a trace. */
   parentSpanId?: string;
@@ -31,6 +31,7 @@ export interface Span extends Omit<TraceContext, "isSampled"> {
   /** Milliseconds since the epoch. */
   startedAt: number;
   endedAt: number;
+  isOpen?: true;
   attributes: SpanAttributes;
   /** The error code of a failure. Absent after a success. */
   error?: string;

@@ -1,4 +1,4 @@
-/** The trace of a turn or a run, as its readers see it: spans of finished work, in every conversation and run that it reached. */
+/** The trace of a turn or a run, as its readers see it: spans of work, in every conversation and run that it reached. */
 import { z } from "zod";
 import type { Span } from "../model/span.ts";
 import { defined } from "../shared/defined.ts";
@@ -22,7 +22,10 @@ const spanSchema = z
     name: z.string().meta({ example: "chat gpt-5-mini" }),
     kind: z.enum(["internal", "client"]),
     startedAt: time,
-    endedAt: time,
+    endedAt: time.meta({ description: "For open work, the time of the answer." }),
+    open: z.exactOptional(
+      z.literal(true).meta({ description: "The work continues, or waits for a person or another actor." }),
+    ),
     attributes: z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]))
       .meta({
@@ -34,7 +37,7 @@ const spanSchema = z
   .meta({
     id: "Span",
     description:
-      "Finished work: a working period of a turn, a model call, a tool, a call of an agent, a run or a node of a run.",
+      "Work: a working period of a turn, a model call, a tool, a call of an agent, a run or a node of a run.",
   });
 
 /** A span of OpenTelemetry. */
@@ -84,6 +87,7 @@ export function spanView({
   kind,
   startedAt,
   endedAt,
+  isOpen,
   attributes,
   error,
 }: Span): SpanView {
@@ -94,6 +98,7 @@ export function spanView({
     kind,
     startedAt: toIso(startedAt),
     endedAt: toIso(endedAt),
+    ...defined({ open: isOpen }),
     // A span has read-only arrays, an answer does not.
     attributes: Object.fromEntries(
       Object.entries(attributes).map(([key, value]) => [key, typeof value === "object" ? [...value] : value]),

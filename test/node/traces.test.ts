@@ -43,7 +43,9 @@ describe("the part of a conversation", () => {
     };
   }
   const partOf = (turn: Turn, turns: ReturnType<typeof room>) =>
-    readTrace({ record }, turn, turns, { principal: { subject: "ada", tenant: "acme", roles: [] } });
+    readTrace({ record }, turn, turns, {
+      ...{ principal: { subject: "ada", tenant: "acme", roles: [] }, now: 0 },
+    });
   const begins = ({ spans }: TracePart) => spans.map(({ startedAt }) => Date.parse(startedAt));
 
   test("TRACEREAD-1 has the turns of the exchange, asked for by any of them, and reads no other", () => {

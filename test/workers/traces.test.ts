@@ -111,22 +111,34 @@ test("G17 TRACES-1 TRACEREAD-1 one trace over three actors: each span below its 
   expect(spans.map(({ startedAt }) => startedAt)).toEqual(spans.map(({ startedAt }) => startedAt).toSorted());
 });
 
-test("G17 TRACEREAD-1 TRACEREAD-2 while agents work, the trace has the finished spans; after a crash it continues with the same ids", async () => {
+test("G17 TRACEREAD-1 TRACEREAD-2 SPANS-6 while agents work, the trace has the finished and the open spans; after a crash it continues with the same ids", async () => {
   const conversation = await createConversation(manager);
   const { bottom, replies } = tree([{ gate: "work" }]);
   const { turnId } = await conversation.play({ replies });
   await bottom.reached("work");
   const before = await traceOf(conversation, turnId);
   expect(before.spans.map(({ name }) => name)).toContain("execute_tool double");
-  expect(before.spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toHaveLength(1);
+  const isOpen = ({ open }: SpanView) => open === true;
+  const open = before.spans.filter(isOpen);
+  const named = open.map(({ name, kind }) => `${kind} ${name.replace(/^chat .*/, "chat")}`);
+  expect(named.sort()).toEqual(
+    [
+      ...[`client invoke_agent ${lead}`, `client invoke_agent ${helper}`, `internal invoke_agent ${helper}`],
+      "client chat",
+    ].sort(),
+  );
+  for (const { startedAt, endedAt } of open) expect(endedAt >= startedAt).toBe(true);
   await crash();
   await bottom.open("work");
   await conversation.wake();
   await conversation.ended(turnId);
   const after = await traceOf(conversation, turnId);
   expect(after.traceId).toBe(before.traceId);
-  for (const span of before.spans) expect(after.spans).toContainEqual(span);
-  expect(after.spans.length).toBeGreaterThan(before.spans.length);
+  for (const span of before.spans.filter((one) => !isOpen(one))) expect(after.spans).toContainEqual(span);
+  expect(after.spans.map(({ spanId }) => spanId)).toEqual(
+    expect.arrayContaining(open.map(({ spanId }) => spanId)),
+  );
+  expect(after.spans.filter(isOpen)).toEqual([]);
 });
 
 test("G17 TRACEREAD-1 the turn of an invited agent is part of the trace, for a request of any of its turns", async () => {

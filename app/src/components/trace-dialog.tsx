@@ -74,7 +74,7 @@ interface StepsProps {
 function Steps({ trace, active, nameOf }: StepsProps) {
   const { rows, shortened } = rowsOf(trace.spans);
   const notes = [
-    ...(active ? ["The turn continues. Steps appear when they end."] : []),
+    ...(active ? ["The turn continues. Open steps show their time until now."] : []),
     ...(rows.length > MAX_ROWS ? [`The first ${MAX_ROWS} of ${rows.length} steps are shown.`] : []),
     ...(shortened ? ["The bars shorten long waits."] : []),
     ...(trace.partial

@@ -87,7 +87,8 @@ export function TraceStep({ row, hasAmounts = false, move, nameOf }: TraceStepPr
             </>
           )}
           <span className="text-right text-muted tabular-nums sm:order-last">
-            <span className="sr-only">took </span>
+            <span className="sr-only">{span.open ? "continues since " : "took "}</span>
+            {span.open && <Icon name="spinner" className="spin mr-1 inline size-3 text-accent" />}
             {durationText(durationMs)}
             <span className="sr-only">, began after {durationText(startsAfter)}</span>
           </span>

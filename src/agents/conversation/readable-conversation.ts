@@ -52,7 +52,7 @@ export abstract class ReadableConversation<Env extends Cloudflare.Env> extends R
 
   async traceTurn(principal: Principal, turnId?: string, invitedBy?: string) {
     return readAs(this.context, principal, (state) =>
-      this.context.queries.trace(state, turnId, { principal, invitedBy }),
+      this.context.queries.trace(state, turnId, { principal, invitedBy, now: this.context.clock.now() }),
     );
   }
 

@@ -46,7 +46,7 @@ export const traceRoutes: readonly Route[] = [
       tag: "turns",
       summary: "Read the trace of a turn",
       description:
-        "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
+        "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Work that continues is `open`. Needs no exporter.",
       params: turnParams,
       answers: ok("The trace.", traceSchema),
       errors: ["NOT_FOUND"],
@@ -66,7 +66,7 @@ export const traceRoutes: readonly Route[] = [
       tag: "runs",
       summary: "Read the trace of a run",
       description:
-        "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished work has no span yet. Needs no exporter.",
+        "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished nodes have no span yet, and open work of agents is `open`. Needs no exporter.",
       params: runParams,
       answers: ok("The trace.", traceSchema),
       errors: ["NOT_FOUND"],

@@ -33,7 +33,7 @@ export function WaterfallView({ turn, nameOf }: WaterfallViewProps) {
   const moves = new Map(turn.moves.map((move) => [move.toolCall?.operationId, move]));
   const { agents, modelCalls, tokens, durationMs } = summaryOf(trace);
   const notes = [
-    ...(active ? ["The turn continues. Steps appear when they end."] : []),
+    ...(active ? ["The turn continues. Open steps show their time until now."] : []),
     ...(shortened ? ["The bars shorten long waits."] : []),
     ...(trace.partial
       ? ["Some steps are missing: there are too many, or a conversation could not be read."]

@@ -11,6 +11,7 @@
  *          steps is in `dramatis.task.*` of its tool.
  * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have
  *          is `unknown`, because the model made up its name. Ids of providers are cut.
+ * SPANS-6  For a reader, open work of an active turn has a span up to the time of the reading. It is not exported.
  */
 import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
@@ -20,6 +21,7 @@ import { spanIdOf } from "../../../model/span.ts";
 import { operationId, summaryId, turnId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { shorten } from "../../../shared/text.ts";
+import { openRecord } from "./calls.ts";
 import { correlationOf } from "./correlation.ts";
 import { awaitsApproval, type Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
@@ -34,22 +36,36 @@ import {
 import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 import { workTimes } from "./work-times.ts";
 
-/** Returns the finished spans of a turn, except spans of calls and operations in `but`. */
+/** Returns the spans of a turn up to the time `now`, with its open work (SPANS-6). */
+export function spansUpTo(record: ConversationIdentity, turn: Turn, now: number): Span[] {
+  if (turn.status !== "active") return spansOf(record, turn);
+  const { call, calls = [] } = turn;
+  // A call has a record after its first attempt.
+  const first = call === null || openRecord(turn) !== undefined ? [] : [firstAttempt(call)];
+  return spansOf(record, { ...turn, calls: [...calls, ...first] }, new Set(), now);
+}
+
+function firstAttempt({ item, profile = 0, notBefore: startedAt }: NonNullable<Turn["call"]>): CallRecord {
+  return { item, profile, startedAt, attempts: 1, category: "unknown" };
+}
+
+/** Returns the finished spans of a turn, except spans of calls and operations in `but`. With a time `until`, also its open spans. */
 export function spansOf(
   record: ConversationIdentity,
   turn: Turn,
   but: ReadonlySet<CallRecord | Operation> = new Set(),
+  until?: number,
 ): Span[] {
   return [
-    ...workSpans(record, turn),
+    ...workSpans(record, turn, until),
     ...(turn.calls ?? []).flatMap((call, index) =>
-      but.has(call) ? [] : callSpan(record, turn, call, index),
+      but.has(call) ? [] : callSpan(record, turn, call, index, until),
     ),
     // The calls that the turn took over have their spans in the old turn.
     ...turn.operations.flatMap((operation) =>
       but.has(operation) || operation.reply < (turn.taken ?? 0)
         ? []
-        : [...approvalSpan(record, turn, operation), ...operationSpan(record, turn, operation)],
+        : [...approvalSpan(record, turn, operation, until), ...operationSpan(record, turn, operation, until)],
     ),
   ];
 }
@@ -96,12 +112,13 @@ function attributesOf({ id, tenant, projectId }: ConversationIdentity, turn: Spa
   };
 }
 
-function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
+function workSpans(record: ConversationIdentity, turn: Turn, until?: number): Span[] {
   const { agentId, error, status } = turn;
   const { traceId, spanId: first, parentSpanId } = traceOf(turn);
   const times = workTimes(turn);
   const { name } = chainOf(record, agentId).persona.definition;
-  return times.flatMap(({ from, to }, index) => {
+  return times.flatMap(({ from, to: end }, index) => {
+    const to = end ?? until;
     if (to === undefined) return [];
     const isLast = status !== "active" && index === times.length - 1;
     return {
@@ -110,8 +127,7 @@ function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
       ...defined({ parentSpanId: index === 0 ? parentSpanId : first }),
       name: `invoke_agent ${agentId}`,
       kind: "internal",
-      startedAt: from,
-      endedAt: to,
+      ...timesOf(from, to, end === undefined),
       attributes: {
         ...attributesOf(record, turn),
         "gen_ai.operation.name": "invoke_agent",
@@ -127,6 +143,11 @@ function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
   });
 }
 
+/** Returns the times of a span. Clocks may differ: a span never ends before it starts. */
+function timesOf(startedAt: number, endedAt: number, isOpen: boolean) {
+  return { startedAt, endedAt: Math.max(startedAt, endedAt), ...(isOpen ? { isOpen } : {}) };
+}
+
 /** Returns the span of the work period that contains a time; the first span outside all periods. */
 function workSpanAt(turn: Turn, at: number): string {
   const times = workTimes(turn);
@@ -134,7 +155,13 @@ function workSpanAt(turn: Turn, at: number): string {
   return workSpanId(turn, Math.max(0, index));
 }
 
-function callSpan(record: ConversationIdentity, turn: Turn, call: CallRecord, index: number): Span[] {
+function callSpan(
+  record: ConversationIdentity,
+  turn: Turn,
+  call: CallRecord,
+  index: number,
+  until?: number,
+): Span[] {
   const profile = profileAt(chainOf(record, turn.agentId), call.profile);
   if (profile === undefined) return [];
   const reply = turn.replies.find(({ item }) => item === call.item);
@@ -143,7 +170,7 @@ function callSpan(record: ConversationIdentity, turn: Turn, call: CallRecord, in
     spanId: callSpanId(turn, index),
     parentSpanId: workSpanAt(turn, call.startedAt),
   };
-  return chatSpan(record, turn, place, profile, call, reply?.finishReason);
+  return chatSpan(record, turn, place, profile, call, { finishReason: reply?.finishReason, until });
 }
 
 function chatSpan(
@@ -152,9 +179,10 @@ function chatSpan(
   place: Place,
   profile: ModelProfile,
   { startedAt, finishedAt, usage, estimate, category, attempts, requestId, status }: AttemptsRecord,
-  finishReason?: string,
+  { finishReason, until }: { finishReason?: string | undefined; until?: number | undefined } = {},
 ): Span[] {
-  if (finishedAt === undefined) return [];
+  const endedAt = finishedAt ?? until;
+  if (endedAt === undefined) return [];
   const cost = usage && costOf(usage, profile);
   const counts = defined({
     "gen_ai.usage.input_tokens": usage?.inputTokens,
@@ -171,8 +199,7 @@ function chatSpan(
       ...place,
       name: `chat ${profile.modelId}`,
       kind: "client",
-      startedAt,
-      endedAt: finishedAt,
+      ...timesOf(startedAt, endedAt, finishedAt === undefined),
       attributes: {
         ...attributesOf(record, turn),
         "gen_ai.operation.name": "chat",
@@ -183,7 +210,7 @@ function chatSpan(
         ...counts,
         ...(finishReason === undefined ? {} : { "gen_ai.response.finish_reasons": [finishReason] }),
       },
-      ...(category === "none" ? {} : { error: category }),
+      ...(category === "none" || finishedAt === undefined ? {} : { error: category }),
     },
   ];
 }
@@ -197,10 +224,16 @@ const UNKNOWN_TOOL = "unknown";
 /** UTF-16 units of an id that a provider gives. */
 const MAX_PROVIDER_ID_LENGTH = 64;
 
-/** Returns the span of the wait for a person, once it is over (SPANS-5). */
-function approvalSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
+/** Returns the span of the wait for a person (SPANS-5). */
+function approvalSpan(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+  until?: number,
+): Span[] {
   const { item, name, toolCallId, approval } = operation;
-  if (approval === undefined) return [];
+  const endedAt = approval?.at ?? (awaitsApproval(operation) ? until : undefined);
+  if (endedAt === undefined) return [];
   const requested = turn.replies[operation.reply]?.at ?? turn.createdAt;
   return [
     {
@@ -209,8 +242,7 @@ function approvalSpan(record: ConversationIdentity, turn: Turn, operation: Opera
       parentSpanId: workSpanAt(turn, requested),
       name: `await_approval ${name}`,
       kind: "internal",
-      startedAt: Math.min(requested, approval.at),
-      endedAt: approval.at,
+      ...timesOf(Math.min(requested, endedAt), endedAt, approval === undefined),
       attributes: {
         ...attributesOf(record, turn),
         "gen_ai.operation.name": "await_approval",
@@ -218,16 +250,22 @@ function approvalSpan(record: ConversationIdentity, turn: Turn, operation: Opera
         "gen_ai.tool.name": name,
         "gen_ai.tool.call.id": shorten(toolCallId, MAX_PROVIDER_ID_LENGTH),
         "dramatis.operation.id": operationId(turn, item),
-        "dramatis.approval.outcome": approval.outcome,
+        ...defined({ "dramatis.approval.outcome": approval?.outcome }),
       },
     },
   ];
 }
 
-function operationSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
+function operationSpan(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+  until?: number,
+): Span[] {
   const { item, tool, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt, task } =
     operation;
-  const endedAt = deferredAt ?? completedAt;
+  const isOpen = until !== undefined && completedAt === undefined;
+  const endedAt = isOpen ? until : (deferredAt ?? completedAt);
   if (target === "client" || awaitsApproval(operation) || endedAt === undefined) return [];
   // A call without approval has not run.
   if (approval !== undefined && approval.outcome !== "approved") return [];
@@ -243,8 +281,7 @@ function operationSpan(record: ConversationIdentity, turn: Turn, operation: Oper
       parentSpanId: workSpanAt(turn, requested),
       name: called === undefined ? `execute_tool ${name}` : `invoke_agent ${called}`,
       kind: called === undefined ? "internal" : "client",
-      startedAt,
-      endedAt,
+      ...timesOf(startedAt, endedAt, isOpen),
       attributes: {
         ...attributesOf(record, turn),
         "gen_ai.operation.name": called === undefined ? "execute_tool" : "invoke_agent",

@@ -5,7 +5,8 @@
  *              after it. The part without a turn contains the conversation's first exchange: the work of the agent that a call reached.
  * TRACEREAD-3  The part for a run contains the turns of the exchange that the run invited, and the turns that agents started after them.
  * TRACEREAD-4  A person who may not read the runs of the turn gets the part without them, and the part says that it is partial.
- * TRACEREAD-2  The part has the spans of finished work in their export form, even if they were not exported.
+ * TRACEREAD-2  The part has the spans of finished work in their export form, even if they were not exported, and the spans of open work up to
+ *              the time of the reading.
  */
 import type { Span } from "../../../model/span.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
@@ -15,7 +16,7 @@ import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { hookRunMember, isRefused, runMember, userOf } from "../core/called-workflow.ts";
 import { exchangeOf } from "../core/exchange.ts";
 import { awaitsApproval, type Operation } from "../core/operation.ts";
-import { spansOf } from "../core/spans.ts";
+import { spansOf, spansUpTo } from "../core/spans.ts";
 import { type ConversationIdentity, type ConversationState, chainOf } from "../core/state.ts";
 import { traceOf } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
@@ -35,6 +36,8 @@ interface Turns {
 
 export interface TraceOptions {
   principal: Principal;
+  /** The time of the reading, in milliseconds since the epoch. */
+  now: number;
   /** The part contains only the turns that this run invited, and the turns after them. */
   invitedBy?: string | undefined;
 }
@@ -44,7 +47,7 @@ export function readTrace(
   { record }: Pick<ConversationState, "record">,
   turn: Turn,
   turns: Turns,
-  { principal, invitedBy }: TraceOptions,
+  { principal, now, invitedBy }: TraceOptions,
 ): TracePart {
   const { numbers, more } = exchangeTurns(turn, turns);
   const spans: Span[] = [];
@@ -55,7 +58,7 @@ export function readTrace(
     const found = n === turn.n ? turn : turns.read(n);
     if (found === undefined || !isContained(found, invitedBy, contained)) continue;
     contained.add(turnId(found));
-    spans.push(...spansOf(record, found));
+    spans.push(...spansUpTo(record, found, now));
     const runs = runsOf(record, found);
     const mayRead = mayReadAll(principal) || userOf(record, found) === principal.subject;
     hidden ||= runs.length > 0 && !mayRead;
