@@ -41,7 +41,7 @@ async function exerciseAll(stage: Stage, life: Life): Promise<void> {
   conversationViews(life);
   const { state } = life.runtime;
   for (const { id } of life.queries.turns().items) {
-    life.queries.trace(state, id, { principal: { subject: "ada", tenant: "acme", roles: [] } });
+    life.queries.trace(state, id, { now: 0, principal: { subject: "ada", tenant: "acme", roles: [] } });
     life.queries.pastTurns(state, { turnId: id, agentId: state.record.agents[0].id });
   }
   expect((await linesOf(stage, life)).length).toBeGreaterThan(3);
