@@ -2,7 +2,14 @@
 
 import { accepts } from "hono/accepts";
 import { z } from "zod";
-import { eventLogId, foundMessage, LOGGED_TYPES, loggedEvent, MAX_QUERY, MESSAGE_ROLES } from "../../protocol/event-log.ts";
+import {
+  eventLogId,
+  foundMessage,
+  LOGGED_TYPES,
+  loggedEvent,
+  MAX_QUERY,
+  MESSAGE_ROLES,
+} from "../../protocol/event-log.ts";
 import { loggedTypesOf } from "../../protocol/journal-names.ts";
 import { requireOperator } from "../../protocol/mailbox-api.ts";
 import { defined } from "../../shared/defined.ts";

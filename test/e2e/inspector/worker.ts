@@ -21,7 +21,9 @@ const stock = defineTool({
   input: z.object({ item: z.string() }),
   effect: "idempotent",
   retry: { maxAttempts: 3, backoffMs: 50 },
-  execute: ({ item }) => {
+  execute: async ({ item }, { signal }) => {
+    // A test stops the turn during this call.
+    if (item === "screws") await new Promise((stopped) => signal.addEventListener("abort", stopped));
     throw new Error(`The warehouse has no shelf for ${item}.`);
   },
 });
