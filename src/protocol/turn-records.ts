@@ -12,7 +12,7 @@ export const MAX_RECORD_TEXT = 4_000;
 /** Tools and runs of a turn in its record, each. */
 export const MAX_RECORD_NAMES = 100;
 
-export const TURN_STATUSES = ["active", "completed", "failed"] as const;
+const TURN_STATUSES = ["active", "completed", "failed"] as const;
 /** The statuses of the filter. `stopped` selects failed turns that were stopped, and `failed` the other failed turns. */
 export const LISTED_STATUSES = [...TURN_STATUSES, "stopped"] as const;
 /** Failures that a turn survived. `tool`: a call of a tool failed. */
