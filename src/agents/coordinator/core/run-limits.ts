@@ -1,5 +1,4 @@
 /** The limits of runs. */
-import { MAX_ITEM_INDEX } from "../../../protocol/ids.ts";
 
 /** Tokens of one run. */
 export const MAX_TOKENS = 10_000;
@@ -26,8 +25,8 @@ export const PART_START_BYTES = 2 * 1024;
 export const ADDRESSING_BYTES = 1024;
 /** Milliseconds to wait after a crash for the result of a `once` task. The Executor may still deliver it. */
 export const LOST_RESULT_MS = 30_000;
-/** Retries of one token with a `once` task or a gate. Each needs another operation, and an id has room for as many. */
-export const MAX_RETRIES = MAX_ITEM_INDEX;
+/** Retries of one token with a `once` task or a gate. Each needs another operation, and an id has room for as many (`MAX_ITEM_INDEX`). */
+export const MAX_RETRIES = 8_191;
 /** Maximum number of wakes without progress. A further wake fails the run. */
 export const MAX_RECOVERIES = 10;
 /** Pause of tasks after the second wake without progress, and the longest pause after further wakes. Milliseconds. */
