@@ -894,7 +894,7 @@ describe("lists", () => {
       ["", "libraries", [...deployed, ...ids]],
       ["/c/model-profiles", "modelProfiles", ids],
       ["/c/model-profiles/a/versions", "versions", ["1", "2", "3", "4"]],
-      ["/test/model-profiles", "modelProfiles", ["scripted", "priced", "failing", "hasty"]],
+      ["/test/model-profiles", "modelProfiles", ["scripted", "priced", "failing", "foreign", "hasty"]],
       ["/a/tools", "tools", []],
     ];
     for (const [path, resource, order] of expected) {
