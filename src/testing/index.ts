@@ -9,6 +9,7 @@ export type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
 export type { ToolOutcome } from "../protocol/requests.ts";
 export type { TurnOrder, TurnView } from "../protocol/views.ts";
 export type { Json, JsonObject, JsonValue } from "../shared/json.ts";
+export type { TestAgent, TestAppOptions } from "./app-options.ts";
 export { fromJsonl, fromRecordings } from "./evals/data.ts";
 export {
   CallNeeded,
@@ -42,9 +43,7 @@ export { type SimulateOptions, SimulationFailure, type SimulationReport, simulat
 export {
   createTestApp,
   type PendingApproval,
-  type TestAgent,
   type TestApp,
-  type TestAppOptions,
   type TestClock,
   type TestConversation,
   type TestConversationOptions,

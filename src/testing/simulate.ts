@@ -12,6 +12,7 @@ import { replayRecording } from "../agents/conversation/core/replay/replay.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";
+import { type TestAppOptions, worldParts } from "./app-options.ts";
 import {
   FAULT_KINDS,
   FAULTS_OF,
@@ -23,7 +24,7 @@ import {
 } from "./faults.ts";
 import { Random } from "./random.ts";
 import { cuts, shrink } from "./shrink.ts";
-import { TestApp, type TestAppOptions, worldParts } from "./test-app.ts";
+import { TestApp } from "./test-app.ts";
 import type { TestTurn } from "./test-turn.ts";
 import { TestWorld } from "./world/test-world.ts";
 

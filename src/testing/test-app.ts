@@ -7,12 +7,8 @@
 import { waitingCalls } from "../agents/conversation/core/waiting-calls.ts";
 import { isOver } from "../agents/coordinator/core/state.ts";
 import { runView, waitingGates } from "../agents/coordinator/reads/run-views.ts";
-import type { Library } from "../library/define/define.ts";
-import { DeployedCode } from "../library/registry/deployed-code.ts";
-import type { Gate } from "../policy/gate.ts";
 import type { Budget } from "../protocol/budget.ts";
 import type { RunView } from "../protocol/coordinator-api.ts";
-import type { PersonaSource } from "../protocol/definitions.ts";
 import { stemOf, turnId } from "../protocol/ids.ts";
 import type { TurnRecording } from "../protocol/recording.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
@@ -20,34 +16,14 @@ import type { TurnOrder, TurnView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Json, JsonObject, JsonValue } from "../shared/json.ts";
+import { type TestAppOptions, worldParts } from "./app-options.ts";
 import { millisecondsOf } from "./duration.ts";
 import type { ScriptedModel } from "./model-script.ts";
 import { type TestTurn, turnOf } from "./test-turn.ts";
 import type { ConversationActor, ConversationLife } from "./world/actors.ts";
 import { isDeath } from "./world/mortal-actor.ts";
-import type { HttpAnswer } from "./world/scripted-http.ts";
-import { TENANT, TestWorld, type WorldParts } from "./world/test-world.ts";
+import { TENANT, TestWorld } from "./world/test-world.ts";
 import type { ToolRun } from "./world/tool-runs.ts";
-
-/** An agent of a test app, as `dramatis()` declares it. */
-export interface TestAgent {
-  id: string;
-  persona: PersonaSource;
-  projectIds?: string[];
-}
-
-/** The application. The options of `dramatis()` fit. */
-export interface TestAppOptions {
-  libraries?: readonly Library[];
-  /** Default: an agent for each persona of the libraries, with the id of the persona. */
-  agents?: readonly TestAgent[];
-  gate?: Gate;
-  /**
-   * Answers the requests of `http.request` actions. A request without an answer fails, and reaches no server.
-   * @example createTestApp({ libraries, http: ({ url }) => (url.endsWith("/price") ? Response.json({ price: 7 }) : undefined) });
-   */
-  http?: HttpAnswer;
-}
 
 /** The settings of a new conversation. */
 export interface TestConversationOptions {
@@ -376,17 +352,6 @@ export class TestConversation {
  */
 export function createTestApp(options: TestAppOptions): TestApp {
   return new TestApp(new TestWorld(worldParts(options)));
-}
-
-/** Returns the parts of a world from the options of an application. Throws `INVALID_INPUT` without agents. */
-export function worldParts({ libraries = [], agents, gate, http }: TestAppOptions): WorldParts {
-  const ofLibraries = libraries.flatMap(({ id: library, personas }) =>
-    personas.map(
-      ({ id }): TestAgent => ({ id: id.toLowerCase().replaceAll("_", "-"), persona: { library, id } }),
-    ),
-  );
-  const all = new Map((agents ?? ofLibraries).map((agent) => [agent.id, agent]));
-  return { code: new DeployedCode(libraries), agents: all, ...defined({ gate, http }) };
 }
 
 function isActive(actor: ConversationActor, id: string): boolean {

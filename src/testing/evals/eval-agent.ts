@@ -4,8 +4,10 @@
  * EVALAGENT-1  A turn that failed, or that waits for people or a late result, fails its case with the reason.
  * EVALAGENT-2  A recording answers only for the agent that it names.
  */
+
+import { type TestAppOptions, worldParts } from "../app-options.ts";
 import { expectReplay } from "../replay.ts";
-import { TestApp, type TestAppOptions, worldParts } from "../test-app.ts";
+import { TestApp } from "../test-app.ts";
 import { TestWorld, type WorldParts } from "../world/test-world.ts";
 import { CallNeeded, type EvalCase, type EvalContext, type EvalRun } from "./eval.ts";
 import { RecordedCalls, repliesIn } from "./recorded-turn.ts";

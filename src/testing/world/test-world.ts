@@ -3,10 +3,8 @@
  *
  * TESTWORLD-1  The code of actors, mailboxes and the executor is real. Only models, the network between actors, the requests of actions and
  *              the clock are simulated.
- * TESTWORLD-2  The clock waits for running tools and signatures. A tool that runs for a second of real time waits for the clock instead.
  * TESTWORLD-3  An error that the runtime logs, and that no fault explains, is an incident. A tool may throw and log.
  */
-import { setTimeout as pause } from "node:timers/promises";
 import { waitingCalls } from "../../agents/conversation/core/waiting-calls.ts";
 import { isOver, type RunState } from "../../agents/coordinator/core/state.ts";
 import { waitingGates } from "../../agents/coordinator/reads/run-views.ts";
@@ -33,16 +31,15 @@ import { listIds } from "../../shared/known-ids.ts";
 import { FaultPlane, InjectedFault } from "../faults.ts";
 import { failure, ScriptedModel, scriptedStream } from "../model-script.ts";
 import { ConversationActor, type ConversationLife, RunActor, type RunLife, type RunWorld } from "./actors.ts";
-import { isDeath, type MortalLife } from "./mortal-actor.ts";
+import type { MortalLife } from "./mortal-actor.ts";
+import { RunningWork } from "./running-work.ts";
 import type { HttpAnswer } from "./scripted-http.ts";
-import { isUserCode } from "./user-code.ts";
+import { isPlanned, watchLog } from "./watched-log.ts";
 import { type WorldRecording, WorldTools } from "./world-tools.ts";
 
 export const TENANT = "local";
 /** A world that needs more steps is stuck. */
 const MAX_STEPS = 100_000;
-/** Real time after which a tool that still runs counts as waiting for the clock. Milliseconds. */
-const HANG_MS = 1_000;
 /** Time of a model's answer, and of an envelope. Virtual milliseconds. */
 const MODEL_MS = 10;
 const MAIL_MS = 1;
@@ -88,12 +85,7 @@ export class TestWorld implements RunWorld {
   readonly acknowledged: { conversationId: string; turnId: string; content: string }[] = [];
   readonly #registry: Registry;
   readonly #chains = new Map<string, Promise<VersionChain>>();
-  /** Work that takes real time. */
-  readonly #busy = new Set<Promise<unknown>>();
-  /** Calls of real models. */
-  readonly #remote = new WeakSet<Promise<unknown>>();
-  /** Work that waits for the clock. */
-  readonly #hung = new WeakSet<Promise<unknown>>();
+  readonly #running = new RunningWork();
   /** Requests to models and envelopes under way. */
   #underWay = 0;
 
@@ -225,15 +217,9 @@ export class TestWorld implements RunWorld {
     return this.tools.executorFor(life);
   }
 
-  /** The clock stops until the work is done; for work of a tool, up to `HANG_MS`. */
-  async during<Value>(work: Promise<Value>, isTool = true): Promise<Value> {
-    this.#busy.add(work);
-    if (!isTool) this.#remote.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#busy.delete(work);
-    }
+  /** As `RunningWork.during`. */
+  during<Value>(work: Promise<Value>, isTool?: boolean): Promise<Value> {
+    return this.#running.during(work, isTool);
   }
 
   #gatewayFor(life: MortalLife): ModelGateway {
@@ -316,7 +302,7 @@ export class TestWorld implements RunWorld {
 
   /** Reports whether the only work left waits for people, or for results from elsewhere. */
   get waitsForPeople(): boolean {
-    if (this.#busy.size > 0 || this.#underWay > 0) return false;
+    if (this.#running.isBusy || this.#underWay > 0) return false;
     const conversations = [...this.conversations.values()].flatMap(({ life }) =>
       life?.runtime.exists ? [life.runtime.state] : [],
     );
@@ -354,7 +340,7 @@ export class TestWorld implements RunWorld {
   async #work(isDone: () => boolean, until: number): Promise<void> {
     for (let step = 0; step < MAX_STEPS; step++) {
       await this.clock.advance(0);
-      await this.#whileBusy();
+      await this.#running.whileBusy(() => this.clock.advance(0));
       if (isDone()) return;
       const jobs = this.#actors().flatMap(({ due }) => due ?? []);
       const next = Math.min(...jobs, this.clock.nextDue ?? Number.POSITIVE_INFINITY);
@@ -365,19 +351,6 @@ export class TestWorld implements RunWorld {
     }
     throw new Error("The test app does not come to rest. A tool or a model may repeat its work forever.");
   }
-
-  async #whileBusy(): Promise<void> {
-    for (;;) {
-      const waiting = [...this.#busy].filter((work) => !this.#hung.has(work));
-      if (waiting.length === 0) return;
-      const abort = new AbortController();
-      const timeout = pause(HANG_MS, true, { signal: abort.signal }).catch(() => false);
-      const isHung = await Promise.race([Promise.allSettled(waiting).then(() => false), timeout]);
-      abort.abort();
-      if (isHung) for (const work of waiting) if (!this.#remote.has(work)) this.#hung.add(work);
-      await this.clock.advance(0);
-    }
-  }
 }
 
 const HOUR_MS = 3_600_000;
@@ -386,30 +359,6 @@ const HOUR_MS = 3_600_000;
 function sinceBegin(milliseconds: number): string {
   const hours = String(Math.floor(milliseconds / HOUR_MS)).padStart(2, "0");
   return `${hours}:${new Date(milliseconds % HOUR_MS).toISOString().slice(14, 23)}`;
-}
-
-function isPlanned(error: unknown): boolean {
-  if (error instanceof DramatisError) return error.retriable;
-  return isDeath(error) || error instanceof InjectedFault;
-}
-
-/** Keeps planned faults, and in simulations the errors of tools, out of the log, until the returned function is called. */
-function watchLog(incidents: string[], isSimulation: boolean): () => void {
-  const { error, warn } = console;
-  console.error = (...values: unknown[]) => {
-    if (isUserCode()) return error(...values);
-    if (values.some(isPlanned)) return;
-    if (String(values[0]).startsWith("A tool failed")) return isSimulation ? undefined : error(...values);
-    incidents.push(
-      `Logged: ${values.map((value) => (value instanceof Error ? value.stack : value)).join(" ")}`,
-    );
-    error(...values);
-  };
-  console.warn = (...values: unknown[]) => {
-    const isExpected = String(values[0]).startsWith("The caller of a batch of tools is lost");
-    if (isUserCode() || !isExpected) warn(...values);
-  };
-  return () => Object.assign(console, { error, warn });
 }
 
 /** Maximum characters of a reply in the history. */
