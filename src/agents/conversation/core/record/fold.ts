@@ -54,16 +54,21 @@ export interface Fold {
 /** Stopped sub-agents in a `subagent_status`. */
 const MAX_STOPPED = 100;
 
-export const NEW_FOLD: Fold = {
-  seq: 0,
-  lastType: null,
-  counts: {},
+/** The members of a fold without work. */
+const IDLE = {
   status: "active",
   isStopped: false,
   queued: 0,
   active: [],
   pending: [],
   subAgents: [],
+} as const;
+
+export const NEW_FOLD: Fold = {
+  ...IDLE,
+  seq: 0,
+  lastType: null,
+  counts: {},
   stopped: [],
   stoppedCount: 0,
   hidden: [],
@@ -146,15 +151,7 @@ function withReplaced({ hidden }: Fold, n: number, data: Json | undefined): Part
 
 /** A fork is open, and the turns that were active are left out (FORK-1). */
 function forked({ active, hidden }: Fold): Partial<Fold> {
-  return {
-    status: "active",
-    isStopped: false,
-    queued: 0,
-    active: [],
-    pending: [],
-    subAgents: [],
-    hidden: [...hidden, ...active.map((n) => [n, n] as const)],
-  };
+  return { ...IDLE, hidden: [...hidden, ...active.map((n) => [n, n] as const)] };
 }
 
 /** A sub-agent that starts without a request is the next attempt of a sub-agent that has stopped. */
