@@ -61,7 +61,7 @@ export interface PublishedTurns {
   turns: readonly TurnRecord[];
   /** The number of the conversation's newest journal entry. */
   seq: number;
-  /** The last journal entry of which all turns are published. */
+  /** All turns with entries up to this number are published. */
   upTo: number;
   /** The newest beginning or end of these turns, in milliseconds since the epoch; absent for an unlisted conversation. */
   activeAt?: number;

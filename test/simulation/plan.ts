@@ -72,7 +72,7 @@ export interface ClientPlan {
   joins: number;
   /** One-way network latency. */
   latency: number;
-  /** Time at which it leaves; absent if it stays. */
+  /** The time of its leave; absent if it stays. */
   leaves?: number;
   /** Interruptions of its connection. */
   absences: { at: number; ms: number }[];

@@ -168,7 +168,7 @@ export class ConversationBackup {
     this.#checkNew();
     if (from === 1) {
       if (keyValue.get(IMPORT) !== undefined) await this.context.attachments?.deleteAll(this.context.owner());
-      // Another transfer may have ended meanwhile.
+      // Another transfer may have ended since then.
       this.#checkNew();
       this.#clear();
     }

@@ -13,7 +13,7 @@ import { canonicalJson } from "../../shared/json.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { failure } from "../model-script.ts";
 
-/** The model of an agent without a model profile, if neither the environment nor the file names a model. */
+/** The model of agents without a profile, if the environment and the file name no model. */
 const NO_MODEL: ModelProfile = { provider: "offline", modelId: "none" };
 
 export class RecordedReplies {

@@ -8,7 +8,7 @@ import { LoadMore } from "../load-more.tsx";
 import { Loading } from "../loading.tsx";
 import { EntryRow } from "./entry-row.tsx";
 
-/** Entries that one press of the button adds. */
+/** Entries that the button adds at a time. */
 const PAGE_ROWS = 100;
 
 export function JournalView({ turn: { conversationId, id, createdAt } }: { turn: TurnView }) {

@@ -10,7 +10,7 @@ import { Loading } from "../loading.tsx";
 import { TurnMemories } from "../memory/turn-memories.tsx";
 import { TraceStep, WIDE_COLUMNS } from "../trace-step.tsx";
 
-/** Steps that one press of the button adds. */
+/** Steps that the button adds at a time. */
 const PAGE_ROWS = 100;
 
 interface WaterfallViewProps {

@@ -111,7 +111,7 @@ export async function receiveFrame(
         ports.readers.answer(client, ephemeralFrame("pong", {}, {}, ports.clock.now()));
         return;
       case "ack":
-        // An acknowledgement that was due costs nothing. Nor does the first claim of a waiting call.
+        // A due acknowledgement costs no allowance. Nor does the first claim of a waiting call.
         if (ports.readers.acknowledge(client, frame.mark)) giveBack(client);
         return;
       case "turn.start":
