@@ -17,7 +17,7 @@ import {
   TenantDatabases,
   type TenantPlace,
 } from "./tenant-databases.ts";
-import { afterCopy, afterDeletion, nextMove } from "./tenant-move.ts";
+import { afterCopy, afterDeletion, afterEmptying, nextMove } from "./tenant-move.ts";
 
 /** Rows and characters of one slice. A row may exceed them. */
 const SLICE_ROWS = 200;
@@ -95,7 +95,7 @@ export class ListsMove {
     if (moving !== null) await this.move(tenant, moving);
   }
 
-  /** Takes the next step of a copy: it empties a table of the target, copies a slice of its rows, or ends the copy. */
+  /** Takes the next step of a copy: it empties the target, copies a slice of rows, or ends the copy. */
   async #copy(tenant: string, place: Copying): Promise<void> {
     const { name, target: to, since, copied } = place;
     const target = this.databases.named(to);
@@ -104,16 +104,19 @@ export class ListsMove {
       this.#store(tenant, place, afterCopy(place, after, this.clock.now()));
     const [table, key] =
       copied === null ? [undefined, undefined] : (JSON.parse(copied) as [string, Value[]?]);
+    // The emptying and the copy each begin with their own row.
+    const isBegin = table === undefined || (table === TABLES[0] && key === undefined);
+    if (isBegin && to !== FIRST_DATABASE) await target.prepare(BEGIN).bind(tenant, name, to, since).run();
     if (table === undefined) {
-      if (to !== FIRST_DATABASE) await target.prepare(BEGIN).bind(tenant, name, to, since).run();
-      return store(JSON.stringify([TABLES[0]]));
+      for (const old of TABLES)
+        await target
+          .prepare(`DELETE FROM "${old}" WHERE tenant = ?1 AND ${IN_STEP}`)
+          .bind(tenant, to, since)
+          .run();
+      return this.#store(tenant, place, afterEmptying(place, JSON.stringify([TABLES[0]])));
     }
     const source = this.databases.named(name);
     const { columns, keys } = await columnsOf(source, table);
-    if (key === undefined) {
-      const empty = `DELETE FROM "${table}" WHERE tenant = ?1 AND ${IN_STEP}`;
-      await target.prepare(empty).bind(tenant, to, since).run();
-    }
     const { rows, more } = await slice(source, table, { tenant, columns, keys, after: key });
     const insert = target.prepare(
       `INSERT OR REPLACE INTO "${table}" (${quoted(columns)})

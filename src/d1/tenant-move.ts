@@ -38,9 +38,14 @@ export function nextMove(stored: TenantPlace | null, target: string, now: number
     return { type: "store", place: { ...place, target, copied: null, since: now } };
   }
   const until = place.since + SETTLED_MS;
-  if (now < until) return { type: "wait", until };
+  if (place.copied === null && now < until) return { type: "wait", until };
   if (place.target !== null) return { type: "copy" };
   return { type: "delete", from: place.left ?? "" };
+}
+
+/** Returns the place after the target was emptied. The copy is a step of its own, so a late deletion of the emptying finds another begin. */
+export function afterEmptying(place: TenantPlace, first: string): TenantPlace {
+  return { ...place, copied: first, since: place.since + 1 };
 }
 
 /** Returns the place after a slice of the copy. `after` is its last row; `null` after the last slice. */

@@ -1,6 +1,7 @@
 /** The log of a tenant on SQLite: publications, reads, searches, and the plans of its statements. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { EventsTarget, type LoggedActor } from "../../src/agents/base/projections/events-target.ts";
 import { LogFollowers } from "../../src/agents/event-log/log-followers.ts";
 import { LogReader, MAX_READ } from "../../src/agents/event-log/log-reader.ts";
 import { LATE_MS, LogStore, MAX_BATCH_TEXTS } from "../../src/agents/event-log/log-store.ts";
@@ -386,6 +387,51 @@ describe("A70 a search of messages", () => {
     expect(costs[1]).toEqual(costs[0]);
   });
 
+  test("A70 EVLOG-1 a first publication that rolls back is repeated", () => {
+    const { publish, database } = world();
+    const run = database.run.bind(database);
+    let fails = true;
+    vi.spyOn(database, "run").mockImplementation((statement, ...values) => {
+      if (fails && statement.startsWith("INSERT INTO batches")) throw new Error("The disk is full.");
+      run(statement, ...values);
+    });
+    expect(() => publish("a", 1, [said("Hello")])).toThrow("The disk is full.");
+    fails = false;
+    expect(publish("a", 1, [said("Hello")])).toBe(1);
+    vi.restoreAllMocks();
+  });
+
+  test("A70 EVLOG-4 each publication arms the wake-up while a message waits for its new readers", () => {
+    const { publish, store, armed } = world();
+    publish("a", 1, [said("Hello")]);
+    for (let time = 1; time <= 2; time++) {
+      publish("a", 2, [entry("participant.joined")], ["ada", "ben"]);
+      expect(armed.count).toBe(time);
+    }
+    expect(store.indexReaders()).toBe(false);
+    publish("a", 3, [entry("turn.failed")], ["ada", "ben"]);
+    expect(armed.count).toBe(2);
+  });
+
+  test("A70 EVLOG-4 many readers with long names do not make the rows of messages larger", () => {
+    const { publish, search, store, database } = world();
+    const crowd = Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(200, "\u8a9e"));
+    const texts = Array.from(
+      { length: MAX_BATCH_TEXTS },
+      (_, n) => said(`The parcel ${n}`).texts ?? [],
+    ).flat();
+    publish("a", 1, [entry("turn.started", { texts })]);
+    publish("a", 2, [entry("participant.joined")], crowd);
+    const run = vi.spyOn(database, "run");
+    expect(store.indexReaders()).toBe(false);
+    const sizes = run.mock.calls.flatMap(([statement, ...values]) =>
+      statement.startsWith("UPDATE batches") ? [JSON.stringify(values).length] : [],
+    );
+    vi.restoreAllMocks();
+    expect(Math.max(...sizes)).toBeLessThan(100_000);
+    expect(search("parcel", { limit: 200 }, crowd[7]).items).toHaveLength(MAX_BATCH_TEXTS);
+  });
+
   test("A70 EVLOG-1 a publication from before a replacement changes nothing", () => {
     const { store, publish, search } = world();
     publish("a", 1, [said("The parcel is lost")]);
@@ -517,4 +563,40 @@ test("E23 LOGFOLLOW-2 a follower that finds no event reads on in steps, without 
   await clock.advance(1_000);
   expect(new TextDecoder().decode((await first).value)).toContain(`id: ${MAX_READ + 51}\n`);
   await stream.cancel();
+});
+
+test("A70 LOGGED-2 an erasure in a long conversation is published while the conversation goes on", async () => {
+  const { store } = world();
+  const rows = Array.from({ length: 192 }, (_, n) => ({ seq: n + 1, at: NOON, entries: ["note"] }));
+  const commit = (note: string) => rows.push({ seq: rows.length + 1, at: NOON, entries: [note] });
+  const actor: LoggedActor<string> = {
+    runtime: () => ({
+      exists: true,
+      dueIn: null,
+      store: { journal: { forward: (from, limit) => rows.slice(from - 1, from - 1 + limit) } },
+    }),
+    events: () => ({
+      published: async (_tenant, id) => store.published(id),
+      publish: async (_tenant, given) => store.publish(given),
+      async replace(_tenant, given) {
+        commit("note");
+        store.replace(given);
+      },
+      empty: async () => false,
+    }),
+    address: () => ({ tenant: "acme", id: "a" }),
+    head: () => ({ conversationId: "a", projectId: "default", readers: ["ada"], newest: rows.length }),
+    entries: () => () => entry("turn.started"),
+    isErasure: (note) => note === "erased",
+  };
+  const target = new EventsTarget(actor);
+  const log = actor.events() ?? expect.fail("no log");
+  let upTo = 0;
+  const put = async () => {
+    upTo = await target.put(log, rows.slice(upTo, upTo + 64), upTo);
+  };
+  while (upTo < 192) await put();
+  commit("erased");
+  await put();
+  expect(upTo).toBe(193);
 });

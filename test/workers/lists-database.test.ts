@@ -246,6 +246,57 @@ test("I6 LISTS-5 a slow call cannot take rows away that came after the move", as
   expect(await second.read(tenant)).toEqual({ database: "DB_1" });
 });
 
+test("I6 LISTS-5 a slow call that empties a table takes no rows away that another call has copied", async () => {
+  const tenant = "emptied-late";
+  await fill({ ...ADMIN, tenant });
+  const { results } = await DB.prepare('PRAGMA table_info("conversations")').all<{ name: string }>();
+  const names = results.map(({ name }) => `"${name}"`);
+  const values = names.map((name) => (name === '"id"' ? "'copy-' || value" : name)).join(", ");
+  await DB.prepare(
+    `INSERT INTO conversations (${names.join(", ")}) SELECT ${values} FROM conversations, (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 299) SELECT value FROM n) WHERE tenant = ?1`,
+  )
+    .bind(tenant)
+    .run();
+  const total = await count(DB, "conversations", tenant);
+  expect(total).toBe(300);
+  const one = holding(DB_1, 'DELETE FROM "conversations"');
+  const reached = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const paused = new Proxy(DB, {
+    get(target, name) {
+      if (name !== "prepare") return Reflect.get(target, name)?.bind(target);
+      return (sql: string) => {
+        const statement = target.prepare(sql);
+        if (!sql.startsWith('PRAGMA table_info("turns")')) return statement;
+        const all = async () => {
+          reached.resolve();
+          await held.promise;
+          return target.prepare(sql).all();
+        };
+        // SAFETY: the command reads all rows of this statement only.
+        return { all } as unknown as D1PreparedStatement;
+      };
+    },
+  });
+  const first = movesOf(DB, one.slow);
+  const second = movesOf(paused, DB_1);
+  await first.move(tenant, "DB_1");
+  pass(SETTLED_MS);
+  // Both calls are at the begin of the table. The statement of the first is slow.
+  const late = first.move(tenant, "DB_1");
+  await one.reached;
+  const other = second.move(tenant, "DB_1");
+  await reached.promise;
+  expect(await count(DB_1, "conversations", tenant)).toBe(total);
+  one.release();
+  await late.catch(() => undefined);
+  held.resolve();
+  await other;
+  await end(movesOf(DB, DB_1), tenant, "DB_1");
+  expect(await movesOf(DB, DB_1).read(tenant)).toEqual({ database: "DB_1" });
+  expect(await count(DB_1, "conversations", tenant)).toBe(total);
+});
+
 test.each(["DB", "DB_1"])(
   "I6 LISTS-5 a slow deletion of old rows in %s cannot delete rows that came back later",
   async (from) => {

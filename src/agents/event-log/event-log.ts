@@ -40,8 +40,8 @@ export function createEventLogClass<Env extends Cloudflare.Env>(): new (
         this.#armed = this.#indexing.arm(INDEXING_MS);
       },
     );
-    /** Resolves when the newest wake-up of the index is armed. */
-    #armed: Promise<void> = Promise.resolve();
+    /** Resolves when the wake-up of the index is armed that a publication needs; `undefined` if it needs none. */
+    #armed: Promise<void> | undefined;
     readonly #reader = new LogReader(this.platform.database, this.#store);
     readonly #followers = new LogFollowers(systemClock, this.#reader, () => this.#store.last);
 
@@ -61,9 +61,11 @@ export function createEventLogClass<Env extends Cloudflare.Env>(): new (
     async publish(publication: Publication) {
       return asResult(async () => {
         this.checkPlace();
+        this.#armed = undefined;
         const published = this.#store.publish(publication);
+        const armed: Promise<void> | undefined = this.#armed;
         this.#followers.wake();
-        await this.#armed;
+        await armed;
         return published;
       });
     }

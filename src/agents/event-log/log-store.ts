@@ -45,7 +45,7 @@ import {
   TABLES,
   UNINDEX_WORDS,
 } from "./log-tables.ts";
-import { LATE, wordsOfMessage } from "./words.ts";
+import { LATE, wordsOfMessage, wordsOfReaders } from "./words.ts";
 
 /** Most messages of a batch. */
 export const MAX_BATCH_TEXTS = 64;
@@ -73,7 +73,7 @@ const COMMON: ReadonlySet<string> = new Set<LoggedType>([
 
 /** An entry in a batch. */
 export type StoredEntry = Omit<PublishedEntry, "texts">;
-/** A message in a batch. `entry` is the place of its entry, `words` are its words in the index. */
+/** A message in a batch. `entry` is the place of its entry, `words` are its words in the index without the words for its readers. */
 export type StoredText = PublishedText & { entry: number; words: string };
 
 /** Returns the label of a filter. */
@@ -90,6 +90,7 @@ export const labelOf = {
 export class LogStore {
   readonly #record: VersionedRecord<{ createdAt: number }>;
   readonly #database: SqlDatabase;
+  /** The log exists in committed storage. */
   #exists = false;
 
   constructor(
@@ -104,8 +105,7 @@ export class LogStore {
 
   /** Reports whether the log has ever had an entry. Throws `UNAVAILABLE` for storage of a newer release. */
   get exists(): boolean {
-    this.#exists ||= this.#record.get() !== undefined;
-    return this.#exists;
+    return this.#exists || this.#record.get() !== undefined;
   }
 
   /** The number of the last event; 0 for an empty log. */
@@ -123,21 +123,28 @@ export class LogStore {
 
   /** As `EventLogApi.publish`. */
   publish(publication: Publication): number {
-    return this.#database.transaction(() => {
+    const published = this.#database.transaction(() => {
       this.#create();
-      const { readers, newest: made, from, entries } = publication;
-      const id = loggedId(publication);
-      const newest = this.#newestOf(id);
-      const upTo = newest === undefined ? 0 : newest.first + newest.count - 1;
-      if (from !== upTo + 1 || entries.length === 0 || made < this.#replacedAt(id)) return upTo;
-      const readable = JSON.stringify(readers);
-      if (newest !== undefined && newest.readers !== readable) {
-        this.stores.keyValue.put(READERS_KEY + id, 0);
-        this.armIndexing();
-      }
-      this.#append(publication, readable);
-      return upTo + entries.length;
+      const upTo = this.#publish(publication);
+      if (this.stores.keyValue.list(READERS_KEY, 1).length > 0) this.armIndexing();
+      return upTo;
     });
+    this.#exists = true;
+    return published;
+  }
+
+  #publish(publication: Publication): number {
+    const { readers, newest: made, from, entries } = publication;
+    const id = loggedId(publication);
+    const newest = this.#newestOf(id);
+    const upTo = newest === undefined ? 0 : newest.first + newest.count - 1;
+    if (from !== upTo + 1 || entries.length === 0 || made < this.#replacedAt(id)) return upTo;
+    const readable = JSON.stringify(readers);
+    if (newest !== undefined && newest.readers !== readable) {
+      this.stores.keyValue.put(READERS_KEY + id, 0);
+    }
+    this.#append(publication, readable);
+    return upTo + entries.length;
   }
 
   /** As `EventLogApi.replace`. */
@@ -154,7 +161,7 @@ export class LogStore {
         if (batch.first + batch.count <= from) continue;
         const before = restored(batch);
         const after = before.map((entry, index) => entries[batch.first + index - from] ?? entry);
-        this.#rewrite(batch, after, JSON.parse(batch.readers));
+        this.#rewrite(batch, after, readersIn(batch.readers));
       }
     });
   }
@@ -165,8 +172,8 @@ export class LogStore {
     return this.#database.transaction(() => {
       const batches = this.#slice(conversationId, 0);
       const [newest] = this.#database.all<{ seq: number }>(NEWEST);
-      for (const { seq, labels, texts } of batches) {
-        this.#unindex(seq, textsOf(texts));
+      for (const { seq, labels, texts, readers } of batches) {
+        this.#unindex(seq, textsOf(texts), readersIn(readers));
         this.#database.run(REMOVE_LABELS, seq, labels);
         this.#database.run(seq === newest?.seq ? BLANK_BATCH : REMOVE_BATCH, seq);
       }
@@ -178,7 +185,7 @@ export class LogStore {
 
   /** Returns the people who may read a conversation at its newest publication. */
   readersOf(conversationId: string): string[] {
-    return JSON.parse(this.#newestOf(conversationId)?.readers ?? "[]");
+    return readersIn(this.#newestOf(conversationId)?.readers ?? "[]");
   }
 
   /** Gives the newest readers to a slice of the messages that were published before these readers. Returns whether more are left. */
@@ -225,14 +232,14 @@ export class LogStore {
     const received = Math.max(now, newest?.received ?? 0, Math.min(latest, now + MAX_AHEAD_MS));
     const isLate = oldest < received - LATE_MS;
     const labels = JSON.stringify(labelsOf(id, entries, isLate));
-    const texts = storedTexts(entries, readers, isLate);
+    const texts = storedTexts(entries, isLate);
     this.#database.run(
       ADD_BATCH,
       ...[seq, received, id, projectId, from, entries.length],
       ...[readable, labels, JSON.stringify(entries.map(withoutTexts)), textsJson(texts)],
     );
     this.#database.run(ADD_LABELS, seq, labels);
-    this.#index(seq, texts);
+    this.#index(seq, texts, readers);
   }
 
   /** Replaces the content of a batch, with the words of its messages. Equal content costs no write. */
@@ -242,23 +249,25 @@ export class LogStore {
     readers: readonly string[],
   ): void {
     const isLate = (JSON.parse(labels) as string[]).includes(labelOf.late);
-    const after = storedTexts(entries, readers, isLate);
+    const after = storedTexts(entries, isLate);
     const content = [JSON.stringify(readers), JSON.stringify(entries.map(withoutTexts)), textsJson(after)];
     const stored = [before.readers, before.entries, texts];
     if (content.every((part, index) => part === stored[index])) return;
-    this.#unindex(seq, textsOf(texts));
+    this.#unindex(seq, textsOf(texts), readersIn(before.readers));
     this.#database.run(REPLACE_CONTENT, seq, ...content);
-    this.#index(seq, after);
+    this.#index(seq, after, readers);
   }
 
-  #index(seq: number, texts: readonly StoredText[]): void {
+  #index(seq: number, texts: readonly StoredText[], readers: readonly string[]): void {
+    const ofReaders = wordsOfReaders(readers);
     for (const [place, { words }] of texts.entries())
-      this.#database.run(INDEX_WORDS, seq * MAX_BATCH_TEXTS + place, words);
+      this.#database.run(INDEX_WORDS, seq * MAX_BATCH_TEXTS + place, words + ofReaders);
   }
 
-  #unindex(seq: number, texts: readonly StoredText[]): void {
+  #unindex(seq: number, texts: readonly StoredText[], readers: readonly string[]): void {
+    const ofReaders = wordsOfReaders(readers);
     for (const [place, { words }] of texts.entries())
-      this.#database.run(UNINDEX_WORDS, seq * MAX_BATCH_TEXTS + place, words);
+      this.#database.run(UNINDEX_WORDS, seq * MAX_BATCH_TEXTS + place, words + ofReaders);
   }
 
   #newestOf(id: string): Pick<BatchRow, "first" | "count" | "readers"> | undefined {
@@ -298,6 +307,11 @@ export class LogStore {
   }
 }
 
+function readersIn(readers: string): string[] {
+  // SAFETY: only `LogStore` writes this column.
+  return JSON.parse(readers) as string[];
+}
+
 /** Returns the messages of a batch. */
 export function textsOf(texts: string | null): StoredText[] {
   // SAFETY: only `LogStore` writes this column.
@@ -319,14 +333,10 @@ function restored({ entries, texts }: BatchRow): PublishedEntry[] {
   }));
 }
 
-function storedTexts(
-  entries: readonly PublishedEntry[],
-  readers: readonly string[],
-  isLate: boolean,
-): StoredText[] {
+function storedTexts(entries: readonly PublishedEntry[], isLate: boolean): StoredText[] {
   return entries
     .flatMap(({ texts = [] }, entry) =>
-      texts.map((text) => ({ ...text, entry, words: wordsOfMessage(text, readers, isLate) })),
+      texts.map((text) => ({ ...text, entry, words: wordsOfMessage(text, isLate) })),
     )
     .slice(0, MAX_BATCH_TEXTS);
 }

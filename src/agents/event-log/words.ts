@@ -17,19 +17,19 @@ const FILTERS = { agent: "a", user: "u", reader: "r" } as const;
 /** Marks the messages of a batch that arrived late. */
 export const LATE = "late";
 
-/** Returns the words of a message as the index stores them. */
-export function wordsOfMessage(
-  { text, agentId, userId }: PublishedText,
-  readers: readonly string[],
-  isLate: boolean,
-): string {
+/** Returns the words of a message for the index, without the words for its readers. */
+export function wordsOfMessage({ text, agentId, userId }: PublishedText, isLate: boolean): string {
   const filters = [
     filterWord("agent", agentId),
     ...(userId === undefined ? [] : [filterWord("user", userId)]),
-    ...readers.map((reader) => filterWord("reader", reader)),
     ...(isLate ? [FILTER + LATE] : []),
   ];
   return `${inTable(textTerms(text.toWellFormed()).join(" "))} ${filters.join(" ")}`;
+}
+
+/** Returns the words for the readers of a message, which follow the words of the message in the index. */
+export function wordsOfReaders(readers: readonly string[]): string {
+  return readers.map((reader) => ` ${filterWord("reader", reader)}`).join("");
 }
 
 export interface Query {

@@ -48,9 +48,10 @@ export class EventsTarget<Entry> implements JournalTarget<EventLogWriter, Journa
   async put(log: EventLogWriter, rows: readonly JournalRowOf<Entry>[], upTo: number): Promise<number> {
     const runtime = this.actor.runtime();
     const { tenant } = this.actor.address();
-    const publications = this.#publications(rows, upTo + 1);
     const isErasing = rows.some(({ entries }) => entries.some((entry) => this.actor.isErasure(entry)));
     if (isErasing) await this.#replace(log, upTo);
+    // The log refuses publications from before the replacement.
+    const publications = this.#publications(rows, upTo + 1);
     let published = upTo;
     for (const publication of publications) {
       if (!runtime.exists) return published;
