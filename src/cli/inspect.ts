@@ -181,7 +181,10 @@ function conversationText(
 function runText(run: RunView, { spans }: TraceView, width: number): string {
   const { id, error, retry, workflow, gates, active, issues = [] } = run;
   const again = retry?.repeatsOnce.length ? `, repeats the effects of ${retry.repeatsOnce.join(", ")}` : "";
-  const questions = gates.flatMap(({ operationId, prompt }) => [clean(prompt), approve(id, operationId)]);
+  const questions = gates.flatMap(({ operationId, prompt }) => [
+    clean(prompt).replaceAll("\n", " "),
+    approve(id, operationId),
+  ]);
   const nodes = active.map(({ node, status, runId, conversationId }) =>
     [node, status, runId, conversationId].filter(Boolean).join("  "),
   );

@@ -25,7 +25,7 @@ const SECRET_SHAPES = [
   /\bAIza[\w-]{20,}/g,
   /\b(?:glpat-|xai-|pplx-|nvapi-|hf_|gsk_|npm_|r8_|dop_v1_|lin_api_|shp[a-z]{2}_|ya29\.|SG\.)[\w.-]{20,}/g,
   // JSON Web Tokens, bots of Telegram, webhooks of Slack, and passwords in addresses.
-  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
+  /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
   /\b\d{8,10}:AA[\w-]{30,}/g,
   /(?<=\bhooks\.slack\.com\/services\/)[\w/]{20,}/g,
   /(?<=\b[a-z][a-z\d+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi,

@@ -1,6 +1,7 @@
 /** The log of a tenant on SQLite: publications, reads, searches, and the plans of its statements. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
 import { EventsTarget, type LoggedActor } from "../../src/agents/base/projections/events-target.ts";
 import { LogFollowers } from "../../src/agents/event-log/log-followers.ts";
 import { LogReader, MAX_READ } from "../../src/agents/event-log/log-reader.ts";
@@ -565,32 +566,68 @@ test("E23 LOGFOLLOW-2 a follower that finds no event reads on in steps, without 
   await stream.cancel();
 });
 
+type NoteRow = { seq: number; at: number; entries: string[] };
+
+/** Returns an actor with a journal of notes. The note "erased" is an erasure. */
+function actorOf(rows: NoteRow[], log: EventLogWriter, published: () => PublishedEntry): LoggedActor<string> {
+  const forward = (from: number, limit: number) => rows.slice(from - 1, from - 1 + limit);
+  return {
+    runtime: () => ({ exists: true, dueIn: null, store: { journal: { forward } } }),
+    events: () => log,
+    address: () => ({ tenant: "acme", id: "a" }),
+    head: () => ({ conversationId: "a", projectId: "default", readers: ["ada"], newest: rows.length }),
+    entries: () => published,
+    isErasure: (note) => note === "erased",
+  };
+}
+
+test.each([true, false])(
+  "A70 LOGGED-2 a first publication that arrives late brings no erased text back; the log exists: %s",
+  async (exists) => {
+    const { store, publish, search } = world();
+    if (exists) publish("other", 1, [entry("turn.started")]);
+    const rows = Array.from({ length: 40 }, (_, n) => ({ seq: n + 1, at: NOON, entries: ["said"] }));
+    const late: Publication[] = [];
+    let isErased = false;
+    const log: EventLogWriter = {
+      published: async (_tenant, id) => store.published(id),
+      async publish(_tenant, given) {
+        if (!isErased) {
+          late.push(given);
+          throw new Error("no answer");
+        }
+        for (const given of late.splice(0)) store.publish(given);
+        return store.publish(given);
+      },
+      replace: async (_tenant, given) => store.replace(given),
+      empty: async () => false,
+    };
+    const target = new EventsTarget(
+      actorOf(rows, log, () => said(isErased ? "Hello" : "The zanzibar secret")),
+    );
+    await expect(target.put(log, rows, 0)).rejects.toThrow("no answer");
+    isErased = true;
+    rows.push({ seq: 41, at: NOON, entries: ["erased"] });
+    expect(await target.put(log, rows, 0)).toBe(41);
+    expect(search("zanzibar").items).toEqual([]);
+    expect(search("hello").items.length).toBeGreaterThan(0);
+  },
+);
+
 test("A70 LOGGED-2 an erasure in a long conversation is published while the conversation goes on", async () => {
   const { store } = world();
   const rows = Array.from({ length: 192 }, (_, n) => ({ seq: n + 1, at: NOON, entries: ["note"] }));
   const commit = (note: string) => rows.push({ seq: rows.length + 1, at: NOON, entries: [note] });
-  const actor: LoggedActor<string> = {
-    runtime: () => ({
-      exists: true,
-      dueIn: null,
-      store: { journal: { forward: (from, limit) => rows.slice(from - 1, from - 1 + limit) } },
-    }),
-    events: () => ({
-      published: async (_tenant, id) => store.published(id),
-      publish: async (_tenant, given) => store.publish(given),
-      async replace(_tenant, given) {
-        commit("note");
-        store.replace(given);
-      },
-      empty: async () => false,
-    }),
-    address: () => ({ tenant: "acme", id: "a" }),
-    head: () => ({ conversationId: "a", projectId: "default", readers: ["ada"], newest: rows.length }),
-    entries: () => () => entry("turn.started"),
-    isErasure: (note) => note === "erased",
+  const log: EventLogWriter = {
+    published: async (_tenant, id) => store.published(id),
+    publish: async (_tenant, given) => store.publish(given),
+    async replace(_tenant, given) {
+      commit("note");
+      store.replace(given);
+    },
+    empty: async () => false,
   };
-  const target = new EventsTarget(actor);
-  const log = actor.events() ?? expect.fail("no log");
+  const target = new EventsTarget(actorOf(rows, log, () => entry("turn.started")));
   let upTo = 0;
   const put = async () => {
     upTo = await target.put(log, rows.slice(upTo, upTo + 64), upTo);

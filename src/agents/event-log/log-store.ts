@@ -123,14 +123,21 @@ export class LogStore {
 
   /** As `EventLogApi.publish`. */
   publish(publication: Publication): number {
-    const published = this.#database.transaction(() => {
-      this.#create();
+    return this.#change(() => {
       const upTo = this.#publish(publication);
       if (this.stores.keyValue.list(READERS_KEY, 1).length > 0) this.armIndexing();
       return upTo;
     });
+  }
+
+  /** Changes the log in one transaction, which creates the log if there is none. */
+  #change<Value>(act: () => Value): Value {
+    const value = this.#database.transaction(() => {
+      this.#create();
+      return act();
+    });
     this.#exists = true;
-    return published;
+    return value;
   }
 
   #publish(publication: Publication): number {
@@ -149,11 +156,10 @@ export class LogStore {
 
   /** As `EventLogApi.replace`. */
   replace(publication: Publication): void {
-    if (!this.exists) return;
     const { keyValue } = this.stores;
     const { newest, from, entries } = publication;
     const id = loggedId(publication);
-    this.#database.transaction(() => {
+    this.#change(() => {
       if (newest < this.#replacedAt(id)) return;
       keyValue.put(REPLACED_KEY + id, newest);
       for (const batch of this.#batchesOf(id, this.#batchBefore(id, from))) {

@@ -66,6 +66,9 @@ export class EventsTarget<Entry> implements JournalTarget<EventLogWriter, Journa
   /** Replaces the entries up to a number by their present state. */
   async #replace(log: EventLogWriter, upTo: number): Promise<void> {
     const runtime = this.actor.runtime();
+    // The log notes the replacement, so it refuses a first publication that arrives late.
+    if (upTo === 0)
+      await log.replace(this.actor.address().tenant, { ...this.actor.head(), from: 1, entries: [] });
     for (let from = 1; from <= upTo; ) {
       if (!runtime.exists) return;
       const rows = runtime.store.journal.forward(from, SLICE);
