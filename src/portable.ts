@@ -114,26 +114,11 @@ export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
 export { VectorizeVectorIndex } from "./ports/workers/vectorize-index.ts";
 export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";
 export type { AgentResultApi } from "./protocol/agent-call.ts";
-export type { ApprovalNeed, ApprovalRule } from "./protocol/approval.ts";
-export type {
-  CompletedOperation,
-  ConversationApi,
-  CreateConversation,
-  StartTurn,
-  SubscribeOptions,
-} from "./protocol/conversation-api.ts";
-export type {
-  ActiveToken,
-  CoordinatorApi,
-  FollowRun,
-  RunEntryView,
-  RunEvent,
-  RunStreamError,
-  RunSummary,
-  RunView,
-  RunWorkflow,
-  StartRun,
-} from "./protocol/coordinator-api.ts";
+export type { ApprovalNeed, ApprovalRule } from "./protocol/approval-schema.ts";
+export type { ConversationApi } from "./protocol/conversation-api.ts";
+export type { CreateConversation, SubscribeOptions } from "./protocol/conversation-requests.ts";
+export type { CompletedOperation, TurnView } from "./protocol/conversation-schemas.ts";
+export type { CoordinatorApi, FollowRun, StartRun } from "./protocol/coordinator-api.ts";
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { EventLogApi } from "./protocol/event-log.ts";
@@ -141,9 +126,19 @@ export type { TaskErrorApi, TaskExecutor, TaskResultApi, ToolStateApi } from "./
 export type { WholeResultApi } from "./protocol/large-result.ts";
 export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
-export type { ToolOutcome } from "./protocol/requests.ts";
+export type { StartTurn, ToolOutcome } from "./protocol/requests.ts";
 export type { ChildRunApi } from "./protocol/run-call.ts";
-export type { AcceptedSignal, SignalEnvelope, SignalResult, StartedTurn } from "./protocol/signals.ts";
+export type {
+  ActiveToken,
+  RunEntryView,
+  RunEvent,
+  RunStreamError,
+  RunSummary,
+  RunView,
+  RunWorkflow,
+} from "./protocol/run-schemas.ts";
+export type { AcceptedSignal, SignalEnvelope } from "./protocol/signal-schemas.ts";
+export type { SignalResult, StartedTurn } from "./protocol/signals.ts";
 export {
   CONVERSATION_FRAMES,
   type ConversationFrames,
@@ -164,7 +159,6 @@ export type {
 } from "./protocol/task-definition.ts";
 export type { PastTurnsApi } from "./protocol/tool-memory.ts";
 export type { CreateTrigger, TriggerApi, TriggerStarted, TriggerView } from "./protocol/trigger-api.ts";
-export type { TurnView } from "./protocol/views.ts";
 export type { RunCallerApi, WorkflowResultApi } from "./protocol/workflow-call.ts";
 export type {
   WorkflowDefinition,

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { framesIn } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import { endsCompaction } from "./check/compactions.ts";
 import type { FinalState } from "./history.ts";
 

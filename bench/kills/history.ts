@@ -1,7 +1,7 @@
 /** The history of a run, recorded by all participants as plain data. Times are `Date.now()`. */
 
 import type { Frame, MessageView } from "../../src/client/index.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import type { Script } from "./script.ts";
 
 /**

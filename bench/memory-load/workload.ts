@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { StaticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
 import { WORD_TABLE_FILE, WordTable } from "../../src/memory/embedders/word-table.ts";
-import type { MemoryInput } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
 import { mulberry32 } from "../../src/shared/mulberry32.ts";
 
 /** The folder of the file of word vectors. */

@@ -1,5 +1,5 @@
 /** LoCoMo in several shapes: unchanged, and with less of its structure. */
-import type { MemoryInput } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
 import { toIso } from "../../src/shared/time.ts";
 import type { Conversation, Question } from "./locomo.ts";
 

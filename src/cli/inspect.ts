@@ -1,8 +1,10 @@
 /** `dramatis inspect`: a conversation, a turn or a run for people: its status, cost, calls, waits and errors. */
-import type { RunView } from "../protocol/coordinator-api.ts";
+
+import type { ConversationView, TurnView } from "../protocol/conversation-schemas.ts";
+import type { MoveView } from "../protocol/move-schemas.ts";
+import type { RunView } from "../protocol/run-schemas.ts";
 import type { TraceView } from "../protocol/trace.ts";
 import type { TurnRecord } from "../protocol/turn-records.ts";
-import type { ConversationView, MoveView, TurnView } from "../protocol/views.ts";
 import { kindOf, notFor } from "./acts.ts";
 import type { Answer, Cli, Command } from "./command.ts";
 import { resultOf } from "./list.ts";

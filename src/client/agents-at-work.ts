@@ -4,7 +4,8 @@
  * VIEW-3  The amounts of all agents add up to the loaded turns that have ended. The spending of a call, with all calls below it, counts for
  *         the called agent.
  */
-import type { Budget, SpendingView } from "../protocol/budget.ts";
+import type { Budget } from "../protocol/budget.ts";
+import type { SpendingView } from "../protocol/usage-schemas.ts";
 import type { LiveConversation, OperationState, TurnState } from "./state.ts";
 
 /** An agent that takes part in a conversation, or that others called there. */

@@ -1,21 +1,21 @@
 /** The types of the client: its functions, their inputs and options. */
 
 import type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
+import type { ConversationListOptions } from "../protocol/conversation-api.ts";
+import type { ForkInput, NewConversation, UpdateConversation } from "../protocol/conversation-requests.ts";
 import type {
-  ApprovalAnswer,
+  AttachmentView,
   CompletedOperation,
-  ConversationListOptions,
-  EditTurn,
-  ForkInput,
-  NewConversation,
-  RegenerateTurn,
+  ConversationSummary,
+  ConversationView,
+  DeadLetterView,
+  JournalEntryView,
+  MessageView,
   ResolvedApproval,
-  StartTurn,
-  StopOptions,
   SubmittedResult,
-  UpdateConversation,
-} from "../protocol/conversation-api.ts";
-import type { NewRun, RetryRun, RunSummary, RunView, RunWorkflow } from "../protocol/coordinator-api.ts";
+  TurnView,
+} from "../protocol/conversation-schemas.ts";
+import type { NewRun, RetryRun } from "../protocol/coordinator-api.ts";
 import type { EventFilter, FoundMessage, LoggedEvent, SearchRequest } from "../protocol/event-log.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
@@ -23,20 +23,20 @@ import type { Projection, ProjectionName } from "../protocol/projection-schemas.
 import type { TurnPrompt } from "../protocol/prompt.ts";
 import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "../protocol/record-schemas.ts";
 import type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
-import type { ToolOutcome } from "../protocol/requests.ts";
-import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
+import type {
+  ApprovalAnswer,
+  EditTurn,
+  RegenerateTurn,
+  StartTurn,
+  StopOptions,
+  ToolOutcome,
+} from "../protocol/requests.ts";
+import type { RunSummary, RunView, RunWorkflow } from "../protocol/run-schemas.ts";
+import type { SignalEnvelope } from "../protocol/signal-schemas.ts";
+import type { SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type { TraceView } from "../protocol/trace.ts";
 import type { TurnFilter, TurnRecord } from "../protocol/turn-records.ts";
-import type {
-  AgentUsage,
-  AttachmentView,
-  ConversationSummary,
-  ConversationView,
-  DeadLetterView,
-  JournalEntryView,
-  MessageView,
-  TurnView,
-} from "../protocol/views.ts";
+import type { AgentUsage } from "../protocol/usage-schemas.ts";
 import type { ApprovalFilter, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import type { Json } from "../shared/json.ts";

@@ -1,5 +1,5 @@
 /** Hides the shown content of an erased entry. Pure. */
-import type { MessageView } from "../protocol/views.ts";
+import type { MessageView } from "../protocol/conversation-schemas.ts";
 import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
 
 /** Replaces erased content, as in later answers of the server. */

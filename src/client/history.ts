@@ -1,5 +1,6 @@
 /** Older pages of a transcript, read over HTTP and placed before the live part. */
-import type { MessageView, MoveView, TurnView } from "../protocol/views.ts";
+import type { MessageView, TurnView } from "../protocol/conversation-schemas.ts";
+import type { MoveView } from "../protocol/move-schemas.ts";
 import { defined } from "../shared/defined.ts";
 import type { LiveConversation, OperationState, TurnItem, TurnState } from "./state.ts";
 import { itemsInOrder, newTurn, transcriptItem } from "./turns.ts";

@@ -6,43 +6,40 @@
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
-export type { AnsweredBy, ApprovalOutcome, ApprovalRule } from "../protocol/approval.ts";
+export type { AnsweredBy, ApprovalOutcome } from "../protocol/approval.ts";
 export { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
-export type { Budget, SpendingView } from "../protocol/budget.ts";
+export type { ApprovalRule } from "../protocol/approval-schema.ts";
+export type { Budget } from "../protocol/budget.ts";
+export type { TurnIssues } from "../protocol/caller-schemas.ts";
+export type { UpdateConversation } from "../protocol/conversation-requests.ts";
 export type {
-  ApprovalAnswer,
+  AttachmentView,
+  ConversationSummary,
+  ConversationView,
+  DeadLetterView,
+  JournalEntryView,
+  MessageView,
   ResolvedApproval,
-  StartTurn,
-  StopOptions,
-  UpdateConversation,
-} from "../protocol/conversation-api.ts";
-export type {
-  ActiveToken,
-  GateView,
-  RetryRun,
-  RunEntryView,
-  RunEvent,
-  RunStreamError,
-  RunSummary,
-  RunView,
-  RunWorkflow,
-} from "../protocol/coordinator-api.ts";
+  TurnOrder,
+  TurnSummary,
+  TurnView,
+} from "../protocol/conversation-schemas.ts";
+export type { RetryRun } from "../protocol/coordinator-api.ts";
 export type { FoundMessage, LoggedEvent } from "../protocol/event-log.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
+export type { MemoryFilter } from "../protocol/memory.ts";
+export type { MemoryChange, MemoryInput, MemoryQuery } from "../protocol/memory-requests.ts";
 export type {
   AgentsSearchResult,
   Memory,
-  MemoryChange,
-  MemoryFilter,
-  MemoryInput,
   MemoryMatch,
-  MemoryQuery,
   MemoryScore,
   MemorySearchResult,
   MemoryStatus,
   MemorySubject,
   MemoryWhy,
-} from "../protocol/memory.ts";
+} from "../protocol/memory-schemas.ts";
+export type { ApprovalView, WireError } from "../protocol/move-schemas.ts";
 export type { Projection, ProjectionName } from "../protocol/projection-schemas.ts";
 export type { TurnPrompt } from "../protocol/prompt.ts";
 export type {
@@ -53,27 +50,28 @@ export type {
   IncidentOptions,
 } from "../protocol/record-schemas.ts";
 export type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
-export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
+export type {
+  ApprovalAnswer,
+  ClientToolError,
+  StartTurn,
+  StopOptions,
+  ToolChoice,
+  ToolOutcome,
+} from "../protocol/requests.ts";
+export type {
+  ActiveToken,
+  GateView,
+  RunEntryView,
+  RunEvent,
+  RunStreamError,
+  RunSummary,
+  RunView,
+  RunWorkflow,
+} from "../protocol/run-schemas.ts";
 export type { SpanView, TraceView } from "../protocol/trace.ts";
 export type { TurnRecord } from "../protocol/turn-records.ts";
-export type {
-  AgentUsage,
-  ApprovalView,
-  AttachmentView,
-  ConversationSummary,
-  ConversationView,
-  DeadLetterView,
-  JournalEntryView,
-  MessageView,
-  OperationView,
-  Snapshot,
-  TurnIssues,
-  TurnOrder,
-  TurnSummary,
-  TurnView,
-  UsageView,
-  WireError,
-} from "../protocol/views.ts";
+export type { AgentUsage, SpendingView, UsageView } from "../protocol/usage-schemas.ts";
+export type { OperationView, Snapshot } from "../protocol/views.ts";
 export type { WaitingApproval, WaitingCall, WaitingGate } from "../protocol/waiting-approvals.ts";
 export type {
   WorkflowDefinition,

@@ -1,15 +1,13 @@
 /** The memory of agents over HTTP. */
+import type { MemoryFilter } from "../protocol/memory.ts";
+import type { MemoryChange, MemoryInput, MemoryQuery } from "../protocol/memory-requests.ts";
 import type {
   AgentsSearchResult,
   Memory,
-  MemoryChange,
-  MemoryFilter,
-  MemoryInput,
-  MemoryQuery,
   MemorySearchResult,
   MemoryStatus,
   MemoryWhy,
-} from "../protocol/memory.ts";
+} from "../protocol/memory-schemas.ts";
 import { defined } from "../shared/defined.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { pathOf } from "./requests.ts";

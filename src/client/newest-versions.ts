@@ -1,6 +1,7 @@
 /** Hides the messages of replaced turns. Pure. */
+
+import type { MessageView } from "../protocol/conversation-schemas.ts";
 import { parseItemId } from "../protocol/ids.ts";
-import type { MessageView } from "../protocol/views.ts";
 
 /**
  * Returns the messages without the turns that later turns have replaced: the conversation as its agents see it. `messages` are in order.

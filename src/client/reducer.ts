@@ -9,9 +9,9 @@
 
 import type { AskView } from "../protocol/agent-call.ts";
 import type { Budget } from "../protocol/budget.ts";
+import type { ConversationView, MessageView } from "../protocol/conversation-schemas.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { Participant } from "../protocol/participants.ts";
-import type { ConversationView, MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { withoutItem, withoutMessage } from "./erased.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";

@@ -13,12 +13,8 @@
  */
 
 import type { Clock } from "../ports/clock.ts";
-import type {
-  ApprovalAnswer,
-  ResolvedApproval,
-  StopOptions,
-  UpdateConversation,
-} from "../protocol/conversation-api.ts";
+import type { UpdateConversation } from "../protocol/conversation-requests.ts";
+import type { ConversationView, ResolvedApproval } from "../protocol/conversation-schemas.ts";
 import {
   type Frame,
   isOfOtherVersion,
@@ -26,8 +22,13 @@ import {
   parseFrame,
   UNAUTHORIZED_CLOSE,
 } from "../protocol/frames.ts";
-import type { ClientFrame, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
-import type { ConversationView } from "../protocol/views.ts";
+import type {
+  ApprovalAnswer,
+  ClientFrame,
+  StopOptions,
+  ToolOutcome,
+  ToolSubmission,
+} from "../protocol/requests.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
 import { runtimeClock } from "./clock.ts";

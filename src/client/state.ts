@@ -7,15 +7,10 @@
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { Budget } from "../protocol/budget.ts";
-import type { StopOptions } from "../protocol/conversation-api.ts";
-import type { ToolChoice, ToolSubmission } from "../protocol/requests.ts";
-import type {
-  ConversationView,
-  MessageView,
-  OperationView,
-  TurnSummary,
-  WireError,
-} from "../protocol/views.ts";
+import type { ConversationView, MessageView, TurnSummary } from "../protocol/conversation-schemas.ts";
+import type { WireError } from "../protocol/move-schemas.ts";
+import type { StopOptions, ToolChoice, ToolSubmission } from "../protocol/requests.ts";
+import type { OperationView } from "../protocol/views.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
 import { newestVersions } from "./newest-versions.ts";

@@ -1,5 +1,5 @@
 /** Pure changes of turns and their items. Unchanged objects keep their identity (VIEW-1). */
-import type { MessageView } from "../protocol/views.ts";
+import type { MessageView } from "../protocol/conversation-schemas.ts";
 import type { OperationState, TurnItem, TurnState } from "./state.ts";
 
 /** The known facts of a turn that is new to the client. */

@@ -8,9 +8,11 @@
  *           value.
  */
 
+import type { TurnView } from "../protocol/conversation-schemas.ts";
 import type { Frame } from "../protocol/frames.ts";
 import { endsTurn } from "../protocol/frames.ts";
-import type { MoveView, TurnUsage, TurnView, WireError } from "../protocol/views.ts";
+import type { MoveView, WireError } from "../protocol/move-schemas.ts";
+import type { TurnUsage } from "../protocol/usage-schemas.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import { type Piece, SentText } from "./sent-text.ts";

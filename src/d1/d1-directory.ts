@@ -5,14 +5,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import { namesOf } from "../protocol/approval.ts";
 import type { ConversationListOptions } from "../protocol/conversation-api.ts";
-import type { RunSummary } from "../protocol/coordinator-api.ts";
+import type { ConversationSummary, ConversationView } from "../protocol/conversation-schemas.ts";
+import type { RunSummary } from "../protocol/run-schemas.ts";
 import type { TurnRecord, TurnsRequest } from "../protocol/turn-records.ts";
-import type {
-  AgentUsage,
-  ConversationSummary,
-  ConversationView,
-  PublishedConversation,
-} from "../protocol/views.ts";
+import type { AgentUsage } from "../protocol/usage-schemas.ts";
+import type { PublishedConversation } from "../protocol/views.ts";
 import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";

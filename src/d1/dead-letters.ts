@@ -8,9 +8,9 @@
 
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/system.ts";
+import type { DeadLetterView } from "../protocol/conversation-schemas.ts";
 import { firstOperationId } from "../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../protocol/mailbox-api.ts";
-import type { DeadLetterView } from "../protocol/views.ts";
 import {
   bothOrders,
   DEFAULT_ORDER,

@@ -1,5 +1,6 @@
 /** Decides who may answer a request for approval, or a gate. */
-import { type AnsweredBy, type ApprovalRule, mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
+import { type AnsweredBy, mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
+import type { ApprovalRule } from "../protocol/approval-schema.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { Principal } from "../shared/principal.ts";
 

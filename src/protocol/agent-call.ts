@@ -5,6 +5,7 @@
  * AGENTCALL-1  The id of the called conversation derives from the operation and its attempt. Only the conversation
  *              with the operation can open it, even if the call arrives several times.
  */
+
 import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
@@ -15,7 +16,7 @@ import { amountsSchema, budgetSchema } from "./budget.ts";
 import { callAddressSchema } from "./call-address.ts";
 import { toolErrorFields } from "./executor-api.ts";
 import { resultExcerptSchema } from "./large-result.ts";
-import type { calledAgent } from "./move-schemas.ts";
+import type { AgentCallView } from "./move-schemas.ts";
 import { subAgentBoundsSchema } from "./sub-agent.ts";
 
 /** Asks for one turn of an agent, in a conversation of its own. */
@@ -60,9 +61,6 @@ export const MAX_CALL_BYTES = 512 * 1024;
 
 /** Levels of the input that a request for approval shows above the agent that asks: its envelope has some more. */
 const MAX_ASKED_DEPTH = 56;
-
-/** The call of an agent, as clients see it in addition to the operation. */
-export type AgentCallView = z.infer<typeof calledAgent>;
 
 /** A call of a tool that waits for a person: its operation, in the conversation of the agent that asks. */
 export type AskView = NonNullable<AgentCallView["asks"]>[number];

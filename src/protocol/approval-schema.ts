@@ -42,7 +42,13 @@ export const approvalRuleSchema = z
     error: "Must be absent if `by` is `requester`. Together they exclude everyone.",
   });
 
+/** The people who may answer a request. The default is every participant. */
+export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
+
 export const approvalNeedSchema = z.union(
   [z.enum(["always", "never"]), approvalRuleSchema],
   "Must be `always`, `never`, or {by, notRequester}.",
 );
+
+/** The need of a tool's calls for an approval: `always` and a rule need one. `never` when absent. */
+export type ApprovalNeed = z.infer<typeof approvalNeedSchema>;

@@ -7,17 +7,12 @@
  * WHO-3  `notRequester` excludes the requester from any rule, also as an admin.
  * WHO-4  An admin has each role.
  */
+
 import type { z } from "zod";
 import type { Principal } from "../shared/principal.ts";
 import { hasRole, ROLES } from "../shared/roles.ts";
-import type { APPROVAL_OUTCOMES, approvalNeedSchema, approvalRuleSchema } from "./approval-schema.ts";
+import type { APPROVAL_OUTCOMES, ApprovalNeed, ApprovalRule } from "./approval-schema.ts";
 import type { answeredBy } from "./move-schemas.ts";
-
-/** The people who may answer a request. The default is every participant. */
-export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
-
-/** The need of a tool's calls for an approval: `always` and a rule need one. `never` when absent. */
-export type ApprovalNeed = z.infer<typeof approvalNeedSchema>;
 
 /**
  * `approved` and `denied`: a person answered. `expired`: the time limit passed. `superseded`: a newer message interrupted

@@ -1,7 +1,8 @@
 /** Budgets: limits on the model calls and tool calls of a turn or a conversation. */
+
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
-import type { spending } from "./usage-schemas.ts";
+import type { SpendingView } from "./usage-schemas.ts";
 
 /** Limits of budgets. */
 const MAX_TOKENS = 1_000_000_000_000;
@@ -31,9 +32,6 @@ export const agentBudgetSchema = limits.omit({ toolCalls: true }).refine(hasLimi
 
 /** The limits of an agent: of all of its conversations together. */
 export type AgentBudget = z.infer<typeof agentBudgetSchema>;
-
-/** The amounts that model calls and tool calls have used up. */
-export type SpendingView = z.infer<typeof spending>;
 
 /** A limit that a model call would exceed. */
 export interface BudgetExcess {

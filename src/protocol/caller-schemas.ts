@@ -20,6 +20,9 @@ export const turnCaller = z.discriminatedUnion("type", [
   workflow,
 ]);
 
+/** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. */
+export type Caller = z.infer<typeof turnCaller>;
+
 export const turnIssues = z.strictObject({
   toolFailures: z.exactOptional(z.int().min(0)),
   memoryExtractionFailed: z.exactOptional(z.boolean()),
@@ -36,3 +39,5 @@ export const turnIssues = z.strictObject({
     z.array(z.string()).meta({ description: "Agents that the answer mentions and that got no turn for it." }),
   ),
 });
+
+export type TurnIssues = z.infer<typeof turnIssues>;

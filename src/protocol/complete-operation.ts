@@ -1,6 +1,7 @@
 /** The request to a conversation's actor that completes a deferred operation. */
 import { DramatisError, unwrap } from "../shared/errors.ts";
-import type { CompletedOperation, ConversationApi } from "./conversation-api.ts";
+import type { ConversationApi } from "./conversation-api.ts";
+import type { CompletedOperation } from "./conversation-schemas.ts";
 import { isDestroyed } from "./destroyed.ts";
 import type { ToolOutcome } from "./requests.ts";
 

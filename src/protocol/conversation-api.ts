@@ -1,18 +1,24 @@
 /** The RPC interface of a `Conversation` actor. */
 
-import type { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type {
-  createConversation,
-  forkBody,
-  forkConversation,
-  newConversation,
-  subscribeOptions,
-  updateConversation,
+  CreateConversation,
+  ForkConversation,
+  SubscribeOptions,
+  UpdateConversation,
 } from "./conversation-requests.ts";
-import type { completedOperation, resolvedApproval, submittedResult } from "./conversation-schemas.ts";
+import type {
+  CompletedOperation,
+  ConversationView,
+  JournalEntryView,
+  MessageView,
+  ResolvedApproval,
+  SubmittedResult,
+  TurnSummary,
+  TurnView,
+} from "./conversation-schemas.ts";
 import type { ConversationDataApi } from "./data-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 import type { JournalPageOptions } from "./journal.ts";
@@ -22,28 +28,17 @@ import type { TurnPrompt } from "./prompt.ts";
 import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "./record-schemas.ts";
 import type { TurnRecording, TurnReplay } from "./recording.ts";
 import type {
-  approvalAnswer,
-  editTurn,
-  regenerateTurn,
-  startTurn,
-  stopRequest,
+  ApprovalAnswer,
+  EditTurn,
+  RegenerateTurn,
+  StartTurn,
+  StopOptions,
   ToolOutcome,
   ToolSubmission,
 } from "./requests.ts";
 import type { SignalResult, StartedTurn } from "./signals.ts";
 import type { SubscribeActor } from "./subscribers.ts";
 import type { TracePart } from "./trace.ts";
-import type { ConversationView, JournalEntryView, MessageView, TurnSummary, TurnView } from "./views.ts";
-
-export type CreateConversation = z.infer<typeof createConversation>;
-
-/** The body of `createConversation`. */
-export type NewConversation = z.infer<typeof newConversation>;
-
-export type ForkConversation = z.infer<typeof forkConversation>;
-
-/** The body of `forkConversation` over HTTP. */
-export type ForkInput = z.infer<typeof forkBody>;
 
 /**
  * A page of conversations. `sort` is `created` by default; `activity` lists the latest first by default. `pinned` and `archived` filter by
@@ -54,31 +49,6 @@ export type ConversationListOptions = PageOptions & {
   pinned?: boolean;
   archived?: boolean;
 };
-
-export type UpdateConversation = z.infer<typeof updateConversation>;
-
-export type StartTurn = z.infer<typeof startTurn>;
-
-/** The body of `regenerateTurn`. */
-export type RegenerateTurn = z.infer<typeof regenerateTurn>;
-
-/** The body of `editTurn`. */
-export type EditTurn = z.infer<typeof editTurn>;
-
-export type StopOptions = z.infer<typeof stopRequest>;
-
-export type ApprovalAnswer = z.infer<typeof approvalAnswer>;
-
-/** A deferred operation with its result, accepted now or before. */
-export type CompletedOperation = z.infer<typeof completedOperation>;
-
-/** A result that was accepted, now or before. */
-export type SubmittedResult = z.infer<typeof submittedResult>;
-
-/** A call with its approval, or the denial of it, given now or before. */
-export type ResolvedApproval = z.infer<typeof resolvedApproval>;
-
-export type SubscribeOptions = z.infer<typeof subscribeOptions>;
 
 export interface ConversationApi extends ConversationDataApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;

@@ -58,6 +58,9 @@ export const newConversation = z
     { path: ["participants"], message: "Must contain exactly one agent." },
   );
 
+/** The body of `createConversation`. */
+export type NewConversation = z.infer<typeof newConversation>;
+
 /** A request for a new conversation by RPC. */
 export const createConversation = z.strictObject({
   id: z
@@ -79,6 +82,8 @@ export const createConversation = z.strictObject({
   fingerprint: z.string().min(1).max(200).exactOptional(),
 });
 
+export type CreateConversation = z.infer<typeof createConversation>;
+
 /** The body of `forkConversation` over HTTP. */
 export const forkBody = z.strictObject({
   turnId: z.string().max(200).exactOptional().meta({
@@ -89,11 +94,16 @@ export const forkBody = z.strictObject({
   }),
 });
 
+/** The body of `forkConversation` over HTTP. */
+export type ForkInput = z.infer<typeof forkBody>;
+
 /** A request for a fork by RPC. `id` is the id of the new conversation. */
 export const forkConversation = z.strictObject({
   id: createConversation.shape.id,
   turnId: forkBody.shape.turnId,
 });
+
+export type ForkConversation = z.infer<typeof forkConversation>;
 
 /** The body of `updateConversation`. Active turns keep their settings. */
 export const updateConversation = z
@@ -115,6 +125,8 @@ export const updateConversation = z
     "Give `title`, `turns`, `orchestration` or `budget`.",
   );
 
+export type UpdateConversation = z.infer<typeof updateConversation>;
+
 export const subscribeOptions = z.strictObject({
   /** Continues after this entry; begins with a snapshot when absent. */
   from: z.int().min(0).exactOptional(),
@@ -126,3 +138,5 @@ export const subscribeOptions = z.strictObject({
   /** The framing of the bytes: server-sent events, or one JSON text per line. */
   encoding: z.enum(["sse", "ndjson"]),
 });
+
+export type SubscribeOptions = z.infer<typeof subscribeOptions>;

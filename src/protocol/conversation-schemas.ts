@@ -13,6 +13,12 @@ import { dollars, providerCall, spending, turnTokens, usage } from "./usage-sche
 /** The order of turns that overlap; `parallel` when absent. */
 export const turnOrderSchema = z.enum(["parallel", "queued", "interrupt"]);
 
+/**
+ * The order of turns that overlap. `parallel`: at the same time. `queued`: one after another, in the order of their messages.
+ * `interrupt`: a new message stops the active turns.
+ */
+export type TurnOrder = z.infer<typeof turnOrderSchema>;
+
 export const content = contentSchema.meta({
   id: "Content",
   description:
@@ -32,6 +38,9 @@ export const attachment = z
     }),
   })
   .meta({ id: "Attachment", description: "An image or a file of a conversation." });
+
+/** An uploaded image or file. */
+export type AttachmentView = z.infer<typeof attachment>;
 
 const budget = budgetSchema.meta({
   id: "Budget",
@@ -78,6 +87,10 @@ export const conversationSummary = z
     }),
   })
   .meta({ id: "ConversationSummary" });
+
+/** A conversation in a list. */
+export type ConversationSummary = z.infer<typeof conversationSummary>;
+
 export const conversation = z
   .strictObject({
     ...summary,
@@ -109,6 +122,8 @@ export const conversation = z
     budgetLeft: budget.exactOptional().meta({ description: "The remaining part of `budget`." }),
   })
   .meta({ id: "Conversation" });
+
+export type ConversationView = z.infer<typeof conversation>;
 
 /** The turn that a turn replaces. */
 const replacing = {
@@ -144,6 +159,8 @@ export const message = z
     ),
   })
   .meta({ id: "Message" });
+
+export type MessageView = z.infer<typeof message>;
 
 const turnFields = {
   id: ids.turn,
@@ -211,6 +228,12 @@ export const turn = z
   })
   .meta({ id: "Turn" });
 
+export type TurnView = z.infer<typeof turn>;
+
+/** A turn in a list or a snapshot. Lists omit `output` and `spent`. `caller` is absent if a user started the turn. */
+export type TurnSummary = Omit<z.infer<typeof turnSummary>, "caller"> &
+  Partial<Pick<TurnView, "caller" | "output" | "spent">>;
+
 export const acceptedTurn = z
   .strictObject({
     turnId: ids.turn,
@@ -226,13 +249,22 @@ export const resolvedApproval = z
   .strictObject({ operationId: ids.operation, turnId: ids.turn, approval })
   .meta({ id: "ResolvedApproval" });
 
+/** A call with its approval, or the denial of it, given now or before. */
+export type ResolvedApproval = z.infer<typeof resolvedApproval>;
+
 export const submittedResult = z
   .strictObject({ operationId: ids.operation, turnId: ids.turn })
   .meta({ id: "SubmittedResult" });
 
+/** A result that was accepted, now or before. */
+export type SubmittedResult = z.infer<typeof submittedResult>;
+
 export const completedOperation = z
   .strictObject({ operationId: ids.operation, status: z.enum(["completed", "failed"]) })
   .meta({ id: "CompletedOperation" });
+
+/** A deferred operation with its result, accepted now or before. */
+export type CompletedOperation = z.infer<typeof completedOperation>;
 
 /** The turn, message and tool call that an entry or a frame belongs to. */
 const subject = {
@@ -257,6 +289,8 @@ export const journalEntry = z
     data: z.exactOptional(anyValue),
   })
   .meta({ id: "JournalEntry", description: "One durable entry of a conversation." });
+
+export type JournalEntryView = z.infer<typeof journalEntry>;
 
 export const frame = z
   .strictObject({
@@ -312,3 +346,6 @@ export const deadLetter = z
     repliedAt: z.exactOptional(time),
   })
   .meta({ id: "DeadLetter", description: "An undelivered envelope between actors." });
+
+/** A dead letter as operators see it. */
+export type DeadLetterView = z.infer<typeof deadLetter>;

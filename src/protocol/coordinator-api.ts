@@ -1,4 +1,5 @@
 /** The RPC interface and the views of `Coordinator`, the actor of a run. */
+
 import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
@@ -7,20 +8,11 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import { isJsonObject, type Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { StopOptions } from "./conversation-api.ts";
 import { locationFields } from "./location-policy.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
+import type { StopOptions } from "./requests.ts";
 import { runOriginSchema } from "./run-origin.ts";
-import type {
-  activeToken,
-  entryEvent,
-  gate,
-  run,
-  runEntry,
-  runSummary,
-  runWorkflow,
-  streamError,
-} from "./run-schemas.ts";
+import type { ActiveToken, RunEntryView, RunView, RunWorkflow } from "./run-schemas.ts";
 import type { TracePart } from "./trace.ts";
 
 const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");
@@ -95,31 +87,7 @@ export type RetryRun = z.infer<typeof retryRun>;
 /** The body of `answerGate`. */
 export const gateAnswer = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
 
-/** A run in a list. */
-export type RunSummary = z.infer<typeof runSummary>;
-
-/** A run. */
-export type RunView = z.infer<typeof run>;
-
-/** A question that waits for a person. The rule is present if its definition has one. */
-export type GateView = z.infer<typeof gate>;
-
-/** A token that has not ended. */
-export type ActiveToken = z.infer<typeof activeToken>;
-
 export type ActiveStatus = ActiveToken["status"];
-
-/** An entry of the journal of a run. */
-export type RunEntryView = z.infer<typeof runEntry>;
-
-/** An event of a stream that follows a run. Its `id` is the `seq`. */
-export type RunEvent = z.infer<typeof entryEvent>;
-
-/** The last event of a stream after the principal expired. It has no `id`. */
-export type RunStreamError = z.infer<typeof streamError>;
-
-/** The workflow of a run, as the run keeps it. It never changes. */
-export type RunWorkflow = z.infer<typeof runWorkflow>;
 
 export const followRun = z.strictObject({
   /** The `seq` of the last entry that the reader has; all entries when absent. */

@@ -9,20 +9,16 @@
 
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
-import type { AgentCallView, AskView } from "./agent-call.ts";
+import type { AskView } from "./agent-call.ts";
 import type { AnsweredBy } from "./approval.ts";
-import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
+import type { Budget, BudgetExcess } from "./budget.ts";
+import type { Caller, TurnIssues } from "./caller-schemas.ts";
+import type { ConversationView, TurnOrder } from "./conversation-schemas.ts";
+import type { AgentCallView, ApprovalView, WireError } from "./move-schemas.ts";
 import type { Participant } from "./participants.ts";
 import type { TaskView } from "./task-summary.ts";
-import type {
-  ApprovalView,
-  Caller,
-  ConversationView,
-  Snapshot,
-  TurnIssues,
-  TurnOrder,
-  WireError,
-} from "./views.ts";
+import type { SpendingView } from "./usage-schemas.ts";
+import type { Snapshot } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
 

@@ -4,8 +4,8 @@ import { DramatisError, type ErrorData, type Result } from "../shared/errors.ts"
 import type { Json } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
+import type { DeadLetterView } from "./conversation-schemas.ts";
 import type { Envelope } from "./envelope.ts";
-import type { DeadLetterView } from "./views.ts";
 
 /** An attempt to deliver. */
 export interface Attempt {

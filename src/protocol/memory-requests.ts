@@ -95,6 +95,9 @@ export const memoryInput = z
     example: { content: "Ann prefers window seats.", type: "preference", subject: { userId: "ann" } },
   });
 
+/** A memory to write. */
+export type MemoryInput = z.input<typeof memoryInput>;
+
 /** Returns the schema of the memories of one write. */
 export const batchOf = <Input extends z.ZodType>(input: Input) =>
   z.array(input).min(1, "Give at least one memory.").max(MAX_BATCH, `Give at most ${MAX_BATCH} memories.`);
@@ -120,6 +123,9 @@ export const memoryChange = z
     "Give at least one change.",
   )
   .refine(isOrdered, ORDER);
+
+/** A change of a memory. Absent fields stay; `null` removes. */
+export type MemoryChange = z.input<typeof memoryChange>;
 
 /** The members of a filter of a list or a search. Members that are given must all hold. */
 export const filterFields = {
@@ -162,6 +168,9 @@ export const changedWeights = z.strictObject({
 
 export const rankingWeights = changedWeights.required();
 
+/** The weights of ranking. An absent weight has its default. */
+export type RankingWeights = z.infer<typeof rankingWeights>;
+
 export const searchFields = {
   query: text.meta({ description: "Text of any kind. Beyond 2 000 characters it is cut." }),
   limit: z
@@ -185,3 +194,5 @@ export const memoryQuery = z.strictObject({
     .optional()
     .meta({ description: "Ranking weights. They replace the persona's weights." }),
 });
+
+export type MemoryQuery = z.input<typeof memoryQuery>;

@@ -15,6 +15,12 @@ export const subject = z
   .strictObject({ userId: z.exactOptional(z.string()), conversationId: z.exactOptional(z.string()) })
   .meta({ description: "The user and the conversation that it is about or comes from." });
 
+/**
+ * The user and the conversation that a memory is about or comes from. A write over the API sets only the named
+ * members.
+ */
+export type MemorySubject = z.infer<typeof subject>;
+
 const memoryMembers = {
   id: memoryId,
   agentId: ids.agent,
@@ -49,6 +55,9 @@ const memoryMembers = {
 
 export const memory = z.strictObject(memoryMembers).meta({ id: "Memory" });
 
+/** A memory. */
+export type Memory = z.infer<typeof memory>;
+
 export const memories = z.strictObject({ memories: z.array(memory) }).meta({ id: "Memories" });
 
 const part = z.exactOptional(z.number());
@@ -68,7 +77,12 @@ export const score = z
   })
   .meta({ id: "MemoryScore", description: "Why a result has its place." });
 
-export const match = z.strictObject({ memory, score }).meta({ id: "MemoryMatch" });
+/** Explains the rank of a result. Each member is the contribution of one step. */
+export type MemoryScore = z.infer<typeof score>;
+
+const match = z.strictObject({ memory, score }).meta({ id: "MemoryMatch" });
+
+export type MemoryMatch = z.infer<typeof match>;
 
 const resultMembers = {
   matches: z.array(match).meta({ description: "The best first." }),
@@ -80,6 +94,8 @@ const resultMembers = {
 
 export const searchResult = z.strictObject(resultMembers).meta({ id: "MemorySearchResult" });
 
+export type MemorySearchResult = z.infer<typeof searchResult>;
+
 export const agentsSearchResult = z
   .strictObject({
     ...resultMembers,
@@ -90,6 +106,9 @@ export const agentsSearchResult = z
   })
   .meta({ id: "AgentsMemorySearchResult" });
 
+/** The result of a search over several agents, by descending relevance. */
+export type AgentsSearchResult = z.infer<typeof agentsSearchResult>;
+
 export const source = z.strictObject({
   conversationId: z.string(),
   turnId: z.string(),
@@ -97,6 +116,9 @@ export const source = z.strictObject({
     z.array(z.int()).meta({ description: "Numbers of journal entries; all of the turn when absent." }),
   ),
 });
+
+/** The source of a memory: a turn, or entries of it. */
+export type MemorySource = z.infer<typeof source>;
 
 export const author = z
   .union([
@@ -110,6 +132,9 @@ export const author = z
     z.strictObject({ kind: z.enum(["consolidation", "retention", "import"]) }),
   ])
   .meta({ id: "MemoryAuthor", description: "Who changed a memory." });
+
+/** The author of a change. */
+export type MemoryAuthor = z.infer<typeof author>;
 
 export const logEntry = z
   .strictObject({
@@ -129,6 +154,9 @@ export const logEntry = z
   })
   .meta({ id: "MemoryLogEntry" });
 
+/** An append-only log entry for a change of a memory. Erasing a memory also erases the contents of its entries. */
+export type MemoryLogEntry = z.infer<typeof logEntry>;
+
 export const memoryWhy = z
   .strictObject({
     memory,
@@ -137,6 +165,9 @@ export const memoryWhy = z
     log: z.array(logEntry).meta({ description: "The newest 100 entries, the newest first." }),
   })
   .meta({ id: "MemoryWhy", description: "The sources of a memory and its changes." });
+
+/** Why a memory is there. */
+export type MemoryWhy = z.infer<typeof memoryWhy>;
 
 export const memoryStatus = z
   .strictObject({
@@ -166,3 +197,6 @@ export const memoryStatus = z
       }),
   })
   .meta({ id: "MemoryStatus" });
+
+/** The state of an agent's memory. */
+export type MemoryStatus = z.infer<typeof memoryStatus>;

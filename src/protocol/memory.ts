@@ -10,24 +10,19 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type {
   filterFields,
-  memoryChange,
+  MemoryChange,
+  MemoryInput,
+  MemoryQuery,
   memoryFields,
-  memoryInput,
-  memoryQuery,
-  rankingWeights,
 } from "./memory-requests.ts";
 import type {
-  agentsSearchResult,
-  author,
-  logEntry,
-  match,
-  memory,
-  memoryStatus,
-  memoryWhy,
-  score,
-  searchResult,
-  source,
-  subject,
+  Memory,
+  MemoryAuthor,
+  MemorySearchResult,
+  MemorySource,
+  MemoryStatus,
+  MemorySubject,
+  MemoryWhy,
 } from "./memory-schemas.ts";
 
 /**
@@ -39,15 +34,6 @@ export const MEMORY_SCOPES = ["agent", "user", "conversation"] as const;
 export type MemoryScope = (typeof MEMORY_SCOPES)[number];
 
 /**
- * The user and the conversation that a memory is about or comes from. A write over the API sets only the named
- * members.
- */
-export type MemorySubject = z.infer<typeof subject>;
-
-/** The source of a memory: a turn, or entries of it. */
-export type MemorySource = z.infer<typeof source>;
-
-/**
  * `current`: found by searches. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.
  */
 export const MEMORY_STATES = ["current", "ended", "archived"] as const satisfies readonly Memory["state"][];
@@ -57,44 +43,11 @@ export type MemoryState = Memory["state"];
 /** The facts of a memory that its writer may give. */
 type MemoryFields = z.input<z.ZodObject<typeof memoryFields>>;
 
-/** A memory to write. */
-export type MemoryInput = z.input<typeof memoryInput>;
-
-/** A change of a memory. Absent fields stay; `null` removes. */
-export type MemoryChange = z.input<typeof memoryChange>;
-
-/** A memory. */
-export type Memory = z.infer<typeof memory>;
-
 /** The filter of a list or a search. Members that are given must all hold. Without `state` it finds `current` memories. */
 export type MemoryFilter = z.input<z.ZodObject<typeof filterFields>> & { state?: MemoryState[] };
 
-export type MemoryQuery = z.input<typeof memoryQuery>;
-
-/** The weights of ranking. An absent weight has its default. */
-export type RankingWeights = z.infer<typeof rankingWeights>;
-
 /** Minimum relevance of a memory for recall in a conversation. */
 export const MIN_RELEVANCE = 0.4;
-
-/** Explains the rank of a result. Each member is the contribution of one step. */
-export type MemoryScore = z.infer<typeof score>;
-
-export type MemoryMatch = z.infer<typeof match>;
-
-export type MemorySearchResult = z.infer<typeof searchResult>;
-
-/** The result of a search over several agents, by descending relevance. */
-export type AgentsSearchResult = z.infer<typeof agentsSearchResult>;
-
-/** An append-only log entry for a change of a memory. Erasing a memory also erases the contents of its entries. */
-export type MemoryLogEntry = z.infer<typeof logEntry>;
-
-/** The author of a change. */
-export type MemoryAuthor = z.infer<typeof author>;
-
-/** Why a memory is there. */
-export type MemoryWhy = z.infer<typeof memoryWhy>;
 
 /** A change that an extraction or a consolidation asks for. */
 export type MemoryOperation =
@@ -173,9 +126,6 @@ export interface ErasedSources {
   /** Absent: the whole conversation. */
   turns?: { turnId: string; entries?: number[] }[];
 }
-
-/** The state of an agent's memory. */
-export type MemoryStatus = z.infer<typeof memoryStatus>;
 
 /** The memory's part of the RPC interface of an agent. `NOT_FOUND` for an agent or a memory that is not there or not the reader's to see. */
 export interface MemoryApi {

@@ -10,6 +10,8 @@ export const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
   .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
 
+export type WireError = z.infer<typeof wireError>;
+
 /** The rule of a request, and its requester. */
 export const answeredBy = {
   rule: z.exactOptional(
@@ -36,6 +38,9 @@ export const approval = z
     description:
       "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
   });
+
+/** The approval of an operation. The rule is present while the operation waits, if the tool has one. */
+export type ApprovalView = z.infer<typeof approval>;
 
 /** The target and the model's own input of a call that needs an approval. */
 const runs = {
@@ -84,6 +89,9 @@ export const calledAgent = z
   .meta({
     description: "The agent that answers the call, and its conversation.",
   });
+
+/** The call of an agent, as clients see it in addition to the operation. */
+export type AgentCallView = z.infer<typeof calledAgent>;
 
 const task = taskViewSchema.meta({
   id: "TaskRun",
@@ -135,6 +143,9 @@ export const move = z
     id: "Move",
     description: "One step of a turn: the model's reasoning, or a tool call and its result.",
   });
+
+/** One iteration of a turn's loop. */
+export type MoveView = z.infer<typeof move>;
 
 export const usedMemories = z.array(z.strictObject({ id: z.string(), version: z.int().min(1) })).meta({
   description: "The memories that the model was shown or recalled, with the seen versions.",

@@ -155,8 +155,14 @@ export const startTurnBody = z.strictObject({
 /** The body of `regenerateTurn`. */
 export const regenerateTurn = startTurnBody.pick({ idempotencyKey: true });
 
+/** The body of `regenerateTurn`. */
+export type RegenerateTurn = z.infer<typeof regenerateTurn>;
+
 /** The body of `editTurn`. */
 export const editTurn = startTurnBody.pick({ content: true, idempotencyKey: true });
+
+/** The body of `editTurn`. */
+export type EditTurn = z.infer<typeof editTurn>;
 
 /** A request for a turn by RPC. */
 export const startTurn = startTurnBody.extend({
@@ -169,6 +175,8 @@ export const startTurn = startTurnBody.extend({
   /** The place of the sender in a trace, as in the header of W3C Trace Context. An invalid one counts as absent. */
   traceparent: z.string().exactOptional(),
 });
+
+export type StartTurn = z.infer<typeof startTurn>;
 
 /** The members of a request to stop a turn, or to stop or resume a conversation. */
 const stopFields = {
@@ -183,6 +191,8 @@ const stopFields = {
 /** A request to stop, to resume or to end. */
 export const stopRequest = z.strictObject(stopFields).meta({ example: { reason: "Wrong question." } });
 
+export type StopOptions = z.infer<typeof stopRequest>;
+
 /** The payload of a signal that stops a turn, or the conversation. */
 export const stopSignal = z.strictObject({ turnId: identifier.exactOptional(), ...stopFields });
 
@@ -196,6 +206,8 @@ export const approvalFields = {
 
 /** The answer to a request for approval. It has no input, because the call runs with the shown input. */
 export const approvalAnswer = z.strictObject(approvalFields);
+
+export type ApprovalAnswer = z.infer<typeof approvalAnswer>;
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({

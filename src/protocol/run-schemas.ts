@@ -39,6 +39,9 @@ export const activeToken = z.strictObject({
   conversationId: z.exactOptional(ids.conversation),
 });
 
+/** A token that has not ended. */
+export type ActiveToken = z.infer<typeof activeToken>;
+
 export const gate = z.strictObject({
   /** Names the gate in answers. */
   operationId: z.string(),
@@ -52,6 +55,9 @@ export const gate = z.strictObject({
   expiresAt: z.exactOptional(time),
   ...answeredBy,
 });
+
+/** A question that waits for a person. The rule is present if its definition has one. */
+export type GateView = z.infer<typeof gate>;
 
 const workflow = z.strictObject({ library: ids.library, id: ids.definition, version: count });
 const runMembers = {
@@ -70,6 +76,9 @@ export const runSummary = z
     errorCode: z.exactOptional(z.string()).meta({ description: "The code of the run's error." }),
   })
   .meta({ id: "RunSummary", description: "A run in a list." });
+
+/** A run in a list. */
+export type RunSummary = z.infer<typeof runSummary>;
 
 export const run = z
   .strictObject({
@@ -122,6 +131,9 @@ export const run = z
   })
   .meta({ id: "Run", description: "A run of a workflow." });
 
+/** A run. */
+export type RunView = z.infer<typeof run>;
+
 const entryMembers = {
   seq: z.int().min(1),
   time,
@@ -135,12 +147,21 @@ export const runEntry = z
   .strictObject(entryMembers)
   .meta({ id: "RunEntry", description: "An entry of the journal of a run." });
 
+/** An entry of the journal of a run. */
+export type RunEntryView = z.infer<typeof runEntry>;
+
 export const entryEvent = z.strictObject({ v: z.literal(1), ...entryMembers });
+
+/** An event of a stream that follows a run. Its `id` is the `seq`. */
+export type RunEvent = z.infer<typeof entryEvent>;
 export const streamError = z.strictObject({
   v: z.literal(1),
   type: z.literal("error"),
   data: wireError,
 });
+
+/** The last event of a stream after the principal expired. It has no `id`. */
+export type RunStreamError = z.infer<typeof streamError>;
 
 export const runEvent = z.union([entryEvent, streamError]).meta({
   id: "RunEvent",
@@ -169,3 +190,6 @@ export const runWorkflow = z
     definition: workflowDefinition as unknown as z.ZodType<WorkflowDefinition>,
   })
   .meta({ id: "RunWorkflow", description: "The workflow of a run, as the run keeps it." });
+
+/** The workflow of a run, as the run keeps it. It never changes. */
+export type RunWorkflow = z.infer<typeof runWorkflow>;

@@ -38,6 +38,9 @@ export const signalEnvelope = z
   })
   .meta({ id: "Signal" });
 
+/** A signal in the envelope that clients send. The members of the CloudEvents standard have their meaning there. */
+export type SignalEnvelope = z.infer<typeof signalEnvelope>;
+
 const correlationId = z
   .string()
   .meta({ description: "The id that all work that follows from the signal shares." });
@@ -59,6 +62,9 @@ export const acceptedSignal = z
     z.strictObject({ status: z.literal("applied"), correlationId }),
   ])
   .meta({ id: "AcceptedSignal" });
+
+/** A signal that was accepted. */
+export type AcceptedSignal = z.infer<typeof acceptedSignal>;
 
 export const signalResults = z
   .strictObject({

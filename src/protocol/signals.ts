@@ -1,7 +1,7 @@
 /** Signals from outside, as clients send them to a conversation, and the answer to each. */
-import type { z } from "zod";
+
 import type { Result } from "../shared/errors.ts";
-import type { acceptedSignal, signalEnvelope } from "./signal-schemas.ts";
+import type { AcceptedSignal, SignalEnvelope } from "./signal-schemas.ts";
 
 export type ExternalType = SignalEnvelope["type"];
 
@@ -47,9 +47,6 @@ export type EnvelopeProblem =
   | "invalid_time"
   | "invalid_specversion";
 
-/** A signal in the envelope that clients send. The members of the CloudEvents standard have their meaning there. */
-export type SignalEnvelope = z.infer<typeof signalEnvelope>;
-
 /** A turn that a message started, now or before. */
 export interface StartedTurn {
   turnId: string;
@@ -61,8 +58,5 @@ export interface StartedTurn {
   /** The turn failed in the commit that recorded its message: the conversation is stopped, or its budget is used up. */
   status?: "failed";
 }
-
-/** A signal that was accepted. */
-export type AcceptedSignal = z.infer<typeof acceptedSignal>;
 
 export type SignalResult = Result<AcceptedSignal>;

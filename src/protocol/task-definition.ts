@@ -7,7 +7,7 @@ import type { ModelProfile } from "../model/profile.ts";
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
-import type { ApprovalRule } from "./approval.ts";
+import type { ApprovalRule } from "./approval-schema.ts";
 import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
 
 /** A text for a model with places for values, in Liquid. */

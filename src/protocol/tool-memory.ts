@@ -4,15 +4,9 @@ import { z } from "zod";
 import type { Taint } from "../model/taint.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
-import {
-  MEMORY_SCOPES,
-  type Memory,
-  type MemoryChange,
-  type MemoryFilter,
-  type MemoryInput,
-  type MemoryQuery,
-  type MemorySearchResult,
-} from "./memory.ts";
+import { MEMORY_SCOPES, type MemoryFilter } from "./memory.ts";
+import type { MemoryChange, MemoryInput, MemoryQuery } from "./memory-requests.ts";
+import type { Memory, MemorySearchResult } from "./memory-schemas.ts";
 
 const id = z.string().min(1).max(200);
 

@@ -35,6 +35,9 @@ export const usage = z
   .strictObject(counts)
   .meta({ id: "Usage", description: "Usage of model calls, including failed attempts." });
 
+/** The usage of model calls, failed attempts included. */
+export type UsageView = z.infer<typeof usage>;
+
 export const spending = z
   .strictObject({
     tokens: count.meta({ description: "Input and output, estimated where the provider did not count." }),
@@ -45,9 +48,15 @@ export const spending = z
   })
   .meta({ id: "Spending", description: "Usage of model calls and tool calls." });
 
+/** The amounts that model calls and tool calls have used up. */
+export type SpendingView = z.infer<typeof spending>;
+
 export const agentUsage = z
   .strictObject({ agentId: ids.agent, conversations: count, ...counts })
   .meta({ id: "AgentUsage", description: "Total usage of an agent's conversations." });
+
+/** The total usage of an agent's conversations. */
+export type AgentUsage = z.infer<typeof agentUsage>;
 
 export const turnTokens = z
   .strictObject({
@@ -61,6 +70,9 @@ export const turnTokens = z
   .meta({
     description: "Tokens of all model calls, including failed attempts; null if no provider counted them.",
   });
+
+/** Token counts as reported by the providers; an optional one is present if any provider reported it. */
+export type TurnUsage = NonNullable<z.infer<typeof turnTokens>>;
 
 const tokenUsage = z.strictObject({
   inputTokens: optionalCount,
@@ -126,3 +138,6 @@ export const providerCall = z
     id: "ProviderCall",
     description: "One call of a model with all its attempts. Each fallback is a call of its own.",
   });
+
+/** The record of a model call, with types that cross RPC. */
+export type CallView = z.infer<typeof providerCall>;

@@ -3,11 +3,11 @@
 export type { Library } from "../library/define/define.ts";
 export type { Gate } from "../policy/gate.ts";
 export type { Budget } from "../protocol/budget.ts";
-export type { RunView } from "../protocol/coordinator-api.ts";
+export type { TurnOrder, TurnView } from "../protocol/conversation-schemas.ts";
 export type { PersonaSource } from "../protocol/definitions.ts";
 export type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
 export type { ToolOutcome } from "../protocol/requests.ts";
-export type { TurnOrder, TurnView } from "../protocol/views.ts";
+export type { RunView } from "../protocol/run-schemas.ts";
 export type { Json, JsonObject, JsonValue } from "../shared/json.ts";
 export type { TestAgent, TestAppOptions } from "./app-options.ts";
 export { fromJsonl, fromRecordings } from "./evals/data.ts";

@@ -1,5 +1,5 @@
 /** A turn as a test sees it. Pure. */
-import type { TurnView } from "../protocol/views.ts";
+import type { TurnView } from "../protocol/conversation-schemas.ts";
 import type { JsonValue } from "../shared/json.ts";
 
 /** A call of a tool in a turn. */

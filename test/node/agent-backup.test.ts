@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { memoryId, numberOf } from "../../src/memory/corpus/memory-id.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
-import type { ExtractedMemories, Memory } from "../../src/protocol/memory.ts";
+import type { ExtractedMemories } from "../../src/protocol/memory.ts";
+import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import { backupOf, linesOf } from "../support/agent-file.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 

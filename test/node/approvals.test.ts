@@ -11,9 +11,9 @@ import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/pr
 import { defineLibrary, defineTool, type ToolOptions } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
-import type { ApprovalAnswer } from "../../src/protocol/conversation-api.ts";
+import type { TurnOrder } from "../../src/protocol/conversation-schemas.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
-import type { TurnOrder } from "../../src/protocol/views.ts";
+import type { ApprovalAnswer } from "../../src/protocol/requests.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
 

@@ -35,7 +35,7 @@ import { partsOf, relevanceNote, relevanceText, scoreText } from "../../app/src/
 import { hasMemories, turnMemories } from "../../app/src/memory/turn-memories.ts";
 import { agentPath, conversationPath, memoryPath, routeOf } from "../../app/src/route.ts";
 import { DramatisClientError, type JournalEntryView, type TurnState } from "../../src/client/index.ts";
-import type { Memory, MemoryAuthor } from "../../src/protocol/memory.ts";
+import type { Memory, MemoryAuthor } from "../../src/protocol/memory-schemas.ts";
 
 const memory: Memory = {
   id: "mem_1",

@@ -28,9 +28,9 @@ import type { ModelReply } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import type { Caller } from "../../src/protocol/caller-schemas.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { callId } from "../../src/protocol/ids.ts";
-import type { Caller } from "../../src/protocol/views.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 
 const PIN = { version: 1, hash: "h" };

@@ -66,6 +66,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import type { TurnOrder } from "../../src/protocol/conversation-schemas.ts";
 import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import { endsTurn, type Frame } from "../../src/protocol/frames.ts";
 import {
@@ -77,7 +78,6 @@ import {
   stemOf,
   turnId,
 } from "../../src/protocol/ids.ts";
-import type { TurnOrder } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 import { jsonValues } from "../support/json-values.ts";

@@ -14,9 +14,9 @@ import {
   MEMORY_EXTRACTED,
   MEMORY_SOURCES_ERASED,
   type MemoryOutcome,
-  type MemorySource,
   type MemoryWriter,
 } from "../../src/protocol/memory.ts";
+import type { MemorySource } from "../../src/protocol/memory-schemas.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { operationIdAt } from "../support/mail-world.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";

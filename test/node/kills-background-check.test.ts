@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { checkBackground, missingIn } from "../../bench/kills/background/check.ts";
 import { type BackgroundHistory, newBackgroundHistory } from "../../bench/kills/background/history.ts";
 import { type BackgroundScript, textOf } from "../../bench/kills/background/script.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 
 const CONVERSATION = "conv_1";
 const FIRST: BackgroundScript = { key: "a", calls: ["research", "charge"], ms: 1 };

@@ -4,7 +4,7 @@ import { check } from "../../bench/kills/check.ts";
 import type { FinalState, History, Hit } from "../../bench/kills/history.ts";
 import { interruptionsOf, rowsOf } from "../../bench/kills/measure.ts";
 import type { Frame } from "../../src/client/index.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import { goodHistory } from "../support/kill-history.ts";
 
 /** Returns the rules that a changed history violates. */

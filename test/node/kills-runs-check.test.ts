@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { checkRuns, missingInRuns } from "../../bench/kills/runs/check.ts";
 import type { DeskHit, RunsHistory } from "../../bench/kills/runs/history.ts";
-import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import type { RunEntryType } from "../../src/protocol/workflow-run.ts";
 import type { Json } from "../../src/shared/json.ts";
 

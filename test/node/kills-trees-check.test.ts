@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { checkTrees, missingInTrees } from "../../bench/kills/trees/check.ts";
 import type { RoomRecord, TreesHistory } from "../../bench/kills/trees/history.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 
 const entry = (seq: number, type: string, operationId?: string): JournalEntryView => ({
   ...{ seq, type, time: "2026-03-01T10:00:00.000Z" },

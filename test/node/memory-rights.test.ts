@@ -3,13 +3,12 @@ import { describe, expect, test } from "vitest";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import type {
   ExtractedMemories,
-  MemoryAuthor,
   MemoryOperation,
   MemoryReader,
   MemoryScope,
-  MemorySubject,
   MemoryWriter,
 } from "../../src/protocol/memory.ts";
+import type { MemoryAuthor, MemorySubject } from "../../src/protocol/memory-schemas.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
 const TOOL: MemoryAuthor = { kind: "tool", conversationId: "conv_1", turnId: "turn_1" };

@@ -1,6 +1,7 @@
 /** The taint of memories, and the stored form of keys of idempotency. */
 import { describe, expect, test } from "vitest";
-import type { MemoryChange, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryChange } from "../../src/protocol/memory-requests.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
 const TAINTED: MemoryWriter = { ...WRITER, tainted: true };

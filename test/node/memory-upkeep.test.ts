@@ -4,7 +4,8 @@ import { z } from "zod";
 import { defineLibrary } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
-import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";
+import type { MemoryReader } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
 import { ALL, DAY, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
 
 const AUTHOR: MemoryReader = { principal: { subject: "ann", tenant: "test", roles: ["author"] } };

@@ -15,7 +15,7 @@ import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import type { Memory } from "../../src/protocol/memory.ts";
+import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import { messageOfAda, recordOf } from "../support/records.ts";
 
 const TIME = "2026-01-01T00:00:00.000Z";

@@ -1,7 +1,8 @@
 /** Equal texts in different forms: stored once, and found in each form. */
 import { describe, expect, test } from "vitest";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
-import type { MemoryInput, MemoryScope, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryScope, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 import { rankedMemories } from "../support/ranked-memories.ts";
 

@@ -18,7 +18,7 @@ import type { ContextMessage } from "../../src/model/messages.ts";
 import { joinTaints, ORIGINS, type Taint, taintOf, taintOfRequest } from "../../src/model/taint.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import { operationId } from "../../src/protocol/ids.ts";
-import type { Memory } from "../../src/protocol/memory.ts";
+import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
 import { isCompacting } from "../support/running-work.ts";

@@ -11,10 +11,10 @@ import type { LibraryAction } from "../../src/library/tasks/built.ts";
 import { type Action, step } from "../../src/library/tasks/step.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import type { RetryPolicy } from "../../src/protocol/definition-parts.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 

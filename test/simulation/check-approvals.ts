@@ -1,5 +1,6 @@
 /** Checks of calls that need an approval: who approved each call that ran, and how the other calls ended. Pure. */
-import type { JournalEntryView, MoveView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
+import type { MoveView } from "../../src/protocol/move-schemas.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import { APPROVAL_TIMEOUT_MS, isCareful } from "./approvals.ts";
 import type { ApprovalRecord, History } from "./history.ts";

@@ -4,7 +4,7 @@ import {
   MODEL_ATTEMPTS,
   MODEL_BACKOFF_MS,
 } from "../../src/agents/conversation/core/conversation-limits.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { firedIn, type Scope } from "./scope.ts";

@@ -1,7 +1,7 @@
 /** Checks of model calls: their causes, their contents and their records. */
 import { isDeepStrictEqual } from "node:util";
 import { NO_USAGE, type UsageTotals } from "../../src/model/usage.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { compactionsOf } from "./check-compactions.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";

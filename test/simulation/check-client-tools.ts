@@ -1,7 +1,7 @@
 /** Checks of the tools that clients run. */
 import { isDeepStrictEqual } from "node:util";
+import type { MoveView } from "../../src/protocol/move-schemas.ts";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
-import type { MoveView } from "../../src/protocol/views.ts";
 import type { Submission } from "./history.ts";
 import { type Scope, takenIn } from "./scope.ts";
 

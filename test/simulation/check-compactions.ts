@@ -1,5 +1,5 @@
 /** Checks of compactions: their start, their cover, their requests, and their end. Pure. */
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import type { SummaryCallRecord } from "./history.ts";
 import { firedIn, type Scope, tagIn } from "./scope.ts";

@@ -1,7 +1,7 @@
 /** Checks of forks: their history, their own future, and the erasures in them. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import type { JournalRow } from "../../src/agents/conversation/core/journal-entry.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { lastSeq } from "../../src/shared/journal-row.ts";
 import type { ForkRecord, History, Outcome } from "./history.ts";
 import { tagOf } from "./model-script.ts";

@@ -1,6 +1,7 @@
 /** Checks of regenerated turns and edited messages. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import type { MoveView, TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
+import type { MoveView } from "../../src/protocol/move-schemas.ts";
 import type { ActRecord } from "./history.ts";
 import { keptOf, notedCalls, replacedId } from "./replaced-turns.ts";
 import { numberOf, type Scope, takenIn } from "./scope.ts";

@@ -4,7 +4,8 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../../src/client/state.ts";
-import type { MoveView, TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
+import type { MoveView } from "../../src/protocol/move-schemas.ts";
 import { checkCompactions, compactionsOf, requestsOf } from "./check-compactions.ts";
 import { notedCalls, replacedAt } from "./replaced-turns.ts";
 import { firedIn, type Scope, tagIn } from "./scope.ts";

@@ -2,7 +2,7 @@
  * Checks of stops, resumes and ends: which acts were acknowledged, which turns they ended, and that no work survives
  * them. Pure.
  */
-import type { JournalEntryView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ActRecord, ConnectionRecord, ToolRun } from "./history.ts";
 import { type Scope, takenIn } from "./scope.ts";

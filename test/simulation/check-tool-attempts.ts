@@ -1,5 +1,6 @@
 /** Checks of the attempts of tool calls: which calls are repeated, how often, and the pauses in between. */
-import type { JournalEntryView, MoveView } from "../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
+import type { MoveView } from "../../src/protocol/move-schemas.ts";
 import { firedIn, type Scope, takenIn } from "./scope.ts";
 import { RETRIES } from "./tools.ts";
 

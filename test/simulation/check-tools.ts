@@ -1,6 +1,6 @@
 /** Checks of the tools that a conversation runs itself. */
 import { isDeepStrictEqual } from "node:util";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { isCareful } from "./approvals.ts";
 import { checkToolAttempts, failedAttempts } from "./check-tool-attempts.ts";
 import { callOf } from "./client-tool.ts";

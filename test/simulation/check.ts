@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { NOTICES } from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import { checkApprovals } from "./check-approvals.ts";
 import { checkAttempts, checkRecoveries, isExhausted } from "./check-attempts.ts";

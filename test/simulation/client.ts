@@ -1,7 +1,7 @@
 /** The common part of all simulated clients: connect, send the planned messages, leave. */
 
 import type { LiveConversation } from "../../src/client/state.ts";
-import type { StartTurn } from "../../src/protocol/conversation-api.ts";
+import type { StartTurn } from "../../src/protocol/requests.ts";
 import type { MediaPart } from "../../src/shared/content.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";

@@ -5,13 +5,18 @@ import type { ConversationState } from "../../src/agents/conversation/core/state
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { UsageTotals } from "../../src/model/usage.ts";
+import type {
+  JournalEntryView,
+  MessageView,
+  TurnOrder,
+  TurnView,
+} from "../../src/protocol/conversation-schemas.ts";
 import type { ToolResult } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnPrompt } from "../../src/protocol/prompt.ts";
 import type { TurnRecording, TurnReplay } from "../../src/protocol/recording.ts";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { TurnRecord } from "../../src/protocol/turn-records.ts";
-import type { JournalEntryView, MessageView, TurnOrder, TurnView } from "../../src/protocol/views.ts";
 import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { PromptMessage } from "./check-requests.ts";

@@ -1,5 +1,5 @@
 /** A client that repeats its request with the same key until it gets a response. */
-import type { StartTurn } from "../../src/protocol/conversation-api.ts";
+import type { StartTurn } from "../../src/protocol/requests.ts";
 import { needsApproval } from "./approvals.ts";
 import { Client, RETRY_MS } from "./client.ts";
 import type { SentMessage, Submission } from "./history.ts";

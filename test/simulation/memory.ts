@@ -8,7 +8,7 @@
 import { inspect } from "node:util";
 import { eraseMore, eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
-import type { Memory } from "../../src/protocol/memory.ts";
+import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Random } from "../../src/testing/random.ts";
 import { Crossings } from "../support/crossings.ts";

@@ -4,8 +4,8 @@
  */
 
 import type { Budget } from "../../src/protocol/budget.ts";
+import type { TurnOrder } from "../../src/protocol/conversation-schemas.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
-import type { TurnOrder } from "../../src/protocol/views.ts";
 
 /** All times are in milliseconds. */
 export interface Plan {

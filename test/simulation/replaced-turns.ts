@@ -2,7 +2,7 @@
 import { MAX_NOTED_REPLACED } from "../../src/agents/conversation/core/conversation-limits.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import type { Outcome } from "./history.ts";
 import { numberOf } from "./scope.ts";
 import type { TurnTimeline } from "./turn-times.ts";

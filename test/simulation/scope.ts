@@ -2,8 +2,8 @@
 
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { textOf } from "../../src/client/state.ts";
+import type { MessageView, TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { operationId, parseItemId } from "../../src/protocol/ids.ts";
-import type { MessageView, TurnView } from "../../src/protocol/views.ts";
 import type { History, Outcome, SentMessage } from "./history.ts";
 import type { Fault } from "./plan.ts";
 import type { Property } from "./properties.ts";

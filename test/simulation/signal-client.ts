@@ -1,6 +1,6 @@
 /** A client that sends its messages as signals, in batches, and repeats unanswered messages. */
-import type { StartTurn } from "../../src/protocol/conversation-api.ts";
-import type { SignalEnvelope } from "../../src/protocol/signals.ts";
+import type { StartTurn } from "../../src/protocol/requests.ts";
+import type { SignalEnvelope } from "../../src/protocol/signal-schemas.ts";
 import { needsApproval } from "./approvals.ts";
 import { RETRY_MS } from "./client.ts";
 import type { SentMessage } from "./history.ts";

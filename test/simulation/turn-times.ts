@@ -1,6 +1,6 @@
 /** Places of a conversation's turns in its journal, and of the journal's entries in the run. Pure. */
 
-import type { JournalEntryView, TurnOrder, TurnView } from "../../src/protocol/views.ts";
+import type { JournalEntryView, TurnOrder, TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { canonicalJson, isJsonObject } from "../../src/shared/json.ts";
 import type { CommitRecord } from "./history.ts";

@@ -13,9 +13,9 @@ import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { SqlDatabase } from "../../src/ports/sql-database.ts";
+import type { DeadLetterView } from "../../src/protocol/conversation-schemas.ts";
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
-import type { DeadLetterView } from "../../src/protocol/views.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, type Life } from "./crossings.ts";
 

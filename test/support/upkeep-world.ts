@@ -18,11 +18,11 @@ import type { Persona } from "../../src/protocol/definitions.ts";
 import type {
   ErasedSources,
   ExtractedMemories,
-  Memory,
-  MemoryInput,
   MemoryOutcome,
   MemoryReader,
 } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
+import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { indexOf } from "./indexed-memories.ts";
 

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { createClient } from "../../src/client/http.ts";
 import { pendingApprovals } from "../../src/client/state.ts";
-import type { ApprovalNeed } from "../../src/protocol/approval.ts";
+import type { ApprovalNeed } from "../../src/protocol/approval-schema.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { Principal } from "../../src/shared/principal.ts";

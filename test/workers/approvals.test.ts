@@ -9,7 +9,8 @@ import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversa
 import { ConversationChatTransport } from "../../src/client/ai-sdk/index.ts";
 import { createClient } from "../../src/client/http.ts";
 import { type LiveConversation, pendingApprovals } from "../../src/client/state.ts";
-import type { ConversationApi, ResolvedApproval } from "../../src/protocol/conversation-api.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import type { ResolvedApproval } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import {

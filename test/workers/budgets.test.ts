@@ -4,7 +4,7 @@ import type { LiveConversation } from "../../src/client/state.ts";
 import { maxOutputTokens } from "../../src/model/spending.ts";
 import type { AgentView } from "../../src/protocol/agent-api.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
-import type { ConversationView } from "../../src/protocol/views.ts";
+import type { ConversationView } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import {

@@ -1,6 +1,6 @@
 /** Agents that talk with each other in one conversation, on the real Worker. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import type { JournalEntryView, TurnSummary } from "../../src/protocol/views.ts";
+import type { JournalEntryView, TurnSummary } from "../../src/protocol/conversation-schemas.ts";
 import { Play } from "./provider.ts";
 import { checkInvariants, createAgent, createConversation, request, type TestConversation } from "./world.ts";
 

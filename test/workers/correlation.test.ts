@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunView } from "../../src/protocol/run-schemas.ts";
 import type { SpanView, TraceView } from "../../src/protocol/trace.ts";
 import { signedBytes } from "../../src/protocol/webhook.ts";
 import type { SpanRecord } from "../support/provider-script.ts";

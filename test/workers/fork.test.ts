@@ -1,6 +1,6 @@
 /** Forks of conversations over HTTP on the real Worker. */
 import { beforeAll, describe, expect, test } from "vitest";
-import type { ConversationView } from "../../src/protocol/views.ts";
+import type { ConversationView } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { objectsOfR2 } from "./everything.ts";
 import { Play } from "./provider.ts";

@@ -2,8 +2,8 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.ts";
+import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import type { Incident } from "../../src/protocol/record-schemas.ts";
-import type { JournalEntryView } from "../../src/protocol/views.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import {

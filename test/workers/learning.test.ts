@@ -3,12 +3,12 @@ import { exports } from "cloudflare:workers";
 import { afterEach, expect, test } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type {
-  Memory,
   MemoryOperation,
   MemoryOutcome,
   MemoryReader,
   MemoryWriter,
 } from "../../src/protocol/memory.ts";
+import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import {

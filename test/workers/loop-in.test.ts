@@ -2,7 +2,7 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
-import type { TurnSummary } from "../../src/protocol/views.ts";
+import type { TurnSummary } from "../../src/protocol/conversation-schemas.ts";
 import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";
 import {

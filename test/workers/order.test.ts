@@ -1,7 +1,7 @@
 /** The order of turns that overlap, on the real Worker. */
 import { afterEach, beforeAll, expect, test } from "vitest";
 import type { LiveConversation } from "../../src/client/state.ts";
-import type { TurnOrder } from "../../src/protocol/views.ts";
+import type { TurnOrder } from "../../src/protocol/conversation-schemas.ts";
 import type { Play } from "./provider.ts";
 import { checkInvariants, createAgent, createConversation, request, type TestConversation } from "./world.ts";
 

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { createClient } from "../../src/client/http.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
-import type { ConversationView } from "../../src/protocol/views.ts";
+import type { ConversationView } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import { checkInvariants, createAgent, createConversation, request, type TestConversation } from "./world.ts";

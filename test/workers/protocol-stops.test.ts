@@ -5,7 +5,7 @@ import { type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
 import OpenAI from "openai";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ConversationChatTransport } from "../../src/client/ai-sdk/index.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { get, post } from "./http-client.ts";
 import { Play } from "./provider.ts";

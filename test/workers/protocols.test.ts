@@ -9,7 +9,7 @@ import type { RunnableToolFunctionWithParse } from "openai/lib/RunnableFunction"
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { ConversationChatTransport, toUIMessages } from "../../src/client/ai-sdk/index.ts";
-import type { MessageView } from "../../src/protocol/views.ts";
+import type { MessageView } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { get, post, send } from "./http-client.ts";
 import { Play } from "./provider.ts";

@@ -1,7 +1,7 @@
 /** New answers and edited messages over HTTP and WebSocket on the real Worker. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../src/client/http.ts";
-import type { TurnView } from "../../src/protocol/views.ts";
+import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import { crash, createAgent, createConversation, request, TestConversation } from "./world.ts";

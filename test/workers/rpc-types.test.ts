@@ -7,16 +7,17 @@ import { getAgentByName } from "agents";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { ResolvedApproval, SubmittedResult } from "../../src/protocol/conversation-api.ts";
-import type { StartedTurn } from "../../src/protocol/signals.ts";
 import type {
   ConversationView,
   DeadLetterView,
   JournalEntryView,
   MessageView,
+  ResolvedApproval,
+  SubmittedResult,
   TurnSummary,
   TurnView,
-} from "../../src/protocol/views.ts";
+} from "../../src/protocol/conversation-schemas.ts";
+import type { StartedTurn } from "../../src/protocol/signals.ts";
 import type { Page } from "../../src/shared/page.ts";
 import type { Conversation } from "./worker.ts";
 import { createAgent, createConversation } from "./world.ts";

@@ -2,7 +2,7 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { describe, expect, test } from "vitest";
 import { MAX_RUN_READERS } from "../../src/agents/coordinator/inbound/run-readers.ts";
-import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf } from "./provider.ts";
 import { ADA, crash, request } from "./world.ts";

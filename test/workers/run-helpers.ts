@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { expect, vi } from "vitest";
-import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADA, request } from "./world.ts";
 

@@ -1,9 +1,9 @@
 /** Agents that runs invite into the conversation which has started them, on the real Worker. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
+import type { TurnSummary } from "../../src/protocol/conversation-schemas.ts";
 import { calledRunId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
-import type { TurnSummary } from "../../src/protocol/views.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";

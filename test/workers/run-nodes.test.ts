@@ -2,9 +2,9 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import { calledRunId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
+import type { RunView } from "../../src/protocol/run-schemas.ts";
 import { Play, runsOf } from "./provider.ts";
 import { call, ended, type Flow, journal, post, start, task } from "./run-helpers.ts";
 import { crash, createAgent, request } from "./world.ts";

@@ -1,7 +1,7 @@
 /** Fan-outs that are spread over several runs, on the real Worker. Its runs have at most 250 branches of a fan-out. */
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunView } from "../../src/protocol/run-schemas.ts";
 import { openGate, runsOf } from "./provider.ts";
 import { call, ended, type Flow, fanOut, journal, post, start } from "./run-helpers.ts";
 import { ADA, crash, request } from "./world.ts";

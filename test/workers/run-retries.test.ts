@@ -1,7 +1,7 @@
 /** Runs that failed, are mended and retried, on the real Worker. */
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import type { RunSummary, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunSummary, RunView } from "../../src/protocol/run-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf, ServedDocument } from "./provider.ts";
 import { call, ended, type Flow, journal, post, start, task } from "./run-helpers.ts";

@@ -4,7 +4,7 @@ import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { FLOOD } from "../../src/agents/base/sockets/flood.ts";
 import { MAX_RUN_READERS } from "../../src/agents/coordinator/inbound/run-readers.ts";
-import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf } from "./provider.ts";
 import { ADA, request } from "./world.ts";

@@ -1,7 +1,8 @@
 /** The usage of runs of workflows, on the real Worker: shown at the run, counted above it and in the conversation that calls it. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { NOTHING } from "../../src/model/spending.ts";
-import { type SpendingView, spendingView } from "../../src/protocol/budget.ts";
+import { spendingView } from "../../src/protocol/budget.ts";
+import type { SpendingView } from "../../src/protocol/usage-schemas.ts";
 import { Play } from "./provider.ts";
 import { call, ended, type Flow, journal, post } from "./run-helpers.ts";
 import { checkInvariants, createAgent, createConversation, request, type TestConversation } from "./world.ts";

@@ -4,8 +4,8 @@ import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import type { DeadLetter } from "../../src/agents/base/mailbox/dead-letter.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
 import { type ChildRunApi, MAX_TREE_RUNS, TREE_SHARE } from "../../src/protocol/run-call.ts";
+import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import { call, ended, post, start } from "./run-helpers.ts";
 import { request } from "./world.ts";
 

@@ -4,7 +4,7 @@ import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import type { PublishedRun } from "../../src/d1/directory.ts";
-import type { RunSummary, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunSummary, RunView } from "../../src/protocol/run-schemas.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf } from "./provider.ts";
 import { rowsRead } from "./rows-read.ts";

@@ -1,8 +1,9 @@
 /** Signals from outside, on the real Worker: over HTTP, by RPC, and their queue on the real alarms. */
 import { afterEach, beforeAll, expect, test } from "vitest";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
-import type { AcceptedSignal, SignalResult } from "../../src/protocol/signals.ts";
-import type { ConversationView } from "../../src/protocol/views.ts";
+import type { ConversationView } from "../../src/protocol/conversation-schemas.ts";
+import type { AcceptedSignal } from "../../src/protocol/signal-schemas.ts";
+import type { SignalResult } from "../../src/protocol/signals.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
 import { checkInvariants, createAgent, createConversation, request, type TestConversation } from "./world.ts";

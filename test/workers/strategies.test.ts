@@ -1,6 +1,6 @@
 /** The library `strategies` on the real Worker: a conversation calls its tools, and the runs ask the offline model. */
 import { afterEach, expect, test } from "vitest";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunView } from "../../src/protocol/run-schemas.ts";
 import { call } from "./run-helpers.ts";
 import { checkInvariants, createAgent, createConversation } from "./world.ts";
 

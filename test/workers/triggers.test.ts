@@ -4,7 +4,7 @@ import { env, exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { TriggerRecord } from "../../src/agents/trigger/core/record.ts";
 import { D1Triggers } from "../../src/d1/triggers.ts";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunView } from "../../src/protocol/run-schemas.ts";
 import type { TriggerWithSecret } from "../../src/protocol/trigger-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { runsOf } from "./provider.ts";

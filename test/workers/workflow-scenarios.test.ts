@@ -1,6 +1,6 @@
 /** The scenarios that a coordinator must run, each as a whole workflow on the real Worker. */
 import { describe, expect, test } from "vitest";
-import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../src/protocol/run-schemas.ts";
 import { ended, type Flow, journal, post, start, task } from "./run-helpers.ts";
 
 const STATE = {

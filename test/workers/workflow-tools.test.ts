@@ -2,10 +2,10 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import { calledRunId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
+import type { RunView } from "../../src/protocol/run-schemas.ts";
 import type { WorkflowResultApi } from "../../src/protocol/workflow-call.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, Play, runsOf } from "./provider.ts";

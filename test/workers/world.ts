@@ -6,11 +6,15 @@ import { expect, onTestFinished, vi } from "vitest";
 import { LATE_RESULT_MS } from "../../src/agents/conversation/core/conversation-limits.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState, type LiveConversation } from "../../src/client/state.ts";
-import type { StartTurn } from "../../src/protocol/conversation-api.ts";
+import type {
+  ConversationView,
+  JournalEntryView,
+  MessageView,
+  TurnView,
+} from "../../src/protocol/conversation-schemas.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import { type Frame, type FrameType, parseFrame } from "../../src/protocol/frames.ts";
-import type { ClientFrame } from "../../src/protocol/requests.ts";
-import type { ConversationView, JournalEntryView, MessageView, TurnView } from "../../src/protocol/views.ts";
+import type { ClientFrame, StartTurn } from "../../src/protocol/requests.ts";
 import type { Content } from "../../src/shared/content.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";

@@ -4,7 +4,9 @@
  * MEMVIEW-2  A change has only the members that the reader changed, and the version that the reader saw. An unchanged text is no
  *            change, even if the form shows only a part of the value.
  */
-import type { Memory, MemoryChange, MemoryInput } from "../../../src/protocol/memory.ts";
+
+import type { MemoryChange, MemoryInput } from "../../../src/protocol/memory-requests.ts";
+import type { Memory } from "../../../src/protocol/memory-schemas.ts";
 import { isoOf, localInput } from "./local-time.ts";
 
 /** The texts of the fields. */

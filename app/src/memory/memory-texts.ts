@@ -1,12 +1,12 @@
 /** Display texts of memories. Pure. */
+import type { MemoryState } from "../../../src/protocol/memory.ts";
 import type {
   MemoryAuthor,
   MemoryLogEntry,
   MemorySearchResult,
-  MemoryState,
   MemoryStatus,
   MemorySubject,
-} from "../../../src/protocol/memory.ts";
+} from "../../../src/protocol/memory-schemas.ts";
 import { momentOf } from "../format.ts";
 
 export const STATE_TEXT: Record<MemoryState, string> = {

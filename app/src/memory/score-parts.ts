@@ -4,7 +4,8 @@
  * MEMVIEW-1  Each part that contributed has one row, the largest first. The bars of a table share one scale.
  * MEMVIEW-3  A result below the floor of recall states that conversations do not recall it.
  */
-import { type MemoryScore, MIN_RELEVANCE } from "../../../src/protocol/memory.ts";
+import { MIN_RELEVANCE } from "../../../src/protocol/memory.ts";
+import type { MemoryScore } from "../../../src/protocol/memory-schemas.ts";
 
 type PartName = keyof MemoryScore["parts"];
 

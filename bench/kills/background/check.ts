@@ -8,7 +8,7 @@
  * KILL-14 A tool that acts once is called once per operation. A result that its handle accepted is the outcome.
  */
 import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/conversation-limits.ts";
-import type { JournalEntryView } from "../../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../../src/protocol/conversation-schemas.ts";
 import type { Violation } from "../check/records.ts";
 import type { BackgroundFinal, BackgroundHistory, SentBatch } from "./history.ts";
 import { scriptIn } from "./script.ts";

@@ -1,5 +1,5 @@
 /** The history of the scenario `background`, as plain data. */
-import type { JournalEntryView, MessageView } from "../../../src/protocol/views.ts";
+import type { JournalEntryView, MessageView } from "../../../src/protocol/conversation-schemas.ts";
 import type { Kill } from "../history.ts";
 import type { BackgroundScript, BackgroundTool } from "./script.ts";
 

@@ -4,8 +4,8 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { createClient } from "../../../src/client/index.ts";
+import type { JournalEntryView, MessageView } from "../../../src/protocol/conversation-schemas.ts";
 import type { SignalResult } from "../../../src/protocol/signals.ts";
-import type { JournalEntryView, MessageView } from "../../../src/protocol/views.ts";
 import { mulberry32 } from "../../../src/shared/mulberry32.ts";
 import type { Bundle } from "../../harness/bundle.ts";
 import { RestartedServer } from "../restarted-server.ts";

@@ -1,5 +1,5 @@
 /** KILL-11: compactions. */
-import type { JournalEntryView } from "../../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../../src/protocol/conversation-schemas.ts";
 import type { History } from "../history.ts";
 import type { ConversationRecord, Violation } from "./records.ts";
 

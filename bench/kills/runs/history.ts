@@ -1,5 +1,5 @@
 /** The history of the scenario `runs`, as plain data. */
-import type { RunEntryView, RunView } from "../../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../../src/protocol/run-schemas.ts";
 import type { Kill } from "../history.ts";
 
 /** A request to the desk. */

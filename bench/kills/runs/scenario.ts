@@ -5,7 +5,7 @@
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import type { RunEntryView, RunView } from "../../../src/protocol/coordinator-api.ts";
+import type { RunEntryView, RunView } from "../../../src/protocol/run-schemas.ts";
 import { mulberry32 } from "../../../src/shared/mulberry32.ts";
 import type { Bundle } from "../../harness/bundle.ts";
 import { OUTSIDE_SERVER } from "../outside-server.ts";

@@ -1,6 +1,6 @@
 /** The history of the scenario `trees`, as plain data. */
 import type { SpendingView } from "../../../src/client/index.ts";
-import type { JournalEntryView } from "../../../src/protocol/views.ts";
+import type { JournalEntryView } from "../../../src/protocol/conversation-schemas.ts";
 import type { Kill } from "../history.ts";
 
 export interface TreesHistory {

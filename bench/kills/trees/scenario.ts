@@ -5,7 +5,11 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ConversationView, JournalEntryView, TurnView } from "../../../src/protocol/views.ts";
+import type {
+  ConversationView,
+  JournalEntryView,
+  TurnView,
+} from "../../../src/protocol/conversation-schemas.ts";
 import { mulberry32 } from "../../../src/shared/mulberry32.ts";
 import type { Bundle } from "../../harness/bundle.ts";
 import { OUTSIDE_SERVER } from "../outside-server.ts";

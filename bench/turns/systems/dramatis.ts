@@ -15,7 +15,7 @@ import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { DramatisEnv } from "../../../src/options.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
-import type { TurnView } from "../../../src/protocol/views.ts";
+import type { TurnView } from "../../../src/protocol/conversation-schemas.ts";
 import { unwrap } from "../../../src/shared/errors.ts";
 import type { Principal } from "../../../src/shared/principal.ts";
 import { countsOf, metered } from "../meter.ts";

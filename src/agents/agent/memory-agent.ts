@@ -6,13 +6,11 @@ import {
   MEMORY_EXTRACTED,
   MEMORY_SOURCES_ERASED,
   type MemoryApi,
-  type MemoryChange,
   type MemoryFilter,
-  type MemoryInput,
-  type MemoryQuery,
   type MemoryReader,
   type MemoryWriter,
 } from "../../protocol/memory.ts";
+import type { MemoryChange, MemoryInput, MemoryQuery } from "../../protocol/memory-requests.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";

@@ -17,7 +17,7 @@ import type { KeyValue } from "../../ports/key-value.ts";
 import type { ObjectStore } from "../../ports/object-store.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { VectorIndex } from "../../ports/vector-index.ts";
-import type { MemoryStatus } from "../../protocol/memory.ts";
+import type { MemoryStatus } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";

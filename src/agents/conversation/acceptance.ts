@@ -3,9 +3,10 @@
  *
  * RUN-5  Limit all turns, from every caller and entry point. Count only turns that began. Repeated and refused messages do not count.
  */
+
+import type { Caller } from "../../protocol/caller-schemas.ts";
 import { turnId } from "../../protocol/ids.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
-import type { Caller } from "../../protocol/views.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";

@@ -1,6 +1,7 @@
 /** The completion of deferred operations from within the Worker, such as by the handler of a webhook. */
 import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
-import type { CompletedOperation, ConversationApi } from "../../protocol/conversation-api.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import type { CompletedOperation } from "../../protocol/conversation-schemas.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";

@@ -1,8 +1,8 @@
 /** The core of a conversation for its shell: decisions, the store, and the effects of a state. */
 import { BUDGET_LEASE } from "../../protocol/budget-lease.ts";
+import type { Caller } from "../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
-import type { Caller } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";

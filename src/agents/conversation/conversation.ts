@@ -12,20 +12,15 @@ import type { LoadEventsOptions, SessionEvent } from "../../memory/session/sessi
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import type {
-  ApprovalAnswer,
-  CompletedOperation,
-  ConversationApi,
   CreateConversation,
-  EditTurn,
   ForkConversation,
-  RegenerateTurn,
-  StartTurn,
-  StopOptions,
   SubscribeOptions,
   UpdateConversation,
-} from "../../protocol/conversation-api.ts";
+} from "../../protocol/conversation-requests.ts";
 import { subscribeOptions, updateConversation } from "../../protocol/conversation-requests.ts";
+import type { CompletedOperation, TurnView } from "../../protocol/conversation-schemas.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
 import type {
   TaskError,
@@ -39,12 +34,19 @@ import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
-import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import type {
+  ApprovalAnswer,
+  EditTurn,
+  RegenerateTurn,
+  StartTurn,
+  StopOptions,
+  ToolOutcome,
+  ToolSubmission,
+} from "../../protocol/requests.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import { CONVERSATION_FRAMES } from "../../protocol/subscribers.ts";
 import type { PastTurns, PastTurnsApi, PastTurnsRequest } from "../../protocol/tool-memory.ts";
 import { readUpgrade } from "../../protocol/upgrade-request.ts";
-import type { TurnView } from "../../protocol/views.ts";
 import type {
   CalledRun,
   RunCallerApi,

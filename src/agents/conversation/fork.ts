@@ -15,12 +15,13 @@
 import { EventAction, type SessionEvent } from "../../memory/session/session-event.ts";
 import { NOTHING } from "../../model/spending.ts";
 import { NO_USAGE } from "../../model/usage.ts";
-import type { ConversationApi, ForkConversation } from "../../protocol/conversation-api.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import type { ForkConversation } from "../../protocol/conversation-requests.ts";
 import { forkConversation } from "../../protocol/conversation-requests.ts";
+import type { ConversationView } from "../../protocol/conversation-schemas.ts";
 import type { ImportPart } from "../../protocol/data-api.ts";
 import { turnId as idOf, parseItemId } from "../../protocol/ids.ts";
 import { sendParts } from "../../protocol/import-parts.ts";
-import type { ConversationView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";

@@ -3,7 +3,7 @@ import { NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
 import { type Amounts, NOTHING } from "../../model/spending.ts";
 import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../protocol/agent-call.ts";
 import type { AnsweredBy } from "../../protocol/approval.ts";
-import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
+import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-schemas.ts";
 import {
   type TaskResult,
   type ToolResult,

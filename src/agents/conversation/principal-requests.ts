@@ -4,17 +4,17 @@ import { checkAnswerer } from "../../policy/answerers.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import type { CreateConversation } from "../../protocol/conversation-requests.ts";
 import type {
-  ApprovalAnswer,
-  ConversationApi,
-  CreateConversation,
+  ConversationView,
   ResolvedApproval,
   SubmittedResult,
-} from "../../protocol/conversation-api.ts";
+} from "../../protocol/conversation-schemas.ts";
 import { checkNew, checkTogether } from "../../protocol/location-policy.ts";
+import type { ApprovalAnswer } from "../../protocol/requests.ts";
 import { approvalAnswer, type ToolSubmission } from "../../protocol/requests.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
-import type { ConversationView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";

@@ -4,10 +4,10 @@
  */
 import type { SessionEvent } from "../../memory/session/session-event.ts";
 import type { Budget } from "../../protocol/budget.ts";
+import type { TurnOrder } from "../../protocol/conversation-schemas.ts";
 import { messageId, turnId } from "../../protocol/ids.ts";
 import type { TurnPrompt } from "../../protocol/prompt.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
-import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";

@@ -14,14 +14,12 @@ import type { ConnectionContext } from "agents";
 import { checkAnswerer } from "../../policy/answerers.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { CallAddress } from "../../protocol/call-address.ts";
-import type { StopOptions } from "../../protocol/conversation-api.ts";
 import {
   type CoordinatorApi,
   type FollowRun,
   followRun,
   gateAnswer,
   type RetryRun,
-  type RunView,
   retryRun,
   type StartRun,
 } from "../../protocol/coordinator-api.ts";
@@ -36,8 +34,10 @@ import type {
 } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
+import type { StopOptions } from "../../protocol/requests.ts";
 import { stopRequest } from "../../protocol/requests.ts";
 import { type ChildRun, type ChildRunApi, type PartResult, RUN_START } from "../../protocol/run-call.ts";
+import type { RunView } from "../../protocol/run-schemas.ts";
 import { readUpgrade } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { asDone, asResult, type Result } from "../../shared/errors.ts";

@@ -1,11 +1,12 @@
 /** The starts of a run: by a principal, and by a tool call. */
 
 import { knownTraceparent } from "../../model/span.ts";
-import type { RunView, StartRun } from "../../protocol/coordinator-api.ts";
+import type { StartRun } from "../../protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { checkNew } from "../../protocol/location-policy.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import type { RunView } from "../../protocol/run-schemas.ts";
 import type { CalledRun } from "../../protocol/workflow-call.ts";
 import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";

@@ -6,8 +6,8 @@
  */
 
 import type { UIMessage } from "ai";
+import type { MessageView } from "../../protocol/conversation-schemas.ts";
 import { parseItemId } from "../../protocol/ids.ts";
-import type { MessageView } from "../../protocol/views.ts";
 import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { newestVersions } from "../newest-versions.ts";

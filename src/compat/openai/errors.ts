@@ -5,7 +5,7 @@
  *        status stays.
  * OAI-10  `x-should-retry` allows automatic retries of clients only if no turn has begun.
  */
-import type { WireError } from "../../protocol/views.ts";
+import type { WireError } from "../../protocol/move-schemas.ts";
 
 export const OPENAI_ERROR_TYPES = [
   "invalid_request_error",

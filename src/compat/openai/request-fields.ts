@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { OutputSpec, ToolSpec } from "../../model/context.ts";
-import type { StartTurn } from "../../protocol/conversation-api.ts";
+import type { StartTurn } from "../../protocol/requests.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { invalidInput } from "./input.ts";

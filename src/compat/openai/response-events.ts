@@ -4,7 +4,7 @@
  * OAI-6  `sequence_number` counts from 0 without gaps. The events of an item stand between its `added` and its `done`. The
  *        response of the last event has exactly the items that are done.
  */
-import type { WireError } from "../../protocol/views.ts";
+import type { WireError } from "../../protocol/move-schemas.ts";
 import type { AnswerEncoder, AnswerEvent, ClientCall, TurnAnswer } from "../answer.ts";
 import { streamError } from "./errors.ts";
 import { type AnswerAddress, itemId } from "./ids.ts";

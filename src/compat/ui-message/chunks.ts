@@ -12,7 +12,7 @@
  *             text, and in the end all of it.
  */
 import type { Frame } from "../../protocol/frames.ts";
-import type { WireError } from "../../protocol/views.ts";
+import type { WireError } from "../../protocol/move-schemas.ts";
 import { type Piece, SentText } from "../sent-text.ts";
 
 /** The chunks of a stream. Each is a `UIMessageChunk` of the SDK. */

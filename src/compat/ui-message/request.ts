@@ -5,7 +5,7 @@
  *              another tool, is ignored. The call runs with the server's input.
  */
 import { z } from "zod";
-import type { ApprovalAnswer, StartTurn } from "../../protocol/conversation-api.ts";
+import type { ApprovalAnswer, StartTurn } from "../../protocol/requests.ts";
 import { approvalFields } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";

@@ -13,7 +13,7 @@ import {
   responseOptions,
   responseSchema,
 } from "../../compat/openai/response-request.ts";
-import type { TurnView } from "../../protocol/views.ts";
+import type { TurnView } from "../../protocol/conversation-schemas.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { json, sse } from "../base/respond.ts";

@@ -15,12 +15,12 @@ import { type AnswerAddress, conversationOfKey, toolCallId } from "../../compat/
 import { invalidInput, type MessageInput, type ResultsInput } from "../../compat/openai/input.ts";
 import { ignoredFields, type TurnOptions } from "../../compat/openai/request-fields.ts";
 import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
-import type { StartTurn } from "../../protocol/conversation-api.ts";
+import type { TurnView } from "../../protocol/conversation-schemas.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { parseItemId, turnId as turnIdOf } from "../../protocol/ids.ts";
 import { newConversationIdOf } from "../../protocol/location-policy.ts";
+import type { StartTurn } from "../../protocol/requests.ts";
 import { MAX_KEY_LENGTH } from "../../protocol/requests.ts";
-import type { TurnView } from "../../protocol/views.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";

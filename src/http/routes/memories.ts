@@ -10,8 +10,9 @@ import { z } from "zod";
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { AgentsSearchResult, MemorySearchResult, MemoryWriter } from "../../protocol/memory.ts";
+import type { MemoryWriter } from "../../protocol/memory.ts";
 import { memoryChange, memoryQuery } from "../../protocol/memory-requests.ts";
+import type { AgentsSearchResult, MemorySearchResult } from "../../protocol/memory-schemas.ts";
 import {
   agentsSearchResult,
   memories,

@@ -2,12 +2,8 @@
 import { z } from "zod";
 import { isMemoryId } from "../../memory/corpus/memory-id.ts";
 import { checkSizes } from "../../memory/corpus/schemas.ts";
-import {
-  MEMORY_STATES,
-  type MemoryFilter,
-  type MemoryInput,
-  type MemoryQuery,
-} from "../../protocol/memory.ts";
+import { MEMORY_STATES, type MemoryFilter } from "../../protocol/memory.ts";
+import type { MemoryInput, MemoryQuery } from "../../protocol/memory-requests.ts";
 import {
   filterFields,
   MAX_NAME_LENGTH,

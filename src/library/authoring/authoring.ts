@@ -11,7 +11,8 @@
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
-import { type ApprovalNeed, needOver, needsApproval, ruleOf } from "../../protocol/approval.ts";
+import { needOver, needsApproval, ruleOf } from "../../protocol/approval.ts";
+import type { ApprovalNeed } from "../../protocol/approval-schema.ts";
 import type {
   AgentTarget,
   HookTarget,

@@ -1,5 +1,5 @@
 /** Memories in the form that a model sees. Pure. */
-import type { Memory } from "../../protocol/memory.ts";
+import type { Memory } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";
 import type { ShownMemory } from "../hooks/hook-inputs.ts";

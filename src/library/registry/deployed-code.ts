@@ -15,7 +15,8 @@
  */
 
 import type { ModelProfile } from "../../model/profile.ts";
-import { type ApprovalNeed, needOver, needsApproval } from "../../protocol/approval.ts";
+import { needOver, needsApproval } from "../../protocol/approval.ts";
+import type { ApprovalNeed } from "../../protocol/approval-schema.ts";
 import type { Persona, ToolDefinition } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";

@@ -4,7 +4,7 @@
  * TOOLID-1  The id of a tool in code is its name, unchanged, unless the tool has an `id`.
  */
 import { z } from "zod";
-import type { ApprovalNeed } from "../../protocol/approval.ts";
+import type { ApprovalNeed } from "../../protocol/approval-schema.ts";
 import type { AgentTarget, ToolDefinition, ToolEffect, ToolTarget } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";

@@ -1,6 +1,6 @@
 /** SQL statements that read an agent's memory in pages for its export. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import type { MemoryLogEntry } from "../../protocol/memory.ts";
+import type { MemoryLogEntry } from "../../protocol/memory-schemas.ts";
 import { type MemoryStore, type SourceRow, type StatedSource, toSource } from "./memory-store.ts";
 
 const NEXT = "SELECT n FROM memories WHERE n > ? AND hidden = 0 ORDER BY n LIMIT 1";

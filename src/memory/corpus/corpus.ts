@@ -8,17 +8,9 @@
  * MEMSTORE-3  Invalid input leaves the memory unchanged.
  * MEMSTORE-4  An erased memory leaves only its id, a time and a hash. Its texts and its log are deleted.
  */
-import type {
-  Memory,
-  MemoryChange,
-  MemoryFilter,
-  MemoryInput,
-  MemoryQuery,
-  MemoryReader,
-  MemorySearchResult,
-  MemoryWhy,
-  MemoryWriter,
-} from "../../protocol/memory.ts";
+import type { MemoryFilter, MemoryReader, MemoryWriter } from "../../protocol/memory.ts";
+import type { MemoryChange, MemoryInput, MemoryQuery } from "../../protocol/memory-requests.ts";
+import type { Memory, MemorySearchResult, MemoryWhy } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";

@@ -9,7 +9,7 @@
  * MEMTAINT-1  A change by an untrusted writer taints the memory, even if it changes only type, speaker or metadata, because models read
  *             these. A trusted new text removes the taint only if it also replaces those members, or if the memory has none of them.
  */
-import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory-schemas.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";

@@ -5,7 +5,8 @@
  *           them.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import type { ErasedSources, MemorySource } from "../../protocol/memory.ts";
+import type { ErasedSources } from "../../protocol/memory.ts";
+import type { MemorySource } from "../../protocol/memory-schemas.ts";
 import { DramatisError } from "../../shared/errors.ts";
 
 /** `turn_id` is empty for a whole conversation. `entries` is `NULL` for a whole turn. */

@@ -1,6 +1,7 @@
 /** The port of an agent's memory index. */
 
-import type { MemoryScore, RankingWeights } from "../../protocol/memory.ts";
+import type { RankingWeights } from "../../protocol/memory-requests.ts";
+import type { MemoryScore } from "../../protocol/memory-schemas.ts";
 import type { ColumnEntry } from "../ranking/columns.ts";
 import type { TextDescription } from "../ranking/describe-text.ts";
 import type { Visible } from "./visibility.ts";

@@ -1,6 +1,6 @@
 /** SQL statements for the rows of an agent's memory. Writing methods run in a transaction. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import type { MemoryLogEntry, MemorySource } from "../../protocol/memory-schemas.ts";
 import { bothOrders } from "../../shared/page.ts";
 import { filterValues, MATCHES } from "./memory-filter.ts";
 import type { CheckedFilter } from "./schemas.ts";

@@ -1,5 +1,5 @@
 /** A memory as the actor stores it and as callers see it. Pure. */
-import type { Memory, MemorySubject } from "../../protocol/memory.ts";
+import type { Memory, MemorySubject } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { wholeLength } from "../../shared/text.ts";

@@ -13,7 +13,8 @@
  *              are all memories with a subject. Memories without a subject are shared and read-only for conversations. In the scope
  *              `agent`, a conversation may change a memory without a subject if only the agent wrote it.
  */
-import type { MemoryLogEntry, MemoryReader, MemoryScope, MemoryScore } from "../../protocol/memory.ts";
+import type { MemoryReader, MemoryScope } from "../../protocol/memory.ts";
+import type { MemoryLogEntry, MemoryScore } from "../../protocol/memory-schemas.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import type { CheckedChange } from "./schemas.ts";

@@ -1,5 +1,5 @@
 /** The input of a ranking. */
-import type { RankingWeights } from "../../protocol/memory.ts";
+import type { RankingWeights } from "../../protocol/memory-requests.ts";
 import type { AnalyzedQuery } from "./analyze-query.ts";
 import type { MemoryColumns } from "./columns.ts";
 import type { TermFound } from "./relevance.ts";

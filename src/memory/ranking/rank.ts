@@ -10,7 +10,7 @@
  * RANK-6  A named time lifts memories less if many memories are from that time, because it distinguishes them less.
  * RANK-5  A memory is not a result if it has no term of the query, has a low cosine, and has no matching neighbour.
  */
-import type { MemoryScore } from "../../protocol/memory.ts";
+import type { MemoryScore } from "../../protocol/memory-schemas.ts";
 import { type Candidates, candidatesOf } from "./candidates.ts";
 import { NONE } from "./columns.ts";
 import { largest } from "./largest.ts";

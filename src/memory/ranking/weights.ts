@@ -1,5 +1,5 @@
 /** The weights of ranking and their defaults, which were tuned on the first five conversations of LoCoMo (docs/ranking.md). */
-import type { RankingWeights } from "../../protocol/memory.ts";
+import type { RankingWeights } from "../../protocol/memory-requests.ts";
 
 export const DEFAULT_WEIGHTS: RankingWeights = {
   semantic: 0.5,

@@ -7,7 +7,7 @@
  * REDERIVE-2  Any other summary is consolidated again from its remaining parts, and has only their sources. If no part remains, or the
  *             consolidation writes no summary, the summary is erased and its remaining parts are restored.
  */
-import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import type { MemoryLogEntry, MemorySource } from "../../protocol/memory-schemas.ts";
 import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
 import { originOfText } from "../corpus/decide.ts";

@@ -3,8 +3,8 @@
 import type { ConversationState } from "../../../src/agents/conversation/core/state.ts";
 import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.ts";
+import type { JournalEntryView } from "../../../src/protocol/conversation-schemas.ts";
 import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
-import type { JournalEntryView } from "../../../src/protocol/views.ts";
 import { callsIn, isCalm, type WorkPlan, worksIn, worksOf } from "./plan.ts";
 import { isCareful, workIn, workIndex } from "./talk.ts";
 import type { TreeWorld } from "./world.ts";

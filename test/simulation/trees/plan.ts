@@ -1,6 +1,6 @@
 /** Plans of trees of calls: callers and called agents, durations, failures, and stops. A seed gives one plan. */
 import type { Budget } from "../../../src/protocol/budget.ts";
-import type { TurnOrder } from "../../../src/protocol/views.ts";
+import type { TurnOrder } from "../../../src/protocol/conversation-schemas.ts";
 import { Random } from "../../../src/testing/random.ts";
 
 /** One agent's work in the tree. Its message is its node as JSON. */

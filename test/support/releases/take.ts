@@ -3,8 +3,8 @@
 import type { ConversationIdentity } from "../../../src/agents/conversation/core/state.ts";
 import type { Beginning } from "../../../src/agents/conversation/runtime.ts";
 import type { ToolSpec } from "../../../src/model/context.ts";
-import type { StartTurn } from "../../../src/protocol/conversation-api.ts";
 import type { Persona } from "../../../src/protocol/definitions.ts";
+import type { StartTurn } from "../../../src/protocol/requests.ts";
 import type { Content } from "../../../src/shared/content.ts";
 import { VERSION } from "../../../src/shared/version.ts";
 import type { ReplyScript, Script, StepScript } from "../provider-script.ts";

@@ -1,6 +1,6 @@
 /** Why a memory is there: its sources, the memories that it was made of, and the log of its changes. */
 import type { ReactNode } from "react";
-import type { MemoryLogEntry, MemorySource } from "../../../../src/protocol/memory.ts";
+import type { MemoryLogEntry, MemorySource } from "../../../../src/protocol/memory-schemas.ts";
 import { momentOf } from "../../format.ts";
 import type { ExplainedMemory } from "../../hooks/use-memories.ts";
 import { changeText, validityText } from "../../memory/memory-texts.ts";

@@ -7,6 +7,7 @@
  *          and undelivered envelopes wait. All other calls throw `UNAVAILABLE`.
  */
 import type { z } from "zod";
+import type { DeadLetterView } from "../../../protocol/conversation-schemas.ts";
 import {
   type ActorAddress,
   addressKey,
@@ -15,7 +16,6 @@ import {
   type NewEnvelope,
 } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
-import type { DeadLetterView } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";

@@ -6,7 +6,8 @@
  */
 import { memoryScope } from "../../../library/memory/scope.ts";
 import type { Taint } from "../../../model/taint.ts";
-import type { MemoryReader, MemorySubject } from "../../../protocol/memory.ts";
+import type { MemoryReader } from "../../../protocol/memory.ts";
+import type { MemorySubject } from "../../../protocol/memory-schemas.ts";
 import type { CalledMemory } from "../../../protocol/tool-memory.ts";
 import { defined } from "../../../shared/defined.ts";
 import { exchangeOf } from "./exchange.ts";

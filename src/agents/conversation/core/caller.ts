@@ -4,7 +4,7 @@
  * CALLER-1  Two callers never share an idempotency key, even if both choose the same text.
  * CORR-2  A signal is identified by its id and its supplied correlation id. The same id with another correlation id is another signal.
  */
-import type { Caller } from "../../../protocol/views.ts";
+import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { ConversationIdentity } from "./state.ts";
 
 /** Returns the origin of a caller's messages, as session events name it. */

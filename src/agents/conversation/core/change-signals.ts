@@ -1,8 +1,9 @@
 /** The signals that change the settings and the participants of a conversation. */
 import type { Budget } from "../../../protocol/budget.ts";
+import type { Caller } from "../../../protocol/caller-schemas.ts";
+import type { TurnOrder } from "../../../protocol/conversation-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Handoff, Participant } from "../../../protocol/participants.ts";
-import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ConversationAgent } from "./state.ts";
 
 /** Changes the title, the order of overlapping turns, or the budget. */

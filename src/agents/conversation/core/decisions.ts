@@ -1,7 +1,7 @@
 /** The input and the output of planning. Every change of a conversation's state is one of these decisions. */
 import type { WindowSizes } from "../../../memory/session/cut.ts";
 import type { Gate } from "../../../policy/gate.ts";
-import type { Caller } from "../../../protocol/views.ts";
+import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { DecisionOf, TurnDecisionOf } from "./facts/fact.ts";
 import type { CONVERSATION_FACTS, TURN_FACTS } from "./facts/families.ts";
 import type { AttemptFacts } from "./signals.ts";

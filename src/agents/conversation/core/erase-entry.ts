@@ -1,7 +1,8 @@
 /** The signal that erases an entry of a conversation. */
+
+import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { operationId } from "../../../protocol/ids.ts";
-import type { Caller } from "../../../protocol/views.ts";
 import type { Turn } from "./turn.ts";
 
 /** Erases an entry of a turn that is over. */

@@ -7,7 +7,8 @@
 import type { ActiveTurn } from "../../../library/hooks/hook-inputs.ts";
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, type TurnKey } from "../../../protocol/ids.ts";
-import type { MemoryScope, MemorySubject } from "../../../protocol/memory.ts";
+import type { MemoryScope } from "../../../protocol/memory.ts";
+import type { MemorySubject } from "../../../protocol/memory-schemas.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { HOOK_TIMEOUT_MS } from "./conversation-limits.ts";

@@ -27,10 +27,10 @@ import {
   BUDGET_LIMITS,
   type Budget,
   inUnits,
-  type SpendingView,
   spendingView,
 } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { SpendingView } from "../../../protocol/usage-schemas.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Operation } from "./operation.ts";
 import type { AttemptFacts } from "./signals.ts";

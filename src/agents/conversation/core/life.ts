@@ -6,7 +6,7 @@
  * LIFE-2  A commit that changes the shown status has an entry for it, and clients get it as `conversation.updated`. Other commits have no
  *         such entry, so a turn that never waits stores no status.
  */
-import type { ConversationView } from "../../../protocol/views.ts";
+import type { ConversationView } from "../../../protocol/conversation-schemas.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";

@@ -11,7 +11,7 @@
 import type { ShownMemory } from "../../../library/hooks/hook-inputs.ts";
 import { RECALLED, shownMemory } from "../../../library/memory/shown-memory.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
-import type { Memory } from "../../../protocol/memory.ts";
+import type { Memory } from "../../../protocol/memory-schemas.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { Recalled, Turn, UsedMemory } from "./turn.ts";

@@ -9,10 +9,10 @@ import { type Amounts, NOTHING, type TokenEstimate } from "../../../model/spendi
 import { NO_USAGE, type UsageTotals } from "../../../model/usage.ts";
 import type { AgentCallBody } from "../../../protocol/agent-call.ts";
 import type { Budget } from "../../../protocol/budget.ts";
+import type { TurnOrder } from "../../../protocol/conversation-schemas.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
-import type { TurnOrder } from "../../../protocol/views.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { LocationHint } from "../../../shared/location.ts";
 import { correlationOf } from "./correlation.ts";

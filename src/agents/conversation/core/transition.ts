@@ -2,8 +2,8 @@
 
 import type { SessionEvent } from "../../../memory/session/session-event.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
+import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
-import type { Caller } from "../../../protocol/views.ts";
 import type { Erasure } from "./erase-entry.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { UserMessage } from "./signals.ts";

@@ -8,7 +8,7 @@ import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { Taint } from "../../../model/taint.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { Budget } from "../../../protocol/budget.ts";
-import type { Caller, TurnIssues } from "../../../protocol/views.ts";
+import type { Caller, TurnIssues } from "../../../protocol/caller-schemas.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";

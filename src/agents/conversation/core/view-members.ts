@@ -1,9 +1,9 @@
 /** Members of operations, messages and errors that frames and views share. Pure. */
-import type { AgentCallView, AskView, CallAsk } from "../../../protocol/agent-call.ts";
+import type { AskView, CallAsk } from "../../../protocol/agent-call.ts";
 import { spendingView } from "../../../protocol/budget.ts";
 import { calledConversationId, messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import type { AgentCallView, WireError } from "../../../protocol/move-schemas.ts";
 import type { TaskView } from "../../../protocol/task-summary.ts";
-import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";

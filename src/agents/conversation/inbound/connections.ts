@@ -14,12 +14,11 @@
 
 import type { WSMessage } from "agents";
 import type { Clock } from "../../../ports/clock.ts";
-import type { StartTurn, StopOptions } from "../../../protocol/conversation-api.ts";
 import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
-import type { ClientFrame } from "../../../protocol/requests.ts";
+import type { WireError } from "../../../protocol/move-schemas.ts";
+import type { ClientFrame, StartTurn, StopOptions } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import type { SocketOptions } from "../../../protocol/upgrade-request.ts";
-import type { WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";

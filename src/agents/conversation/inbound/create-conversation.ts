@@ -4,7 +4,7 @@ import { checkPrices, checkRoom } from "../../../library/registry/prices.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
-import type { CreateConversation } from "../../../protocol/conversation-api.ts";
+import type { CreateConversation } from "../../../protocol/conversation-requests.ts";
 import { createConversation } from "../../../protocol/conversation-requests.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";

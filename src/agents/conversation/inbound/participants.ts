@@ -7,10 +7,10 @@
  *          joins throw `FORBIDDEN`. A join adds the conversation to the agent's index of conversations, or to the user's list.
  */
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
+import type { ConversationView } from "../../../protocol/conversation-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { separation } from "../../../protocol/location-policy.ts";
 import { newParticipantSchema, participantSchema } from "../../../protocol/participants.ts";
-import type { ConversationView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";

@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { knownTraceparent } from "../../../model/span.ts";
-import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
+import type { StartTurn } from "../../../protocol/requests.ts";
 import {
   identifier,
   outcomeSchema,

@@ -4,9 +4,10 @@
  * STOP-4  All readers of a conversation, including operators, may stop it and its turns. Only principals that may speak in it may resume or
  *         end it. Its journal names the principal.
  */
-import type { StopOptions } from "../../../protocol/conversation-api.ts";
+
+import type { ConversationView, TurnView } from "../../../protocol/conversation-schemas.ts";
+import type { StopOptions } from "../../../protocol/requests.ts";
 import { stopRequest } from "../../../protocol/requests.ts";
-import type { ConversationView, TurnView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validateRequest } from "../../../shared/validation.ts";

@@ -7,7 +7,7 @@ import { dollarsOf, toDollars } from "../../../model/cost.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { callId, turnId } from "../../../protocol/ids.ts";
-import type { CallView, TurnUsage, UsageView } from "../../../protocol/views.ts";
+import type { CallView, TurnUsage, UsageView } from "../../../protocol/usage-schemas.ts";
 import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";

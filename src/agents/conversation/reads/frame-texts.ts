@@ -4,7 +4,7 @@
  * TEXT-1  Readers of a long frame share its text and its bytes while one of them holds it.
  * TEXT-2  New readers share a snapshot, also while text is in progress.
  */
-import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
+import type { SubscribeOptions } from "../../../protocol/conversation-requests.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { Snapshot } from "../../../protocol/views.ts";
 import { WeakValues } from "../../../shared/weak-values.ts";

@@ -4,6 +4,8 @@
  * PROJ-3  A projection contains no secrets: members with names of secrets and texts that look like keys are removed, in messages too.
  * PROJ-4  The same fold and the same turns give the same bytes.
  */
+
+import type { JournalEntryView } from "../../../protocol/conversation-schemas.ts";
 import { messageId, operationId, turnId } from "../../../protocol/ids.ts";
 import type {
   CanonicalEvent,
@@ -11,7 +13,6 @@ import type {
   Projection,
   SubAgentStatus,
 } from "../../../protocol/projection-schemas.ts";
-import type { JournalEntryView } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";

@@ -6,20 +6,19 @@
  */
 
 import { z } from "zod";
+import type {
+  JournalEntryView,
+  MessageView,
+  TurnSummary,
+  TurnView,
+} from "../../../protocol/conversation-schemas.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import { MAX_TURN_NUMBER, parseItemId, resolveId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import { ENTRY_TYPES, type JournalPageOptions } from "../../../protocol/journal.ts";
 import type { TurnRecording } from "../../../protocol/recording.ts";
 import type { PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import type { TracePart } from "../../../protocol/trace.ts";
-import type {
-  JournalEntryView,
-  MessageView,
-  OperationView,
-  Snapshot,
-  TurnSummary,
-  TurnView,
-} from "../../../protocol/views.ts";
+import type { OperationView, Snapshot } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";

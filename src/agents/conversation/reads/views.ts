@@ -1,20 +1,18 @@
 /** A conversation's records as its clients see them. Pure. */
 
-import type { ResolvedApproval } from "../../../protocol/conversation-api.ts";
-import type { PinnedHook } from "../../../protocol/definitions.ts";
-import type { ToolResult } from "../../../protocol/executor-api.ts";
-import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type {
-  ApprovalView,
   ConversationView,
   JournalEntryView,
   MessageView,
-  MoveView,
-  OperationView,
-  PublishedConversation,
+  ResolvedApproval,
   TurnSummary,
   TurnView,
-} from "../../../protocol/views.ts";
+} from "../../../protocol/conversation-schemas.ts";
+import type { PinnedHook } from "../../../protocol/definitions.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import type { ApprovalView, MoveView } from "../../../protocol/move-schemas.ts";
+import type { OperationView, PublishedConversation } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";

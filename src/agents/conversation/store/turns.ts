@@ -4,8 +4,8 @@
  */
 import type { LongText, TextReference } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { TurnIssues } from "../../../protocol/caller-schemas.ts";
 import { MAX_TURN_NUMBER } from "../../../protocol/ids.ts";
-import type { TurnIssues } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { MAX_PAGE_BYTES } from "../../../shared/page.ts";
 import { utf8Length } from "../../../shared/utf8.ts";

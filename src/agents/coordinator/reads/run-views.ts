@@ -7,16 +7,16 @@
 import { NOTHING } from "../../../model/spending.ts";
 import { approversOf } from "../../../protocol/approval.ts";
 import { spendingView } from "../../../protocol/budget.ts";
+import type { ActiveStatus } from "../../../protocol/coordinator-api.ts";
+import { PART_ENDED, PART_PROGRESS, RUN_ENDED, RUN_WAITS } from "../../../protocol/run-call.ts";
 import type {
-  ActiveStatus,
   ActiveToken,
   GateView,
   RunEntryView,
   RunSummary,
   RunView,
   RunWorkflow,
-} from "../../../protocol/coordinator-api.ts";
-import { PART_ENDED, PART_PROGRESS, RUN_ENDED, RUN_WAITS } from "../../../protocol/run-call.ts";
+} from "../../../protocol/run-schemas.ts";
 import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";

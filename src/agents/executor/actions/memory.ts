@@ -8,7 +8,7 @@
 import { z } from "zod";
 import type { ToolContext } from "../../../library/define/define.ts";
 import { ToolError } from "../../../library/tools/tool-error.ts";
-import type { MemoryInput } from "../../../protocol/memory.ts";
+import type { MemoryInput } from "../../../protocol/memory-requests.ts";
 import type { MemoryAction } from "../../../protocol/task-definition.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";

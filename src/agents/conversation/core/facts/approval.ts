@@ -2,7 +2,7 @@
 import type { AskView, CallAsk } from "../../../../protocol/agent-call.ts";
 import { MAX_ASKS } from "../../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
-import type { Caller } from "../../../../protocol/views.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { Json } from "../../../../shared/json.ts";
 import { toIso } from "../../../../shared/time.ts";

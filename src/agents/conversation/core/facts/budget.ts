@@ -1,8 +1,8 @@
 /** Budgets: reservations, charges, limits, and the leases of agents. Pure. */
 import { type Amounts, addAmounts, NOTHING, type TokenEstimate } from "../../../../model/spending.ts";
 import { type Budget, type BudgetExcess, inUnits, spendingView } from "../../../../protocol/budget.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../../protocol/task-summary.ts";
-import type { Caller } from "../../../../protocol/views.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { JsonObject } from "../../../../shared/json.ts";
 import { withTaskUsage } from "../calls.ts";

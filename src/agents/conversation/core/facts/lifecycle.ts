@@ -1,8 +1,9 @@
 /** The conversation as a whole: its settings, its stops, its end, and erased entries. Pure. */
 import type { Budget } from "../../../../protocol/budget.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
+import type { TurnOrder } from "../../../../protocol/conversation-schemas.ts";
 import type { NewEnvelope } from "../../../../protocol/envelope.ts";
 import { messageId, operationId } from "../../../../protocol/ids.ts";
-import type { Caller, TurnOrder } from "../../../../protocol/views.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { JsonObject } from "../../../../shared/json.ts";
 import type { Erasure } from "../erase-entry.ts";

@@ -1,6 +1,6 @@
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { TokenEstimate } from "../../../../model/spending.ts";
-import type { TurnIssues } from "../../../../protocol/views.ts";
+import type { TurnIssues } from "../../../../protocol/caller-schemas.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { type AttemptOutcome, movedTotals, totalsOf, withAttempt, withCrash } from "../calls.ts";

@@ -1,8 +1,8 @@
 /** The participants of a conversation, and the readers of a called conversation. Pure. */
 import { EventAction, type SessionEvent } from "../../../../memory/session/session-event.ts";
 import type { TaintedText } from "../../../../model/taint.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { Participant } from "../../../../protocol/participants.ts";
-import type { Caller } from "../../../../protocol/views.ts";
 import { hasSeveralPeople } from "../caller.ts";
 import { countsWith } from "../ledger.ts";
 import { type ConversationAgent, type ConversationIdentity, nextEvent } from "../state.ts";

@@ -11,8 +11,8 @@ import { EventAction, type SessionEvent } from "../../../../memory/session/sessi
 import { addAmounts, NOTHING } from "../../../../model/spending.ts";
 import type { RequestTaint, Taint } from "../../../../model/taint.ts";
 import type { Budget } from "../../../../protocol/budget.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import { turnId } from "../../../../protocol/ids.ts";
-import type { Caller } from "../../../../protocol/views.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { JsonObject } from "../../../../shared/json.ts";

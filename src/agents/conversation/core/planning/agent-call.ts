@@ -12,8 +12,8 @@
 import { DECLINE } from "../../../../library/tools/agent-tool.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import type { AgentOutcome } from "../../../../protocol/agent-call.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
-import type { Caller } from "../../../../protocol/views.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import { callEnd } from "../call-time.ts";

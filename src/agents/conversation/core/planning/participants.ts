@@ -21,8 +21,8 @@
 import { contextTokens } from "../../../../library/definitions/version-chain.ts";
 import { checkPrices } from "../../../../library/registry/prices.ts";
 import type { TaintedText } from "../../../../model/taint.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { Handoff } from "../../../../protocol/participants.ts";
-import type { Caller } from "../../../../protocol/views.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDeleted, Join, Leave } from "../change-signals.ts";

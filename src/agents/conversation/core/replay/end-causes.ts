@@ -1,6 +1,6 @@
 /** The ends of turns without an answer, from the entries that they caused. Pure. */
 import type { BudgetExcess } from "../../../../protocol/budget.ts";
-import type { Caller } from "../../../../protocol/views.ts";
+import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { exceeded } from "../planning/budget.ts";
 import { failTurn, stopTurn } from "../planning/cancel.ts";
