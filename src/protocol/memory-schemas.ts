@@ -200,3 +200,15 @@ export const memoryStatus = z
 
 /** The state of an agent's memory. */
 export type MemoryStatus = z.infer<typeof memoryStatus>;
+
+const memoryOutcome = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("applied"), memoryId: z.string(), version: z.number() }),
+  z.object({ status: z.literal("unchanged"), memoryId: z.string() }),
+  z.object({ status: z.literal("refused"), code: z.string(), message: z.string() }),
+]);
+
+/** The outcome of an operation of an extraction. */
+export type MemoryOutcome = z.infer<typeof memoryOutcome>;
+
+/** The answer to `MEMORY_EXTRACTED`. */
+export const learnedMemories = z.object({ outcomes: z.array(memoryOutcome) });

@@ -65,12 +65,6 @@ export type MemoryOperation =
   | { op: "delete"; key: string }
   | { op: "archive"; key: string };
 
-/** The outcome of an operation. */
-export type MemoryOutcome =
-  | { status: "applied"; memoryId: string; version: number }
-  | { status: "unchanged"; memoryId: string }
-  | { status: "refused"; code: string; message: string };
-
 /** A memory that an extraction may change, with the version that it saw. */
 export interface OfferedMemory {
   id: string;
@@ -103,7 +97,7 @@ export interface MemoryWriter {
 /** The envelope type that sends extracted operations from a conversation to its agent. */
 export const MEMORY_EXTRACTED = "memory.extracted";
 
-/** The body of `MEMORY_EXTRACTED`. The answer is `{outcomes: MemoryOutcome[]}`. */
+/** The body of `MEMORY_EXTRACTED`. The answer is `learnedMemories`. */
 export interface ExtractedMemories {
   /** The operation of the hook's run, as in `offerMemories`. */
   operationId: string;
@@ -120,12 +114,6 @@ export interface ExtractedMemories {
 
 /** The type of the envelope that erases what was learned from a conversation, or from entries of it, alone. The answer is `null`. */
 export const MEMORY_SOURCES_ERASED = "memory.sources_erased";
-
-export interface ErasedSources {
-  conversationId: string;
-  /** Absent: the whole conversation. */
-  turns?: { turnId: string; entries?: number[] }[];
-}
 
 /** The memory's part of the RPC interface of an agent. `NOT_FOUND` for an agent or a memory that is not there or not the reader's to see. */
 export interface MemoryApi {

@@ -3,20 +3,19 @@ import { describe, expect, test } from "vitest";
 import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import { eraseMore, eraseSources } from "../../src/memory/corpus/erasures.ts";
+import type { ErasedSources } from "../../src/memory/corpus/schemas.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Answer } from "../../src/protocol/mailbox-api.ts";
 import {
-  type ErasedSources,
   type ExtractedMemories,
   MEMORY_EXTRACTED,
   MEMORY_SOURCES_ERASED,
-  type MemoryOutcome,
   type MemoryWriter,
 } from "../../src/protocol/memory.ts";
-import type { MemorySource } from "../../src/protocol/memory-schemas.ts";
+import type { MemoryOutcome, MemorySource } from "../../src/protocol/memory-schemas.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { operationIdAt } from "../support/mail-world.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";

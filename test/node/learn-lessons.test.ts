@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { extractByRules } from "../../src/library/built-in/rules/extract-by-rules.ts";
 import { learnedTurn } from "../../src/library/memory/turn.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
-import type { MemoryOutcome } from "../../src/protocol/memory.ts";
+import type { MemoryOutcome } from "../../src/protocol/memory-schemas.ts";
 import { ALL, DAY, UpkeepWorld } from "../support/upkeep-world.ts";
 
 interface Statement {

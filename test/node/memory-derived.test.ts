@@ -1,7 +1,8 @@
 /** Memories that extractions make of others, which they do not outlast. */
 import { describe, expect, test } from "vitest";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
-import type { MemoryOperation, MemoryOutcome, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryOperation, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { MemoryOutcome } from "../../src/protocol/memory-schemas.ts";
 import { ALL, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
 
 const STATES = ["current", "ended", "archived"] as const;

@@ -1,12 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
+import type { ErasedSources } from "../../src/memory/corpus/schemas.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
-import type {
-  ErasedSources,
-  ExtractedMemories,
-  MemoryOperation,
-  MemoryReader,
-} from "../../src/protocol/memory.ts";
+import type { ExtractedMemories, MemoryOperation, MemoryReader } from "../../src/protocol/memory.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
 const TIME = "2025-06-01T10:00:00.000Z";

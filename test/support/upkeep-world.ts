@@ -9,20 +9,16 @@ import { resolveUpkeep } from "../../src/library/registry/upkeep.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
+import type { ErasedSources } from "../../src/memory/corpus/schemas.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
-import type {
-  ErasedSources,
-  ExtractedMemories,
-  MemoryOutcome,
-  MemoryReader,
-} from "../../src/protocol/memory.ts";
+import type { ExtractedMemories, MemoryReader } from "../../src/protocol/memory.ts";
 import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
-import type { Memory } from "../../src/protocol/memory-schemas.ts";
+import type { Memory, MemoryOutcome } from "../../src/protocol/memory-schemas.ts";
 import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { indexOf } from "./indexed-memories.ts";
 

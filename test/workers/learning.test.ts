@@ -2,13 +2,8 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, expect, test } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
-import type {
-  MemoryOperation,
-  MemoryOutcome,
-  MemoryReader,
-  MemoryWriter,
-} from "../../src/protocol/memory.ts";
-import type { Memory } from "../../src/protocol/memory-schemas.ts";
+import type { MemoryOperation, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { Memory, MemoryOutcome } from "../../src/protocol/memory-schemas.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import {

@@ -1,12 +1,3 @@
-/**
- * The handlers of envelopes that begin or change work of a conversation, and of answers of its agents. Each handler stages its change in the
- * transaction of the receipt.
- *
- * RUNINVITE-5  An acknowledged invitation has started its turn, or the run gets the reason. If a run withdraws its invitation, the turn
- *              stops. If the invitation arrives after its withdrawal, the turn does not start. Handlers are idempotent.
- * RUNINVITE-6  An invitation counts only if its first run has an id that derives from the operation of its origin.
- */
-import { z } from "zod";
 import { NOTHING } from "../../model/spending.ts";
 import {
   AGENT_CALL,
@@ -21,7 +12,8 @@ import type { CallAddress } from "../../protocol/call-address.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledRunId, parseItemId } from "../../protocol/ids.ts";
-import { MEMORY_EXTRACTED, type MemoryOutcome } from "../../protocol/memory.ts";
+import { MEMORY_EXTRACTED } from "../../protocol/memory.ts";
+import { learnedMemories } from "../../protocol/memory-schemas.ts";
 import { RUN_CANCEL } from "../../protocol/run-call.ts";
 import {
   AGENT_INVITE,
@@ -79,13 +71,6 @@ export function takeEnvelopes(mailbox: Handlers, context: HandlerContext): void 
   takeCallResults(mailbox, context.runtime);
 }
 
-const memoryOutcome: z.ZodType<MemoryOutcome> = z.discriminatedUnion("status", [
-  z.object({ status: z.literal("applied"), memoryId: z.string(), version: z.number() }),
-  z.object({ status: z.literal("unchanged"), memoryId: z.string() }),
-  z.object({ status: z.literal("refused"), code: z.string(), message: z.string() }),
-]);
-const learnedSchema = z.object({ outcomes: z.array(memoryOutcome) });
-
 /** Registers the handlers of the answers of agents to requests for budget and to operations of extractions. */
 export function takeAnswers(
   mailbox: Pick<Handlers, "outcomes">,
@@ -121,7 +106,7 @@ function learned({ envelope: { operationId }, outcome }: DeliveryOutcome): Memor
   if (address === null) return undefined;
   const { n: of, item } = address;
   const named = { type: "conversation.memories.learned", of, item } as const;
-  if (outcome.status === "delivered") return { ...named, answer: validate(learnedSchema, outcome.result) };
+  if (outcome.status === "delivered") return { ...named, answer: validate(learnedMemories, outcome.result) };
   return { ...named, answer: { error: outcome.error } };
 }
 

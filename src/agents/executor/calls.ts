@@ -8,7 +8,6 @@ import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { calledMemorySchema } from "../../protocol/tool-memory.ts";
 import { trailFields } from "../../shared/call-trail.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
-import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
@@ -29,7 +28,7 @@ const amount = z.number().min(0);
 const absent = z.exactOptional(z.never());
 
 /** A call comes from exactly one actor, so its result cannot reach another actor. */
-const contextSchema: z.ZodType<CallContext> = z.intersection(
+const contextSchema = z.intersection(
   z.object({
     tenant: identifier,
     projectId: identifier,
@@ -50,7 +49,7 @@ const contextSchema: z.ZodType<CallContext> = z.intersection(
   ),
 );
 
-const invocationSchema: z.ZodType<ToolInvocation> = z.object({
+const invocationSchema = z.object({
   operationId: identifier,
   attempt: z.int().min(1),
   toolCallId: z.string(),

@@ -5,14 +5,14 @@
  */
 
 import { z } from "zod";
-import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
+import { OPENAI_ERROR_TYPES } from "../../compat/openai/errors.ts";
 import { referenceSchema } from "../../library/definitions/reference.ts";
 import { personaSchema } from "../../library/personas/persona-schema.ts";
 import { agentIdentity, agentView as agentViewSchema } from "../../protocol/agent-api.ts";
 import { inputIssues } from "../../protocol/conversation-schemas.ts";
 import { clientFrameSchema } from "../../protocol/requests.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
-import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
+import { PROBLEM_CODES } from "../base/problem.ts";
 
 export const persona = personaSchema.meta({
   id: "Persona",
@@ -43,7 +43,7 @@ export const clientFrame = clientFrameSchema.meta({
   example: { type: "turn.start", id: "a key of yours", content: "Hello" },
 });
 
-export const problemDocument: z.ZodType<Problem> = z
+export const problemDocument = z
   .strictObject({
     type: z.literal("about:blank"),
     title: z.string().meta({ description: "The status as text." }),
@@ -70,7 +70,7 @@ export const problemDocument: z.ZodType<Problem> = z
     },
   });
 
-export const openAiErrorDocument: z.ZodType<{ error: OpenAiError }> = z
+export const openAiErrorDocument = z
   .strictObject({
     error: z.strictObject({
       message: z.string().meta({ description: "The problem, and how to solve it." }),

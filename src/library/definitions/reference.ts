@@ -26,7 +26,7 @@ const textForm = /^(?:(?<library>[^/@]+)\/)?(?<id>[^/@]+)(?:@(?<version>[1-9][0-
 const FORMS = 'A reference is "library/id", "library/id@version" or {library, id, version?}';
 
 /** Accepts references as text and as objects. Checks the form only, not that the target exists. */
-export const referenceSchema: z.ZodType<DefinitionReference> = z.union(
+export const referenceSchema = z.union(
   [
     z.string().refine((text) => readText(text) !== undefined, FORMS),
     z.strictObject({

@@ -20,7 +20,7 @@ const FORMS = {
 } as const satisfies Record<HookName, string>;
 
 /** The target of a hook (HOOKFORM-2). */
-export const hookTargetSchema: z.ZodType<HookTarget> = z.union(
+export const hookTargetSchema = z.union(
   [z.strictObject({ task: referenceSchema }), z.strictObject({ workflow: referenceSchema })],
   {
     error: ({ input }) =>

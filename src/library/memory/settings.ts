@@ -4,7 +4,7 @@
  * LEARN-8  A persona has one extraction: `extract` or the hook `memoryExtraction`. A persona with both is rejected.
  */
 import { z } from "zod";
-import type { Consolidation, Persona } from "../../protocol/definitions.ts";
+import type { Persona } from "../../protocol/definitions.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { hookTargetSchema } from "../hooks/hook-forms.ts";
 import { isZone } from "./local-time.ts";
@@ -22,7 +22,7 @@ const MAX_JOINED = 100;
 
 const type = z.string().min(1).max(200);
 
-const retention: z.ZodType<NonNullable<Memory["retention"]>> = z
+const retention = z
   .record(
     type,
     z.strictObject({
@@ -32,7 +32,7 @@ const retention: z.ZodType<NonNullable<Memory["retention"]>> = z
   )
   .refine((types) => Object.keys(types).length <= MAX_TYPES, `May name at most ${MAX_TYPES} types.`);
 
-const consolidation: z.ZodType<Consolidation> = z.strictObject({
+const consolidation = z.strictObject({
   types: z.exactOptional(z.array(type).min(1).max(MAX_TYPES)),
   everyHours: z.exactOptional(z.number().min(1).max(MAX_HOURS)),
   minimum: z.exactOptional(z.int().min(2).max(MAX_JOINED)),

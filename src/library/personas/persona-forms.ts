@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { LibraryIdReference } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { isJsonObject } from "../../shared/json.ts";
-import { type LibraryReference, parseReference } from "../definitions/reference.ts";
+import { parseReference } from "../definitions/reference.ts";
 
 /** Reports whether a value is a reference with `libraryId`, valid or not. */
 export function hasLibraryId(value: unknown): value is LibraryIdReference {
@@ -17,7 +17,7 @@ export function hasLibraryId(value: unknown): value is LibraryIdReference {
 }
 
 /** A reference with `libraryId`. The output has `library`, `id` and `version`. */
-export const libraryIdSchema: z.ZodType<LibraryReference> = z
+export const libraryIdSchema = z
   .strictObject({
     libraryId: z.string(),
     id: z.exactOptional(z.string()),

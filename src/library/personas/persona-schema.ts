@@ -6,7 +6,6 @@ import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../../model/profile.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
 import type { Persona } from "../../protocol/definitions.ts";
-import type { JsonObject } from "../../shared/json.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { hookTargetSchema, withHookForms } from "../hooks/hook-forms.ts";
 import { memorySettings } from "../memory/scope.ts";
@@ -39,7 +38,7 @@ const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
 /** US dollars per 1 000 tokens. */
 const price = z.exactOptional(z.number().min(0));
 const contextTokens = z.exactOptional(z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS));
-const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+const jsonObject = z.record(z.string(), z.json());
 
 const hook = z.exactOptional(hookTargetSchema);
 

@@ -25,11 +25,7 @@ export interface PlacedSchema {
 }
 
 /** A JSON Schema of any value. Its keywords are checked with the other schemas of its definition, by `schemaIssues`. */
-export const schemaCheck: z.ZodType<JsonObject> = z.record(
-  z.string(),
-  z.json(),
-  "Must be a JSON Schema: an object.",
-);
+export const schemaCheck = z.record(z.string(), z.json(), "Must be a JSON Schema: an object.");
 
 /** A JSON Schema of an object. Its keywords are checked with the other schemas of its definition, by `schemaIssues`. */
 export const objectSchemaCheck = schemaCheck.refine(({ type }) => type === "object", {

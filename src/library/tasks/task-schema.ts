@@ -20,7 +20,7 @@ import { normalSteps, stepsIssues } from "./steps-schema.ts";
 import { MAX_STEP_ATTEMPTS } from "./task-limits.ts";
 
 /** The `retry` of a task. */
-export const taskRetrySchema: z.ZodType<TaskRetry> = z.strictObject({
+export const taskRetrySchema = z.strictObject({
   maxAttempts: z.int().min(1).max(MAX_STEP_ATTEMPTS),
   backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
   initialDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),

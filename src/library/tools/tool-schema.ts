@@ -3,7 +3,6 @@ import { z } from "zod";
 import { approvalNeedSchema } from "../../protocol/approval-schema.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
 import { hostsSchema } from "../../protocol/sub-agent.ts";
-import type { JsonObject } from "../../shared/json.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
 import { workflowTarget } from "./workflow-tool.ts";
@@ -23,7 +22,7 @@ export const MAX_TOOL_BACKOFF_MS = 60_000;
 /** Default pause before the second attempt, in milliseconds. */
 export const DEFAULT_TOOL_BACKOFF_MS = 1_000;
 
-const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+const jsonObject = z.record(z.string(), z.json());
 
 /** The `retry` of a tool, as authors write it. */
 export const retrySchema = z.strictObject({

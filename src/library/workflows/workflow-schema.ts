@@ -12,7 +12,7 @@ import {
   type WorkflowDefinition,
 } from "../../protocol/workflow-definition.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
-import { isPlainObject, type JsonObject } from "../../shared/json.ts";
+import { isPlainObject } from "../../shared/json.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { MAX_AGENT_TIMEOUT_MS } from "../tools/agent-tool.ts";
 import { nodeFields, type Report, transitionFields, workflowFields } from "./forms.ts";
@@ -33,7 +33,7 @@ const label = z.string().min(1).max(2_000);
 const expression = z.string().min(1).max(10_000);
 const mapping = z.record(z.string().min(1).max(200), expression);
 const timeout = z.int().min(1).max(MAX_WORKFLOW_TIMEOUT_MS);
-const jsonSchema: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+const jsonSchema = z.record(z.string(), z.json());
 const reference = referenceSchema.pipe(z.string());
 
 /** Returns a schema that normalizes its input before the checks. */
@@ -119,7 +119,7 @@ const workflow = z.strictObject({
 });
 
 /** Accepts a workflow in all its forms. The output is normalized, so equal workflows have equal hashes (FLOWFORM-2). */
-export const workflowSchema: z.ZodType<WorkflowDefinition> = z
+export const workflowSchema = z
   .custom<unknown>()
   .superRefine((value, context) => {
     if (!isPlainObject(value)) return;

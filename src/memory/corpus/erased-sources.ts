@@ -5,9 +5,9 @@
  *           them.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import type { ErasedSources } from "../../protocol/memory.ts";
 import type { MemorySource } from "../../protocol/memory-schemas.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import type { ErasedSources } from "./schemas.ts";
 
 /** `turn_id` is empty for a whole conversation. `entries` is `NULL` for a whole turn. */
 export const ERASED_TABLE = `CREATE TABLE IF NOT EXISTS memory_erased (

@@ -11,8 +11,8 @@
  * EXTRACTED-5  A text that an extraction derived from memories has their sources, too. Its own source alone does not state it, so it is
  *              erased with its parts (REDERIVE-1). It may derive only from memories older than the memory it changes.
  */
-import type { MemoryOutcome, MemoryReader, OfferedMemory } from "../../protocol/memory.ts";
-import type { MemorySource } from "../../protocol/memory-schemas.ts";
+import type { MemoryReader, OfferedMemory } from "../../protocol/memory.ts";
+import type { MemoryOutcome, MemorySource } from "../../protocol/memory-schemas.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";

@@ -1,6 +1,6 @@
 /** The memories offered to extractions, and the outcomes of their operations. Kept for a week (MEMPRUNE-1). */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import type { MemoryOutcome } from "../../protocol/memory.ts";
+import type { MemoryOutcome } from "../../protocol/memory-schemas.ts";
 import { dayOf, RETAINED_DAYS } from "./pruning.ts";
 
 const GET = `SELECT body FROM memory_offers WHERE operation_id = ? AND day IN (${RETAINED_DAYS}) ORDER BY day DESC`;

@@ -1,6 +1,6 @@
 /** The requests of the protocol as the corpus takes them: times are milliseconds, and operations of extractions are checked one by one. */
 import { z } from "zod";
-import { type ErasedSources, MEMORY_SCOPES, MEMORY_STATES } from "../../protocol/memory.ts";
+import { MEMORY_SCOPES, MEMORY_STATES } from "../../protocol/memory.ts";
 import {
   batchOf,
   filterFields,
@@ -118,13 +118,15 @@ export const extractedSchema = z.object({
 /** The body of `MEMORY_EXTRACTED`. Its operations are not yet checked. */
 export type Extracted = z.output<typeof extractedSchema>;
 
-export const erasedSourcesSchema: z.ZodType<ErasedSources> = z.object({
+export const erasedSourcesSchema = z.object({
   conversationId: name,
   turns: z
     .array(z.object({ turnId: name, entries: z.array(z.int().min(0)).exactOptional() }))
     .max(10_000)
     .exactOptional(),
 });
+
+export type ErasedSources = z.output<typeof erasedSourcesSchema>;
 
 export const offerSchema = z.strictObject({
   operationId: name,

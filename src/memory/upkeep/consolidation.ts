@@ -7,7 +7,7 @@
  * CONSOLIDATE-3  All memories of a group have one subject. A summary has the same subject, so it shows nothing to readers who cannot see
  *                its parts.
  */
-import type { MemoryOutcome } from "../../protocol/memory.ts";
+import type { MemoryOutcome } from "../../protocol/memory-schemas.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Corpus } from "../corpus/corpus.ts";
 import { type Cause, staleVersion } from "../corpus/decide.ts";

@@ -20,7 +20,7 @@ const replySchema = z.union([
     unchecked: z.literal(true).exactOptional(),
   }),
 ]);
-const caseSchema: z.ZodType<EvalCase> = z.looseObject({
+const caseSchema = z.looseObject({
   id: z.string().exactOptional(),
   input: json,
   expected: json.exactOptional(),

@@ -35,7 +35,7 @@ export interface EvalFilesOptions {
 }
 
 const PATTERN = "**/*.eval.{ts,mts,js,mjs}";
-const baselineSchema: z.ZodType<Baseline> = z.record(
+const baselineSchema = z.record(
   z.string(),
   z.object({ score: z.number(), cases: z.record(z.string(), z.number()) }),
 );

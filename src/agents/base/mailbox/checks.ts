@@ -11,7 +11,7 @@ import {
   sameAddress,
   sentEnvelopeSchema,
 } from "../../../protocol/envelope.ts";
-import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
+import type { Attempt } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { canonicalJson, isJson, type Json } from "../../../shared/json.ts";
@@ -114,7 +114,7 @@ const errorSchema = z
   .transform(boundedError);
 
 /** A receiver's answer as its sender reads it. */
-export const answerSchema: z.ZodType<Answer> = z.discriminatedUnion("type", [
+export const answerSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("done"), result: z.custom<Json>(isJson) }),
   z.object({ type: z.literal("refused"), error: errorSchema, recorded: z.boolean() }),
   z.object({

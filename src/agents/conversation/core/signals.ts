@@ -12,7 +12,7 @@ import type { AgentAskBody, AgentOutcome, CallAsk } from "../../../protocol/agen
 import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
-import type { MemoryOutcome } from "../../../protocol/memory.ts";
+import type { MemoryOutcome } from "../../../protocol/memory-schemas.ts";
 import type { StartTurn, ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
