@@ -43,6 +43,8 @@ import { checkJwtConfiguration, isJwtConfigured } from "./http/auth/jwt.ts";
 import { completeLimits } from "./http/base/http-limits.ts";
 import type { LibraryPorts } from "./library/authoring/authoring.ts";
 import { importedChain } from "./library/authoring/imported-chain.ts";
+import { collectAgents } from "./library/define/collect-agents.ts";
+import type { Library } from "./library/define/define.ts";
 import { CODE_TENANT } from "./library/registry/definition-source.ts";
 import { DeployedCode } from "./library/registry/deployed-code.ts";
 import { pinWorkflow } from "./library/registry/pin.ts";
@@ -79,20 +81,21 @@ import {
  * Makes the Worker of an application. Export its classes under their own names, and its handler as the default.
  *
  * @example
- * const app = dramatis({ libraries: [library] });
+ * const app = dramatis({ agents: [guide] });
  * export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const { models = {}, gate = allowAll, agents = [] } = options;
+  const { models = {}, gate = allowAll } = options;
+  const { libraries: inCode, agents } = collectAgents(options);
   const limits = completeLimits(options.limits);
   const exporter = options.telemetry?.exporter ?? exporterOf;
   const location = (tenant: string) => checkedPolicy(options.location?.(tenant));
 
-  const code = new DeployedCode(options.libraries);
+  const code = new DeployedCode(inCode);
   checkAgents(agents, code);
-  reportUndeclared(agents, options.libraries);
-  reportTemplates(agents, options.libraries);
+  reportUndeclared(agents, inCode);
+  reportTemplates(agents, inCode);
   const registry = ({ DB }: DramatisEnv, tenant: string) =>
     DB === undefined
       ? new Registry(code)
@@ -113,7 +116,7 @@ export function dramatis(options: DramatisOptions) {
   const stores = (env: DramatisEnv) =>
     ownedStores({ rows: rows(env), objects: objects(env), vectors: vectors(env), events: eventLogs(env) });
 
-  const trusted = (env: DramatisEnv) => hostsOf(options, env);
+  const trusted = (env: DramatisEnv) => hostsOf(inCode, options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
     allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listOf(hosts)]);
   const libraries = (env: DramatisEnv, tenant: string): LibraryPorts => ({
@@ -311,7 +314,11 @@ function listOf(text = ""): string[] {
 }
 
 /** Returns the hosts that may receive keys. Throws `INVALID_INPUT` for an invalid host or name of a key. */
-function hostsOf({ libraries, models = {}, memory = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+function hostsOf(
+  libraries: readonly Library[],
+  { models = {}, memory = {} }: DramatisOptions,
+  env: DramatisEnv,
+): TrustedHost[] {
   const { default: fallback, allowedHosts, allowedSecrets } = models;
   const inCode = libraries.flatMap(({ modelProfiles }) => modelProfiles.map(({ definition }) => definition));
   const embedder = typeof memory.embedder === "object" ? memory.embedder.profile : undefined;

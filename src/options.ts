@@ -12,6 +12,7 @@ import type { CorsOptions } from "./http/auth/cors.ts";
 import type { JwtEnv } from "./http/auth/jwt.ts";
 import type { Limits } from "./http/base/http-limits.ts";
 import type { Library } from "./library/define/define.ts";
+import type { AgentInCode, Workflow } from "./library/tasks/built.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
@@ -59,9 +60,18 @@ export interface DramatisEnv
   RATE_LIMITER?: RateLimit;
 }
 
-/** The libraries and policies of an application. */
+/** The agents, libraries and policies of an application. */
 export interface DramatisOptions {
-  libraries: Library[];
+  /**
+   * Agents in code, and agents that the code declares by the reference of a persona. The agents that they ask come along. The first request
+   * of an isolate creates missing agents, and updates agents with a changed declaration. New conversations use the new persona. Existing
+   * conversations keep their persona.
+   */
+  agents?: readonly (AgentInCode | FirstAgent)[];
+  /** Workflows that requests may start, as `app/<id>`. Workflows in the tools of agents come along. */
+  workflows?: readonly Workflow[];
+  /** Libraries with an id of their own, which other libraries and the API can refer to. */
+  libraries?: readonly Library[];
   /**
    * Authenticates requests. Default: tokens, if AUTH_SECRET or AUTH_JWKS_URL is set. Otherwise, requests under `npm start` come
    * from a local administrator, and all other requests are rejected.
@@ -138,11 +148,6 @@ export interface DramatisOptions {
   cors?: CorsOptions;
   /** Decides before every tool call. Default: allows all. */
   gate?: Gate;
-  /**
-   * Agents that the code declares. The first request of an isolate creates missing agents, and updates agents with a changed
-   * declaration. New conversations use the new persona. Existing conversations keep their persona.
-   */
-  agents?: FirstAgent[];
   /**
    * Returns the allowed locations of a tenant's agents and conversations. By default they have a jurisdiction only if their request
    * names it. Existing actors never move.

@@ -32,6 +32,7 @@ export {
   type ToolContext,
   type ToolOptions,
 } from "./library/define/define.ts";
+export { type AgentInCode, type AgentOptions, defineAgent } from "./library/define/define-agent.ts";
 export { defineSubAgent, type SubAgentOptions } from "./library/define/define-sub-agent.ts";
 export {
   defineAction,

@@ -350,7 +350,7 @@ describe("inline definitions in a node", () => {
       { ref: "inner", workflow: "inner" },
       { ref: "again", workflow: "inner" },
     ]);
-    expect(embeddedIn(outer)).toEqual({ tasks: [read], workflows: [inner] });
+    expect(embeddedIn(outer)).toEqual({ agents: [], tasks: [read], workflows: [inner] });
     expect(JSON.stringify(outer.definition)).not.toContain("run");
   });
 

@@ -4,6 +4,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { dramatis } from "../../src/dramatis.ts";
 import type { DramatisEnv, DramatisOptions } from "../../src/options.ts";
+import type { FirstAgent } from "../../src/startup.ts";
 import { answer, call, createConversation, get, persona, post, send } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
 import { Play } from "./provider.ts";
@@ -33,7 +34,7 @@ function deploy(options: Partial<DramatisOptions>, change: object = {}) {
 }
 
 /** Runs an application that declares an agent with this persona. */
-async function declare(id: string, declared: NonNullable<DramatisOptions["agents"]>[number]["persona"]) {
+async function declare(id: string, declared: FirstAgent["persona"]) {
   expect(await deploy({ agents: [{ id, persona: declared }] })("/health")).toMatchObject({ status: 200 });
 }
 

@@ -1,12 +1,13 @@
 /** Templates of sub-agents, in code. */
 import type { NetworkPolicy } from "../../protocol/sub-agent.ts";
 import { defined } from "../../shared/defined.ts";
+import type { AgentInCode } from "../tasks/built.ts";
 import { type AgentToolOptions, defineTool, type Tool } from "./define.ts";
 
 /** The argument of `defineSubAgent`. */
 export interface SubAgentOptions extends Pick<AgentToolOptions, "async" | "approval" | "effect" | "retry"> {
-  /** The agent that works as the sub-agent: its persona, memory and model. */
-  agent: string;
+  /** The agent, in code or by id, that works as the sub-agent: its persona, memory and model. */
+  agent: AgentInCode | string;
   /** Explains to the model when to spawn a sub-agent. */
   description: string;
   /** The names of the agent's tools that the sub-agent may use. */

@@ -2,7 +2,7 @@
  * Builders of workflows. They check everything when the module loads.
  *
  * FLOWBUILD-1  An invalid or unsound workflow in code stops the deployment. The error names each place and explains the fix.
- * FLOWBUILD-2  A task or a workflow inside a node becomes a reference by id within the library of the workflow.
+ * FLOWBUILD-2  A task, a workflow or an agent inside a node becomes a reference by id: a task and a workflow within the library of the workflow.
  */
 import type { z } from "zod";
 import type { AgentMode } from "../../protocol/definitions.ts";
@@ -22,7 +22,9 @@ import { issuesText, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definitions/definition.ts";
 import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import {
+  type AgentInCode,
   type EmbeddedInWorkflow as Embedded,
+  isAgent,
   isTask,
   isWorkflow,
   madeAs,
@@ -42,8 +44,8 @@ export interface NodeOptions {
   task?: Task | DefinitionReference;
   /** The sub-workflow: a workflow in code, or a reference to a workflow. */
   workflow?: Workflow | DefinitionReference;
-  /** The id of an agent. */
-  agent?: string;
+  /** An agent in code, or the id of an agent. */
+  agent?: AgentInCode | string;
   /** The mode of the call; `delegate` when absent. */
   mode?: AgentMode;
   /** Time limit of a called agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
@@ -177,10 +179,11 @@ export function defineWorkflow(id: string, options: WorkflowOptions): Workflow {
   return { id, definition, made: "workflow", embedded };
 }
 
-/** Returns the distinct tasks and workflows in the nodes of a workflow and of its sub-workflows. */
+/** Returns the distinct tasks, workflows and agents in the nodes of a workflow and of its sub-workflows. */
 export function embeddedIn({ embedded }: Workflow): Embedded {
   const inner = embedded.workflows.map(embeddedIn);
   return {
+    agents: [...new Set([...embedded.agents, ...inner.flatMap(({ agents }) => agents)])],
     tasks: [...new Set([...embedded.tasks, ...inner.flatMap(({ tasks }) => tasks)])],
     workflows: [...new Set([...embedded.workflows, ...inner.flatMap(({ workflows }) => workflows)])],
   };
@@ -199,10 +202,11 @@ function schemaOf(what: string, schema: z.ZodType | undefined) {
 function withoutCode(given: NodeInCode): object {
   if (typeof given !== "object" || given === null) return given;
   checkPlaces(given);
-  const { task, workflow, ...others } = given;
+  const { task, workflow, agent, ...others } = given;
   return {
     ...others,
     ...defined({
+      agent: isAgent(agent) ? agent.id : agent,
       task: isTask(task) ? task.id : task,
       workflow: isWorkflow(workflow) ? workflow.id : workflow,
     }),
@@ -211,20 +215,21 @@ function withoutCode(given: NodeInCode): object {
 
 function embeddedOf(nodes: readonly NodeInCode[]): Embedded {
   return {
+    agents: [...new Set(nodes.flatMap(({ agent }) => (isAgent(agent) ? [agent] : [])))],
     tasks: [...new Set(nodes.flatMap(({ task }) => (isTask(task) ? [task] : [])))],
     workflows: [...new Set(nodes.flatMap(({ workflow }) => (isWorkflow(workflow) ? [workflow] : [])))],
   };
 }
 
-/** Throws `INVALID_INPUT` if `task` or `workflow` has a definition of another kind. */
-function checkPlaces({ ref, task, workflow }: NodeInCode): void {
-  for (const [member, value] of Object.entries({ task, workflow })) {
+/** Throws `INVALID_INPUT` if `task`, `workflow` or `agent` has a definition of another kind. */
+function checkPlaces({ ref, task, workflow, agent }: NodeInCode): void {
+  for (const [member, value] of Object.entries({ task, workflow, agent })) {
     const made = madeAs(value);
     if (made === undefined || made === member) continue;
     const fix = made === "action" ? "A node runs tasks. Put the action into a task." : `Write \`${made}\`.`;
     throw new DramatisError(
       "INVALID_INPUT",
-      `Node "${ref}" has ${made === "action" ? "an" : "a"} ${made} as its \`${member}\`. ${fix}`,
+      `Node "${ref}" has ${made.startsWith("a") ? "an" : "a"} ${made} as its \`${member}\`. ${fix}`,
     );
   }
 }

@@ -13,7 +13,9 @@ import { DramatisError } from "../../shared/errors.ts";
 import { inputIssues, issuesText, plainly, validate } from "../../shared/validation.ts";
 import { modelProfileSchema } from "../personas/persona-schema.ts";
 import {
+  type AgentInCode,
   type DefinedPersona,
+  isAgent,
   joined,
   type LibraryAction,
   type Prompt,
@@ -45,8 +47,8 @@ export { definePersona, type PersonaOptions } from "./define-persona.ts";
 /** The argument of `defineTool` for a tool that another agent answers. */
 export interface AgentToolOptions
   extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs" | "hosts"> {
-  /** The agent, the allowed modes, and the default mode. */
-  target: AgentTarget;
+  /** The agent, in code or by id, the allowed modes, and the default mode. */
+  target: Omit<AgentTarget, "agent"> & { agent: AgentInCode | string };
   /** The agent's input, a zod object. Default: `z.object({ message: z.string() })`, with `goal` instead of `message` for a sub-agent. */
   input?: z.ZodType;
   /** Time limit of the whole call, in milliseconds. Default: ten minutes, or five minutes for a sub-agent. Maximum: 30 days. */
@@ -148,10 +150,13 @@ export function defineTool<Input extends z.ZodType>(
     const message = `${tool}: /target: Must be {agent}, {task} or {workflow}. \`agent\` is the id of an agent, \`task\` a task, \`workflow\` a workflow.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
-  validate(agentOptionsSchema, options, "", tool);
+  const { agent } = options.target;
+  const byId = { ...options.target, agent: isAgent(agent) ? agent.id : agent };
+  validate(agentOptionsSchema, { ...options, target: byId }, "", tool);
   const { input } = options;
   return {
-    ...definedTool(options, tool, { target: options.target, ...defined({ input }) }),
+    ...definedTool(options, tool, { target: byId, ...defined({ input }) }),
+    ...(isAgent(agent) ? { agent } : {}),
     run: () => Promise.reject(new ToolError(`"${options.name}" is answered by an agent and runs no code.`)),
   };
 }

@@ -9,11 +9,21 @@ import type {
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { Defined, Run } from "../tools/tool.ts";
 
 export interface DefinedPersona extends Defined<Persona> {
   /** The workflows in its hooks; absent if no hook has a workflow in code. `defineLibrary` adds them. */
   readonly workflows?: readonly Workflow[];
+}
+
+/** An agent in code. `collectAgents` adds the tools that ask its colleagues. */
+export interface AgentInCode extends DefinedPersona, Made<"agent"> {
+  readonly tools: readonly (Tool | Task | Workflow | DefinitionReference)[];
+  /** The agents that it may ask, in code or by id. */
+  readonly colleagues: () => readonly (AgentInCode | string)[];
+  /** Absent for the default model. */
+  readonly modelProfile?: Defined<ModelProfile>;
 }
 
 /** A tool: the definition that the model sees, and its code. */
@@ -22,6 +32,8 @@ export interface Tool extends Defined<ToolDefinition> {
   readonly task?: Task;
   /** The workflow that the tool runs; absent for other tools and for a reference to a workflow. */
   readonly workflow?: Workflow;
+  /** The agent that answers the tool; absent for other tools and for an agent by id. */
+  readonly agent?: AgentInCode;
   readonly run: Run;
 }
 
@@ -65,8 +77,9 @@ export interface Task extends Defined<TaskDefinition>, Made<"task"> {
   readonly run?: Run;
 }
 
-/** The tasks and workflows in the nodes of a workflow. */
+/** The tasks, workflows and agents in the nodes of a workflow. */
 export interface EmbeddedInWorkflow {
+  readonly agents: readonly AgentInCode[];
   readonly tasks: readonly Task[];
   readonly workflows: readonly Workflow[];
 }
@@ -93,6 +106,10 @@ export function isLibraryAction(value: unknown): value is LibraryAction {
 
 export function isWorkflow(value: unknown): value is Workflow {
   return madeAs(value) === "workflow";
+}
+
+export function isAgent(value: unknown): value is AgentInCode {
+  return madeAs(value) === "agent";
 }
 
 /** Merges embedded definitions, without duplicates. */
