@@ -19,7 +19,7 @@ import type { NewRun, RetryRun } from "../protocol/coordinator-api.ts";
 import type { EventFilter, FoundMessage, LoggedEvent, SearchRequest } from "../protocol/event-log.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
-import type { Projection, ProjectionName } from "../protocol/projection-schemas.ts";
+import type { Projection, ProjectionName, ProjectionOptions } from "../protocol/projection-schemas.ts";
 import type { TurnPrompt } from "../protocol/prompt.ts";
 import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "../protocol/record-schemas.ts";
 import type { TurnRecording, TurnReplay } from "../protocol/recording.ts";
@@ -139,13 +139,16 @@ export interface DramatisClient {
     unarchive(id: string, options?: RequestOptions): Promise<void>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
-    /** Returns the entries of the journal: every durable fact, by its number. `type` has names of entries, separated by commas. */
+    /**
+     * Returns the entries of the journal: every durable fact, by its number. `type` has names of entries, separated by commas. `turn` is the
+     * id of a turn. With one of them, a page may be empty and have a `nextCursor`.
+     */
     journal(
       id: string,
-      options?: PageRequest & { type?: string },
+      options?: PageRequest & { type?: string; turn?: string },
     ): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
     /**
-     * Returns a projection of the journal. Page options are for the projections that are lists.
+     * Returns a projection of the journal. Page options are for the projections that are lists. `turn` is for `timeline`.
      *
      * @example
      * const { messages } = await client.conversations.projection(id, "llm_context");
@@ -153,7 +156,7 @@ export interface DramatisClient {
     projection<Name extends ProjectionName>(
       id: string,
       name: Name,
-      options?: PageRequest,
+      options?: ProjectionOptions & RequestOptions,
     ): Promise<Extract<Projection, { name: Name }>>;
     /** Returns the chain of causes from an entry of the journal, or forward: the entries that follow from it. */
     causes(id: string, seq: number, options?: CauseOptions & RequestOptions): Promise<CauseChain>;

@@ -88,12 +88,14 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       unarchive: (id, init) => remove(pathOf("conversations", id, "archive"), init),
       create: (input, init) => post("conversations", input, init),
       get: (id, init) => get(pathOf("conversations", id), init),
-      projection: (id, name, page) => list(pathOf("conversations", id, "projections", name), page),
+      projection: (id, name, { turn, ...page } = {}) =>
+        list(pathOf("conversations", id, "projections", name), page, { turn }),
       causes: (id, seq, { direction, ...page } = {}) =>
         list(pathOf("conversations", id, "journal", `${seq}`, "causes"), page, { direction }),
       incidents: (id, { turn, correlation, ...page } = {}) =>
         list(pathOf("conversations", id, "incidents"), page, { turn, correlation }),
-      journal: (id, { type, ...page } = {}) => list(pathOf("conversations", id, "journal"), page, { type }),
+      journal: (id, { type, turn, ...page } = {}) =>
+        list(pathOf("conversations", id, "journal"), page, { type, turn }),
       update: (id, changes, init) => write("PATCH", pathOf("conversations", id), changes, init),
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),

@@ -23,7 +23,7 @@ import type { ConversationDataApi } from "./data-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 import type { JournalPageOptions } from "./journal.ts";
 import type { NewParticipant, Participant } from "./participants.ts";
-import type { Projection } from "./projection-schemas.ts";
+import type { Projection, ProjectionOptions } from "./projection-schemas.ts";
 import type { TurnPrompt } from "./prompt.ts";
 import type { CauseChain, CauseOptions, Incident, IncidentOptions } from "./record-schemas.ts";
 import type { TurnRecording, TurnReplay } from "./recording.ts";
@@ -170,7 +170,7 @@ export interface ConversationApi extends ConversationDataApi {
    * Returns a projection of the journal by its name. `options` are for the timelines, which are lists. `NOT_FOUND` for an unknown name. `UNAVAILABLE`,
    * retriable, if a long journal is not read to its end yet.
    */
-  projection(principal: Principal, name: string, options?: PageOptions): Promise<Result<Projection>>;
+  projection(principal: Principal, name: string, options?: ProjectionOptions): Promise<Result<Projection>>;
   /** Returns the chain of causes from an entry of the journal. `NOT_FOUND` for an unknown number. */
   causes(principal: Principal, seq: number, options?: CauseOptions): Promise<Result<CauseChain>>;
   /** Returns a page of the incidents in the journal. A page may be empty and have a `nextCursor`. */

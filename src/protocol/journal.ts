@@ -81,4 +81,6 @@ export type EntryType = (typeof ENTRY_TYPES)[number];
 export interface JournalPageOptions extends PageOptions {
   /** Entries of these types; all when absent. */
   types?: EntryType[];
+  /** Entries of this turn; all when absent. */
+  turn?: string;
 }

@@ -1,5 +1,6 @@
 /** The projections of a conversation's journal, as their readers see them. */
 import { z } from "zod";
+import type { PageOptions } from "../shared/page.ts";
 import { content, journalEntry } from "./conversation-schemas.ts";
 import { anyValue, count, ids, time } from "./scalars.ts";
 
@@ -138,6 +139,12 @@ export const projection = z
     }),
   ])
   .meta({ id: "Projection", description: "A projection of a conversation's journal." });
+
+/** Options of a projection. They are for the projections that are lists. */
+export interface ProjectionOptions extends PageOptions {
+  /** Entries of this turn; all when absent. For `timeline`. */
+  turn?: string;
+}
 
 export type Projection = z.infer<typeof projection>;
 export type ProjectionName = Projection["name"];

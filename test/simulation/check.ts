@@ -210,6 +210,8 @@ function checkJournal({ outcome, fail }: Scope): void {
   for (const turn of outcome.turns) {
     if (turn.status === "active") continue;
     const own = outcome.journal.filter((entry) => entry.turnId === turn.id);
+    if (!isDeepStrictEqual(outcome.journals.get(turn.id), own.toReversed()))
+      fail("journal", `The entries of ${turn.id} differ from the entries that name it.`);
     const count = (type: string) => own.filter((entry) => entry.type === type).length;
     if (turn.status === "completed" && count("message.started") !== count("message.completed"))
       fail("journal", `Messages of ${turn.id} do not pair.`);

@@ -302,6 +302,8 @@ export interface Outcome {
   turns: TurnView[];
   messages: MessageView[];
   journal: JournalEntryView[];
+  /** The entries of each turn, the newest first, as the filter by turn gives them. */
+  journals: ReadonlyMap<string, JournalEntryView[]>;
   /** The rows of the journal, and the turns with their content. */
   rows: JournalRow[];
   contents: ReadonlyMap<number, Turn>;

@@ -20,7 +20,7 @@ export const PROPERTIES = {
   ends: "Every turn ends exactly once. At the end, no turn is active, no message is pending, and no wake-up is armed.",
   failure: "A turn fails only for a planned reason.",
   journal:
-    "Journal numbers are gapless and ascending. Each start has an end, and the end of a turn is its last entry.",
+    "Journal numbers are gapless and ascending. Each start has an end. The journal of a turn has the entries that name it.",
   memory: "The actor's state in memory equals the state in its database.",
   "tool attempts":
     "Only a call of a `pure` or `idempotent` tool is retried, after a temporary failure, within the tool's attempts and after its pauses.",

@@ -351,6 +351,12 @@ async function outcomeOf(
       turns: turns.map(({ id }) => queries.turn(state, id)),
       messages: allOf((options) => queries.messages(state, options)),
       journal: allOf((options) => queries.journal(state, options)),
+      journals: new Map(
+        turns.map(({ id: turn }) => [
+          turn,
+          allOf((options) => queries.journal(state, { ...options, turn, order: "desc" })),
+        ]),
+      ),
       rows: runtime.store.journal.forward(1, Number.MAX_SAFE_INTEGER),
       contents: new Map(
         numbers.flatMap((n) => {

@@ -14,6 +14,7 @@ import { NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { seedEvents } from "../../src/agents/conversation/inbound/seed-history.ts";
 import { Subscribers } from "../../src/agents/conversation/inbound/subscribers.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
@@ -31,6 +32,7 @@ import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/dur
 import { CONVERSATION_OPENED } from "../../src/protocol/agent-api.ts";
 import type { VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import { turnId } from "../../src/protocol/ids.ts";
 import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { noMail } from "../../src/testing/world/no-mail.ts";
 import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../support/chat-replies.ts";
@@ -421,6 +423,32 @@ describe("H5 constant cost", () => {
     }
     // Only the first turn after a wake reads the window: 20 turns, full from 40 messages on.
     expect(many.first.rowsRead).toBe(some.first.rowsRead);
+  });
+
+  test("H5 JOURNALTURN-2 the journal of a turn reads the same rows at 10 and at 10 000 messages", async () => {
+    const rowsAt = (messages: number) =>
+      inFreshConversation(async (conversation) => {
+        conversation.create();
+        seedHistory(conversation, messages);
+        conversation.reopen();
+        await conversation.turn("call charge 3");
+        const { counter, runtime } = conversation;
+        const queries = new ConversationQueries(runtime.store);
+        const read = (n: number) => {
+          const turn = turnId(runtime.store.turns.facts(n) ?? expect.fail());
+          counter.reset();
+          const { items, nextCursor } = queries.journal(runtime.state, { turn });
+          expect(nextCursor).toBeUndefined();
+          return { types: items.map(({ type }) => type), rows: counter.cost.rowsRead };
+        };
+        return { early: read(3), last: read(messages / 2 + 1) };
+      });
+    const [few, many] = [await rowsAt(10), await rowsAt(10_000)];
+    expect(many).toEqual(few);
+    expect(many.early.types).toContain("turn.finalized");
+    expect(many.last.types.filter((type) => type === "tool.completed")).toHaveLength(3);
+    expect(many.early.rows).toBeLessThanOrEqual(12);
+    expect(many.last.rows).toBeLessThanOrEqual(20);
   });
 
   test("H5 a turn of two 200-character messages stores at most 1 500 bytes", async () => {

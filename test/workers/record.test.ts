@@ -107,6 +107,40 @@ describe("the projections of a conversation", () => {
     await client.conversations.cancel(source.id);
   });
 
+  test("E17 JOURNALTURN-1 select the entries of a turn in pages, also beside a turn that waits", async () => {
+    const conversation = await createConversation(buyer);
+    const { play, turnId: waiting } = await conversation.play((key) => ({
+      replies: [[{ call: "pay", input: { key } }], [{ text: "Paid." }]],
+    }));
+    const [run = expect.fail("no run")] = await play.runs(1);
+    const { turnId } = await conversation.play({ replies: [[{ text: "Kept." }]] });
+    await conversation.ended(turnId);
+    for (const turn of [waiting, turnId]) {
+      const own = (await read(conversation, "timeline")).entries.filter((entry) => entry.turnId === turn);
+      const pages = { asc: own, desc: own.toReversed() };
+      for (const [order, entries] of Object.entries(pages)) {
+        const found: unknown[] = [];
+        for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+          const query: string = `turn=${turn}&order=${order}&limit=2${cursor === "" ? "" : `&cursor=${cursor}`}`;
+          const answer = await request(`${conversation.path}/projections/timeline?${query}`);
+          const page = await answer.json<{ entries: unknown[]; nextCursor?: string }>();
+          expect(page.entries.length).toBeLessThanOrEqual(2);
+          found.push(...page.entries);
+          cursor = page.nextCursor;
+        }
+        expect(found).toEqual(entries);
+      }
+    }
+    for (const path of ["journal", "projections/timeline", "incidents"]) {
+      const unknown = await request(`${conversation.path}/${path}?turn=${waiting.replace(/.$/, "z")}`);
+      expect([unknown.status, await unknown.json()]).toMatchObject([404, { code: "NOT_FOUND" }]);
+    }
+    // SAFETY: the tools of the test library report it.
+    const { handle } = run.input as { handle: string };
+    await client.operations.complete(handle, { result: 1 });
+    await conversation.ended(waiting);
+  });
+
   test("E17 name the calls that have no result yet", async () => {
     const conversation = await createConversation(buyer);
     const { play, turnId } = await conversation.play((key) => ({

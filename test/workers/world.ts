@@ -65,7 +65,7 @@ export function skipInvariants(conversation: TestConversation): void {
   unchecked.splice(unchecked.indexOf(conversation), 1);
 }
 
-/** Invariants of every conversation that was created since the last check (A29, TURN-1, JOURNAL-1, WIRE-1). */
+/** Invariants of every conversation that was created since the last check (A29, TURN-1, JOURNAL-1, JOURNALTURN-1, WIRE-1). */
 export async function checkInvariants(): Promise<void> {
   for (const conversation of unchecked.splice(0)) {
     const journal = await conversation.journal();
@@ -84,6 +84,9 @@ export async function checkInvariants(): Promise<void> {
         (entry) => entry.turnId === turnId && /^turn\.(completed|failed)$/.test(entry.type),
       );
       expect(ends.length, "a turn ends at most once").toBeLessThanOrEqual(1);
+      expect(await conversation.journalOf(turnId), "JOURNALTURN-1").toEqual(
+        journal.filter((entry) => entry.turnId === turnId),
+      );
     }
     for (const { frames, misplaced } of conversation.clients) {
       const seqs = seqsOf(frames);
@@ -187,12 +190,16 @@ export class TestConversation {
     return this.#all<JournalEntryView>("journal", "entries");
   }
 
+  journalOf(turnId: string): Promise<JournalEntryView[]> {
+    return this.#all<JournalEntryView>("journal", "entries", `&turn=${turnId}`);
+  }
+
   /** All pages of a list. */
-  async #all<Item>(resource: string, member: string): Promise<Item[]> {
+  async #all<Item>(resource: string, member: string, filter = ""): Promise<Item[]> {
     const items: Item[] = [];
     for (let cursor: string | undefined = ""; cursor !== undefined; ) {
       const query: string = cursor === "" ? "" : `&cursor=${cursor}`;
-      const path = `${this.path}/${resource}?limit=200${query}`;
+      const path = `${this.path}/${resource}?limit=200${filter}${query}`;
       const { nextCursor, ...page } = await call<{ nextCursor?: string; [member: string]: unknown }>(
         "GET",
         path,

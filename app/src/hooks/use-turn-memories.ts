@@ -1,14 +1,10 @@
 /** Loads the memories that a turn recalled or taught, with their texts. */
 import { useCallback, useContext } from "react";
-import type { JournalEntryView } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { ConversationId } from "../conversation-id.ts";
-import { endsLearning, type TurnMemories, turnMemories } from "../memory/turn-memories.ts";
+import { type TurnMemories, turnMemories } from "../memory/turn-memories.ts";
 import { type Resource, useResource } from "./use-resource.ts";
 
-/** Pages of the journal that are searched for the entries of a turn, and the entries of each. */
-const MAX_PAGES = 10;
-const PAGE_SIZE = 200;
 /** Maximum number of loaded texts. */
 const MAX_TEXTS = 20;
 
@@ -36,22 +32,11 @@ export function useTurnMemories(turnId: string): Resource<ShownMemories> {
   return useResource(load);
 }
 
-/** Returns the memory entries of a turn, the newest first. */
-async function entriesOf(conversationId: string, turnId: string, signal: AbortSignal) {
-  const found: JournalEntryView[] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const options = { limit: PAGE_SIZE, order: "desc", signal } as const;
-    const read = await client.conversations.journal(
-      conversationId,
-      cursor === undefined ? options : { ...options, cursor },
-    );
-    const own = read.entries.filter((entry) => entry.turnId === turnId);
-    found.push(...own.filter(endsLearning));
-    cursor = read.nextCursor;
-    if (cursor === undefined || found.length > 0 || own.some(({ type }) => type === "turn.started")) break;
-  }
-  return found;
+/** Returns the entries of a turn that end its extraction, the newest first. */
+async function entriesOf(conversationId: string, turn: string, signal: AbortSignal) {
+  const type = "memory_extraction.applied,memory_extraction.refused";
+  const options = { turn, type, order: "desc", signal } as const;
+  return (await client.conversations.journal(conversationId, options)).entries;
 }
 
 async function textOf(agentId: string, id: string, signal: AbortSignal): Promise<[string, string][]> {

@@ -30,11 +30,6 @@ export function hasMemories({ recalled, error, learned }: TurnMemories): boolean
   return recalled.length > 0 || error !== undefined || learned.length > 0;
 }
 
-/** Reports whether an entry ends the extraction of a turn. */
-export function endsLearning({ type }: JournalEntryView): boolean {
-  return type === "memory_extraction.applied" || type === "memory_extraction.refused";
-}
-
 function lessonsIn({ type, data }: JournalEntryView): Lesson[] {
   const facts = isObject(data) ? data : {};
   if (type === "memory_extraction.refused" && typeof facts.message === "string")

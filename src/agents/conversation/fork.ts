@@ -222,12 +222,19 @@ export class ConversationFork {
   }
 }
 
-/** Returns a turn without the link to a turn that is left out: a fork at a replaced turn continues that turn. */
-function withoutLater<Over extends StoredTurn>(turn: Over, { turns, active }: Cut): Over {
-  const { replacedBy, ...others } = turn;
+/**
+ * Returns a turn without the numbers of entries after the cut, and without the link to a turn that is left out: a fork at a replaced turn
+ * continues that turn.
+ */
+function withoutLater(turn: StoredTurn, { turns, active, seq }: Cut): object {
+  const { replacedBy, lateEntries, ...others } = turn;
   const n = replacedBy === undefined ? 0 : (parseItemId(replacedBy)?.n ?? 0);
-  // SAFETY: the removed member is optional.
-  return n > turns || active.includes(n) ? (others as Over) : turn;
+  const kept = lateEntries?.filter((entry) => entry <= seq);
+  return {
+    ...others,
+    ...(n > turns || active.includes(n) ? {} : defined({ replacedBy })),
+    ...(kept?.length ? { lateEntries: kept } : {}),
+  };
 }
 
 /** Returns an event. The supersession of a turn that is left out hides no turn. */

@@ -8,6 +8,7 @@
 import { spendingView } from "../../protocol/budget.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import type { JournalPageOptions } from "../../protocol/journal.ts";
+import type { ProjectionOptions } from "../../protocol/projection-schemas.ts";
 import type { CauseOptions, IncidentOptions } from "../../protocol/record-schemas.ts";
 import type { SubscribeActor } from "../../protocol/subscribers.ts";
 import { asDone, asResult, type Result } from "../../shared/errors.ts";
@@ -87,7 +88,7 @@ export abstract class ReadableConversation<Env extends Cloudflare.Env> extends R
     return readAs(this.context, principal, (state) => this.context.queries.journal(state, options));
   }
 
-  async projection(principal: Principal, name: string, options?: PageOptions) {
+  async projection(principal: Principal, name: string, options?: ProjectionOptions) {
     return readAs(this.context, principal, (state) => this.context.record.projection(state, name, options));
   }
 

@@ -20,7 +20,7 @@ import { inJurisdiction, jurisdictionOf } from "../../shared/location.ts";
 import { checkMayImport, type Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { pageSchema } from "../base/query.ts";
+import { filter, pageSchema } from "../base/query.ts";
 import { empty, json, noConversation, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
@@ -61,7 +61,10 @@ export function entryTypes<Type>(
   );
 }
 
-const journalQuery = pageSchema.extend({ type: entryTypes(entryTypesOf, ENTRY_TYPES) });
+const journalQuery = pageSchema.extend({
+  type: entryTypes(entryTypesOf, ENTRY_TYPES),
+  turn: filter("Entries of this turn."),
+});
 
 export const conversationParams = z.object({ id: ids.conversation });
 const entryParams = z.object({
@@ -317,7 +320,7 @@ export const conversationRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "List the journal: every durable fact by its number",
       description:
-        "With `type`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`.",
+        "With `type` or `turn`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`. With `turn`, it looks only at the entries from the start to the end of the turn, and at the later entries of the turn.",
       params: conversationParams,
       query: journalQuery,
       answers: onePage("entries", journalEntry),

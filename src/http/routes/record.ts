@@ -33,6 +33,8 @@ const causeQuery = pageSchema.omit({ order: true }).extend({
   ),
 });
 
+const projectionQuery = pageSchema.extend({ turn: filter("Entries of this turn. For `timeline`.") });
+
 const incidentQuery = pageSchema.extend({
   turn: filter("Incidents of this turn."),
   correlation: filter("Incidents with this correlation id: of the signal, or `{conversationId}:{turnId}`."),
@@ -47,9 +49,9 @@ export const recordRoutes: readonly Route[] = [
       tag: "conversations",
       summary: "Read a projection of the journal",
       description:
-        "For everyone who may read the conversation, also after its end. `limit`, `cursor` and `order` are for `timeline` and `canonical_timeline`. An unknown name is `NOT_FOUND`, and the error lists the names. `UNAVAILABLE`, retriable, if a very long journal is not read to its end: repeat the request.",
+        "For everyone who may read the conversation, also after its end. `limit`, `cursor` and `order` are for `timeline` and `canonical_timeline`, and `turn` is for `timeline`. With `turn`, each page looks at up to 5,000 entries: it may be empty and have a `nextCursor`. An unknown name is `NOT_FOUND`, and the error lists the names. `UNAVAILABLE`, retriable, if a very long journal is not read to its end: repeat the request.",
       params: projectionParams,
-      query: pageSchema,
+      query: projectionQuery,
       answers: ok("The projection.", projection),
       errors: ["NOT_FOUND", "INVALID_INPUT", "UNAVAILABLE"],
     },

@@ -1,8 +1,10 @@
 /** The entries of a turn in the journal, with their content. */
-import { useState } from "react";
+import { useCallback } from "react";
 import type { JournalEntryView, TurnView } from "../../../../src/client/index.ts";
+import { defined } from "../../../../src/shared/defined.ts";
+import { client } from "../../client.ts";
 import { messageOf } from "../../format.ts";
-import { useTurnEntries } from "../../hooks/use-turn-entries.ts";
+import { type PageOptions, usePages } from "../../hooks/use-pages.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { LoadMore } from "../load-more.tsx";
 import { Loading } from "../loading.tsx";
@@ -12,21 +14,23 @@ import { EntryRow } from "./entry-row.tsx";
 const PAGE_ROWS = 100;
 
 export function JournalView({ turn: { conversationId, id, createdAt } }: { turn: TurnView }) {
-  const { value, error, reload, searchMore } = useTurnEntries(conversationId, id, createdAt);
-  const [shown, setShown] = useState(PAGE_ROWS);
+  const load = useCallback(
+    async (page: PageOptions) => {
+      const { entries, nextCursor } = await client.conversations.projection(conversationId, "timeline", {
+        ...page,
+        ...{ turn: id, limit: PAGE_ROWS, order: "asc" },
+      });
+      return { items: entries, ...defined({ nextCursor }) };
+    },
+    [conversationId, id],
+  );
+  const { value: entries, error, more, loadMore, reload } = usePages<JournalEntryView>(load);
   if (error !== undefined) return <ErrorNote text={messageOf(error)} onRetry={reload} />;
-  if (value === undefined) return <Loading label="Loading the journal" />;
-  const { entries, more } = value;
+  if (entries === undefined) return <Loading label="Loading the journal" />;
   return (
     <section aria-label="Journal" data-testid="journal" className="space-y-2">
-      {more && <LoadMore text="Search older entries, too" onClick={searchMore} />}
-      <EntryList entries={entries.slice(0, shown)} conversationId={conversationId} from={createdAt} />
-      {entries.length > shown && (
-        <LoadMore
-          text={`Show ${Math.min(PAGE_ROWS, entries.length - shown)} more of ${entries.length} entries`}
-          onClick={() => setShown(shown + PAGE_ROWS)}
-        />
-      )}
+      <EntryList entries={entries} conversationId={conversationId} from={createdAt} />
+      {more && <LoadMore onClick={loadMore} />}
     </section>
   );
 }

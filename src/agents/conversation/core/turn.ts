@@ -79,6 +79,8 @@ export interface Turn {
   readonly worked?: readonly Period[];
   /** Number of the turn's first journal entry. */
   readonly firstSeq: number;
+  /** The numbers of its journal entries after the commit that ended it, ascending; absent if there are none. */
+  readonly lateEntries?: readonly number[];
   /** The journal entry at the start of the cycle: the model sees facts stored up to its commit. */
   readonly snapshotSeq: number;
   /** The turn waits for those before it (ORDER-1). */

@@ -4,25 +4,37 @@
  * PROJ-5  A read folds at most `MAX_FOLDED` entries, after the entries that earlier reads have folded. If entries are left, it fails with
  *         `UNAVAILABLE`, retriable, and the next read continues.
  */
-import { type CanonicalEvent, PROJECTIONS, type Projection } from "../../../protocol/projection-schemas.ts";
+import { z } from "zod";
+import {
+  type CanonicalEvent,
+  PROJECTIONS,
+  type Projection,
+  type ProjectionOptions,
+} from "../../../protocol/projection-schemas.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { listIds } from "../../../shared/known-ids.ts";
-import { type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
+import { pageOptionsSchema } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { canonicalEvents } from "../core/record/canonical.ts";
 import { newestPlaces } from "../core/record/context.ts";
 import { type Fold, foldEntries, NEW_FOLD, type Numbered } from "../core/record/fold.ts";
 import type { ConversationState } from "../core/state.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
-import { journalEntries } from "./journal-entries.ts";
+import { entriesAround, journalEntries } from "./journal-entries.ts";
 import { base, type ProjectionInput, timelineEntry, WHOLE, type WholeInput } from "./projections.ts";
-import { newRecentTurns, TurnReader } from "./turn-reader.ts";
+import { newRecentTurns, requireTurn, TurnReader } from "./turn-reader.ts";
 
 /** Entries that a read folds, and newest entries that a context is made from. */
 const MAX_FOLDED = 50_000;
 
+/** Entries that a page of the timeline examines. */
+const MAX_EXAMINED = 5_000;
+
 /** The cursor is the number of an entry. In the canonical timeline it may have the number of a piece. */
-const pageSchema = pageOptionsSchema((cursor) => /^\d{1,15}(?:\.\d{1,6})?$/.test(cursor));
+const pageSchema = pageOptionsSchema((cursor) => /^\d{1,15}(?:\.\d{1,6})?$/.test(cursor)).extend({
+  turn: z.string().optional(),
+});
 
 type PageRange = ReturnType<typeof pageSchema.parse>;
 
@@ -36,7 +48,7 @@ export class ConversationRecord {
   ) {}
 
   /** Returns a projection by its name. Throws `NOT_FOUND` for an unknown name. */
-  projection(state: ConversationState, name: string, options: PageOptions = {}): Projection {
+  projection(state: ConversationState, name: string, options: ProjectionOptions = {}): Projection {
     const known = PROJECTIONS.find((candidate) => candidate === name);
     if (known === undefined) {
       const names = listIds(name, PROJECTIONS);
@@ -61,16 +73,29 @@ export class ConversationRecord {
     return WHOLE[known]({ record, fold, turnOf, newest });
   }
 
-  #timeline(input: ProjectionInput, reader: TurnReader, { limit, order, cursor }: PageRange): Projection {
+  #timeline(input: ProjectionInput, reader: TurnReader, page: PageRange): Projection {
+    const { limit, order, cursor } = page;
+    const { journal } = this.store;
+    const { seq } = input.fold;
     const after = cursor === undefined ? undefined : Number.parseInt(cursor, 10);
+    const only = page.turn === undefined ? undefined : requireTurn(page.turn, reader.take);
+    const found =
+      only === undefined
+        ? journalEntries(journal, order, after, seq)
+        : entriesAround(journal, only, order, after, seq);
     const entries: ReturnType<typeof timelineEntry>[] = [];
     const shown = base("timeline", input);
-    for (const numbered of journalEntries(this.store.journal, order, after, input.fold.seq)) {
+    let last: string | undefined;
+    let examined = 0;
+    for (const numbered of found) {
       const { turn } = numbered.entry;
-      const isFull = entries.length === limit || (turn !== undefined && !reader.admits(turn));
-      const last = entries.at(-1);
-      if (isFull && last !== undefined) return { ...shown, entries, nextCursor: String(last.seq) };
-      entries.push(timelineEntry(numbered, input));
+      const isShown = only === undefined || turn === only.n;
+      const isAdmitted = turn === undefined || entries.length === 0 || reader.admits(turn);
+      if (examined === MAX_EXAMINED || (isShown && (entries.length === limit || !isAdmitted)))
+        return { ...shown, entries, ...defined({ nextCursor: last }) };
+      if (isShown) entries.push(timelineEntry(numbered, input));
+      last = String(numbered.seq);
+      examined += 1;
     }
     return { ...shown, entries };
   }

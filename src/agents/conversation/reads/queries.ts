@@ -13,7 +13,7 @@ import type {
   TurnView,
 } from "../../../protocol/conversation-schemas.ts";
 import type { Frame } from "../../../protocol/frames.ts";
-import { MAX_TURN_NUMBER, parseItemId, resolveId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import { MAX_TURN_NUMBER, parseItemId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import { ENTRY_TYPES, type JournalPageOptions } from "../../../protocol/journal.ts";
 import type { TurnRecording } from "../../../protocol/recording.ts";
 import type { PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
@@ -31,10 +31,10 @@ import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
-import { journalEntries } from "./journal-entries.ts";
+import { entriesAround, journalEntries } from "./journal-entries.ts";
 import { readPastTurns } from "./past-turns.ts";
 import { readTrace, type TraceOptions } from "./trace-reader.ts";
-import { newRecentTurns, TurnReader } from "./turn-reader.ts";
+import { newRecentTurns, requireTurn, TurnReader } from "./turn-reader.ts";
 import { recordTurn } from "./turn-recorder.ts";
 import {
   answeredTurnView,
@@ -54,7 +54,7 @@ const MAX_VERSIONS = 32;
 const SNAPSHOT_MESSAGES = 50;
 /** Length of the turns in a snapshot. The same limit applies to its tool results, as JSON. */
 const SNAPSHOT_LENGTH = 256 * 1024;
-/** Entries that a page reads, if it filters types. */
+/** Entries that a page reads, if it has a filter. */
 const MAX_FILTERED = 5_000;
 /** Length of the turns in one slice of a replay. */
 const REPLAY_LENGTH = 128 * 1024;
@@ -99,21 +99,21 @@ export class ConversationQueries {
   }
 
   journal(state: ConversationState, given: JournalPageOptions = {}): Page<JournalEntryView> {
-    const { types: wanted, ...options } = given;
+    const { types: wanted, turn: id, ...options } = given;
     const types = validate(typesSchema, wanted, "/types");
-    const turns = new Map<number, TurnFacts | undefined>();
+    const turn = id === undefined ? undefined : requireTurn(id, (n) => this.#facts(state, n));
+    const turns = new Map<number, TurnFacts | undefined>(turn && [[turn.n, turn]]);
     let seen = 0;
-    return this.#page(options, state, (entry, seq, at) => {
-      if (types !== undefined) {
-        if (seen === MAX_FILTERED) return "full";
-        seen += 1;
-        if (!types.includes(entry.type)) return null;
-      }
+    const pick = (entry: JournalEntry, seq: number, at: number) => {
+      if (seen === MAX_FILTERED && (types ?? turn) !== undefined) return "full";
+      seen += 1;
       const n = entry.turn;
+      if (types?.includes(entry.type) === false || (turn !== undefined && n !== turn.n)) return null;
       if (n === undefined) return journalEntryView(entry, seq, at, undefined);
       if (!turns.has(n)) turns.set(n, this.#facts(state, n));
       return journalEntryView(entry, seq, at, turns.get(n));
-    });
+    };
+    return this.#page(options, state, pick, turn);
   }
 
   turns(options: PageOptions = {}): Page<TurnSummary> {
@@ -170,9 +170,7 @@ export class ConversationQueries {
 
   /** Throws `NOT_FOUND` for an id that names no turn of this conversation. */
   requireTurn(state: ConversationState, id: string): Turn {
-    const found = resolveId(id, "turn", (n) => state.active.get(n) ?? this.store.turn(n));
-    if (found !== null) return found.turn;
-    throw new DramatisError("NOT_FOUND", `This conversation has no turn "${id}".`);
+    return requireTurn(id, (n) => state.active.get(n) ?? this.store.turn(n));
   }
 
   /** Returns the snapshot, with at most `limit` units of messages, and as much of results. */
@@ -223,17 +221,26 @@ export class ConversationQueries {
     return n === 0 ? undefined : (state.active.get(n) ?? this.store.turns.facts(n) ?? undefined);
   }
 
-  /** Returns a page of journal entries. `pick` gives an item, `null` to leave an entry out, or `full` to end the page. */
+  /**
+   * Returns a page of journal entries, or of the entries around a turn. `pick` gives an item, `null` to leave an entry out, or `full` to
+   * end the page.
+   */
   #page<Item>(
     options: PageOptions,
     state: ConversationState,
     pick: (entry: JournalEntry, seq: number, at: number) => Item | null | "full",
+    turn?: TurnFacts,
   ): Page<Item> {
     const { limit, order, cursor } = validate(journalPageSchema, options);
     const after = cursor === undefined ? undefined : Number(cursor);
+    const { journal } = this.store;
     const items: Item[] = [];
     let position = after;
-    for (const { entry, seq, at } of journalEntries(this.store.journal, order, after, state.seq)) {
+    const entries =
+      turn === undefined
+        ? journalEntries(journal, order, after, state.seq)
+        : entriesAround(journal, turn, order, after, state.seq);
+    for (const { entry, seq, at } of entries) {
       const item = pick(entry, seq, at);
       if (item === "full") return { items, nextCursor: String(position) };
       if (item !== null) {

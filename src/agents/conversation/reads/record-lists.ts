@@ -24,9 +24,9 @@ import { incidentOf, mayBeIncident } from "../core/record/incidents.ts";
 import type { ConversationIdentity, ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
-import { journalEntries } from "./journal-entries.ts";
+import { entriesAround, journalEntries } from "./journal-entries.ts";
 import { timelineEntry } from "./projections.ts";
-import { newRecentTurns, TurnReader } from "./turn-reader.ts";
+import { newRecentTurns, requireTurn, TurnReader } from "./turn-reader.ts";
 
 type RecordStore = Pick<ConversationDatabase, "journal" | "turn">;
 
@@ -54,7 +54,8 @@ export function readCauses(
   maxChained = MAX_CHAINED,
 ): CauseChain {
   const { limit, cursor, direction } = validate(causeSchema, options);
-  const [start] = seq < 1 ? [] : journalEntries(store.journal, "asc", seq - 1, Math.min(seq, state.seq));
+  const [start] =
+    seq < 1 ? [] : journalEntries(store.journal, "asc", undefined, Math.min(seq, state.seq), seq);
   if (start === undefined)
     throw new DramatisError(
       "NOT_FOUND",
@@ -85,8 +86,7 @@ export function readCauses(
 /** Returns the entries of a turn from entry `first` to entry `last`. */
 function entriesOf({ journal }: RecordStore, { n }: Turn, first: number, last: number): Numbered[] {
   const entries: Numbered[] = [];
-  for (const numbered of journalEntries(journal, "asc", first - 1, last)) {
-    if (numbered.seq > last) break;
+  for (const numbered of journalEntries(journal, "asc", undefined, last, first)) {
     if (numbered.entry.turn === n) entries.push(numbered);
   }
   return entries;
@@ -106,7 +106,11 @@ export function readIncidents(
   let examined = 0;
   const full = () => ({ items, ...defined({ nextCursor: position }) });
   const after = cursor === undefined ? undefined : Number(cursor);
-  for (const numbered of journalEntries(store.journal, order, after, state.seq)) {
+  const entries =
+    filter.turn === undefined
+      ? journalEntries(store.journal, order, after, state.seq)
+      : entriesAround(store.journal, requireTurn(filter.turn, reader.take), order, after, state.seq);
+  for (const numbered of entries) {
     if (examined === maxExamined) return full();
     examined += 1;
     const { type, turn } = numbered.entry;

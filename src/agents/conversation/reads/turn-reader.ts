@@ -5,6 +5,8 @@
  * READ-2  Readers that page through a long turn, one after another, read it from the store once.
  */
 
+import { resolveId, type TurnKey } from "../../../protocol/ids.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import { WeakValues } from "../../../shared/weak-values.ts";
 import { turnLength } from "../core/content-size.ts";
 import type { TurnLookup } from "../core/frames.ts";
@@ -23,6 +25,16 @@ const MAX_RECENT = 32;
 export type RecentTurns = WeakValues<number, Turn>;
 
 export const newRecentTurns = (): RecentTurns => new WeakValues(MAX_RECENT);
+
+/** Returns the turn that an id names. Throws `NOT_FOUND` for other ids. */
+export function requireTurn<Found extends TurnKey>(
+  id: string,
+  turnOf: (n: number) => Found | null | undefined,
+): Found {
+  const found = resolveId(id, "turn", (n) => turnOf(n) ?? null);
+  if (found !== null) return found.turn;
+  throw new DramatisError("NOT_FOUND", `This conversation has no turn "${id}".`);
+}
 
 export class TurnReader {
   readonly #taken = new Map<number, Turn | undefined>();

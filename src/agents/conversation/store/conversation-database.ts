@@ -3,7 +3,7 @@
  *
  * COMMIT-1  A transition commits atomically in its caller's transaction: journal, turns, events and keys.
  * COMMIT-2  A commit writes one journal row, and one row per touched turn, per event and per key. It also writes one row per new text above
- *           4 KB, and per part of a turn above 8 KB.
+ *           4 KB, and per part of a turn above 8 KB. An ended turn is touched if an entry names it.
  * COMMIT-3  Waking reads the newest journal row, the record, the versions of each agent that joined later, and the active turns.
  * COMMIT-4  The state that a commit returns includes the parts outside each turn's row. After a rollback, the next commit on the earlier
  *           state writes them again.
@@ -42,7 +42,7 @@ import { eraseEntry } from "./entry-eraser.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { SignalTable } from "./signal-queue.ts";
 import type { StoredTurn } from "./turn-reading.ts";
-import { CREATE_TURNS, TurnTable } from "./turns.ts";
+import { type Amendment, CREATE_TURNS, TurnTable } from "./turns.ts";
 
 /** The result of a commit: the new state, and the row of the journal. */
 export interface Committed {
@@ -176,7 +176,7 @@ export class ConversationDatabase {
 
   /** Writes a transition made at `now` in the current transaction, without its envelopes. The mailbox writes these. */
   commit(transition: Transition, now: number): Committed {
-    const { state: next, entries, touched, keys, notes, late, asks, unextracted, membership } = transition;
+    const { state: next, entries, touched, keys, notes, late, asks, membership } = transition;
     const { enqueued, dequeued } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
@@ -196,9 +196,7 @@ export class ConversationDatabase {
     }
     for (const erasure of transition.erased ?? [])
       eraseEntry({ ...this, database: this.database, keyValue: this.keyValue }, erasure);
-    for (const n of unextracted) this.turns.amend(n, { issues: { memoryExtractionFailed: true } });
-    for (const { n, attempt } of transition.extractions)
-      this.turns.amend(n, { hooks: { extractionAttempt: attempt } });
+    for (const [n, amendment] of amendmentsOf(transition, row)) this.turns.amend(n, amendment);
     if (transition.superseded !== undefined) this.#supersede(transition.superseded, next.record);
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     this.signals.put(enqueued);
@@ -309,6 +307,26 @@ export class ConversationDatabase {
     return this.events.load(agentId, options).filter((event) => event.seq >= from);
   }
 }
+
+/** Returns the members that ended turns get with a commit, by turn. */
+function amendmentsOf(
+  { state: { active }, unextracted, extractions }: Transition,
+  { seq, entries }: JournalRow,
+): Map<number, Amendment> {
+  const amendments = new Map<number, Amendment>();
+  const add = (n: number, amendment: Amendment) => amendments.set(n, { ...amendments.get(n), ...amendment });
+  const ends = new Set(entries.flatMap(({ type, turn }) => (ENDS.has(type) ? [turn] : [])));
+  for (const [index, { turn }] of entries.entries()) {
+    if (turn === undefined || active.has(turn) || ends.has(turn)) continue;
+    add(turn, { lateEntries: [...(amendments.get(turn)?.lateEntries ?? []), seq + index] });
+  }
+  for (const n of unextracted) add(n, { issues: { memoryExtractionFailed: true } });
+  for (const { n, attempt } of extractions) add(n, { hooks: { extractionAttempt: attempt } });
+  return amendments;
+}
+
+/** The types of entries that end a turn. */
+const ENDS: ReadonlySet<string> = new Set(["turn.completed", "turn.failed"]);
 
 /** The stored record. The versions of agents that joined later are separate values, because a value has at most 2 MB. */
 type StoredRecord = Omit<ConversationIdentity, "agents"> & {

@@ -38,9 +38,6 @@ const OF_ITEM_OR_HOOK = `SELECT seq, at, body FROM journal WHERE seq >= ?1 AND (
 const OF_HOOK = /^(?:memory_extraction|context_assembly)\./;
 /** Rows that changed the title. May include false matches. */
 const OF_TITLE = `SELECT seq, at, body FROM journal WHERE instr(body, '["conversation.updated",null,null,{"title":"') > 0`;
-/** Rows that may have the end of a turn, or of any turn. */
-const ENDS = `SELECT seq, at, body FROM journal
-  WHERE seq >= ?1 AND (instr(body, ?2) > 0 OR instr(body, ?3) > 0) ORDER BY seq`;
 /** Rows that may have entries of a type, newest first. */
 const OF_TYPE = "SELECT seq, at, body FROM journal WHERE instr(body, ?) > 0 ORDER BY seq DESC";
 const REPLACE = "UPDATE journal SET body = ? WHERE seq = ?";
@@ -66,16 +63,24 @@ export class Journal {
     return stored === undefined ? null : unpack(stored).head;
   }
 
-  /** Returns the head after the commit that ended turn `n`, with that commit's last entry; `null` if it has not ended. */
+  /**
+   * Returns the head after the commit that ended turn `n`, with that commit's last entry; `null` if it has not ended. `from` is the turn's
+   * first entry. A turn never becomes active again, so the search goes in growing steps from there, and then by halves.
+   */
   endOf(from: number, n: number): (Head & { seq: number }) | null {
-    const ends = ["turn.completed", "turn.failed"];
-    const parts = ends.map((type) => `"${type}",${n}`);
-    for (const stored of this.database.each<Row>(ENDS, this.#beginOf(from), ...parts)) {
-      const { row, head } = unpack(stored);
-      if (row.entries.some(({ type, turn }) => turn === n && ends.includes(type)))
-        return { ...head, seq: lastSeq(row) };
+    const newest = this.newest();
+    if (newest === null || newest.head.active.includes(n)) return null;
+    let first = from;
+    let found = newest;
+    for (let step = 1; first < found.row.seq; step *= 2) {
+      const middleSeq = Math.floor((first + found.row.seq - 1) / 2);
+      const [stored] = this.database.all<Row>(BACKWARD, Math.min(first + step - 1, middleSeq), 1);
+      if (stored === undefined) break;
+      const middle = unpack(stored);
+      if (middle.head.active.includes(n)) first = lastSeq(middle.row) + 1;
+      else found = middle;
     }
-    return null;
+    return { ...found.head, seq: lastSeq(found.row) };
   }
 
   /** Returns the newest entry of a type, with its number; `null` if there is none. */

@@ -25,6 +25,8 @@ export type TurnFacts = Pick<
   | "correlationId"
   | "createdAt"
   | "completedAt"
+  | "firstSeq"
+  | "lateEntries"
   | "queued"
   | "waiting"
   | "error"

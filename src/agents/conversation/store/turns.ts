@@ -12,7 +12,7 @@ import { utf8Length } from "../../../shared/utf8.ts";
 import type { ListedTurn } from "../core/decisions.ts";
 import { replacedNumber } from "../core/replacement.ts";
 import type { StoredParts } from "../core/state.ts";
-import type { HooksOfTurn, Turn } from "../core/turn.ts";
+import type { Turn } from "../core/turn.ts";
 import type { TurnRow } from "../core/turn-events.ts";
 import { memberKey } from "./turn-members.ts";
 import { packTurn, partKey } from "./turn-packing.ts";
@@ -41,6 +41,11 @@ export interface Written {
   /** The texts that the events of a finished turn refer to, by event id. */
   contents: ReadonlyMap<string, TextReference>;
 }
+
+/** The members that an ended turn gets later. */
+export type Amendment = Partial<Pick<Turn, "hooks" | "lateEntries" | "replacedBy">> & {
+  issues?: TurnIssues;
+};
 
 export class TurnTable {
   constructor(
@@ -79,11 +84,8 @@ export class TurnTable {
     this.database.run(PUT, turn.n, turn.status, body);
   }
 
-  /** Adds issues, facts of hooks or the next version to a finished turn. */
-  amend(
-    n: number,
-    { issues, hooks, replacedBy }: { issues?: TurnIssues; hooks?: HooksOfTurn; replacedBy?: string },
-  ): void {
+  /** Adds issues, facts of hooks, numbers of late entries or the next version to a finished turn. */
+  amend(n: number, { issues, hooks, lateEntries, replacedBy }: Amendment): void {
     const [row] = this.database.all<TurnColumns>(GET, n);
     if (row === undefined) return;
     const members = JSON.parse(row.body);
@@ -91,6 +93,7 @@ export class TurnTable {
       ...members,
       ...(issues && { issues: { ...members.issues, ...issues } }),
       ...(hooks && { hooks: { ...members.hooks, ...hooks } }),
+      ...(lateEntries && { lateEntries: [...(members.lateEntries ?? []), ...lateEntries] }),
       ...defined({ replacedBy }),
     };
     this.database.run(PUT, n, row.status, JSON.stringify(changed));
