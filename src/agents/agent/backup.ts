@@ -6,21 +6,12 @@ import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
 import type { ImportPart } from "../../protocol/data-api.ts";
-import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
-import {
-  atLine,
-  checkHeader,
-  checkPart,
-  headerOf,
-  inLine,
-  linesStream,
-  parseLine,
-} from "../base/backup/lines.ts";
-import { deleteValues, dropTables } from "../base/removal/actor-tables.ts";
+import { headerOf, linesStream } from "../base/backup/lines.ts";
+import { PartImport } from "../base/backup/part-import.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { AGENT_KEYS, type AgentStore } from "./store.ts";
@@ -35,22 +26,20 @@ export interface AgentBackupPorts extends ActorStores {
   commit(change: () => void): Promise<void>;
 }
 
-/** An import without progress for this many milliseconds is removed. */
-const ABANDONED_MS = 3_600_000;
-const IMPORT = "importing";
-
 const timesSchema = z.object({ createdAt: isoTimeSchema, updatedAt: isoTimeSchema });
 
-interface PendingImport {
-  next: number;
-  at: number;
-  /** The transfer that has begun. */
-  attempt?: string;
-  identity: AgentIdentity | null;
-}
-
 export class AgentBackup {
-  constructor(private readonly ports: AgentBackupPorts) {}
+  readonly #import: PartImport<{ identity: AgentIdentity }>;
+
+  constructor(private readonly ports: AgentBackupPorts) {
+    const { store, corpus } = ports;
+    this.#import = new PartImport("agent", {
+      ...ports,
+      keys: AGENT_KEYS,
+      isTaken: () => store.find() !== undefined || store.tombstone() !== undefined,
+      forget: () => corpus.forget(),
+    });
+  }
 
   /** Returns the lines of the export. Throws `NOT_FOUND`. */
   export(): ReadableStream<Uint8Array> {
@@ -59,65 +48,40 @@ export class AgentBackup {
 
   /** Imports a part of a file. Throws `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
   async import(given: ImportPart): Promise<void> {
-    const { database, keyValue, store, corpus, wakeup, clock, commit } = this.ports;
-    const { from, lines, isLast, attempt } = checkPart(given);
-    if (store.find() !== undefined || store.tombstone() !== undefined)
-      throw new DramatisError("CONFLICT", "An agent with this id exists or was deleted. Choose another id.");
-    if (from === 1) this.#clear();
-    const read = (): PendingImport => {
-      const begun = keyValue.get<PendingImport>(IMPORT) ?? {
-        ...{ next: 1, at: clock.now(), identity: null },
-        ...defined({ attempt }),
-      };
-      if (begun.attempt !== attempt)
-        throw new DramatisError("CONFLICT", "Another import of this id has begun. Start the import again.");
-      if (begun.next === from) return begun;
-      const message = `The import continues with line ${begun.next}, not ${from}. Start the import again.`;
-      throw new DramatisError("CONFLICT", message);
-    };
-    const pending = read();
-    const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
-    const stores: [line: number, store: () => void][] = [];
-    for (const [index, line] of parsed.entries()) {
-      try {
-        if (from + index === 1) checkHeader(line, "agent");
-        else if (isJsonObject(line.identity)) pending.identity = await this.#identity(line.identity);
-        else if (!("end" in line)) stores.push([from + index, await memoryStore(corpus, line)]);
-      } catch (error) {
-        throw inLine(from + index, error);
-      }
-    }
-    const total = from + lines.length - 1;
-    const { identity } = pending;
-    if (isLast && (!isEnd(parsed.at(-1), total) || identity === null))
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `Line ${total + 1}: The file is incomplete. Export the agent again.`,
-      );
-    database.transaction(() => {
-      // Another transfer may have begun while the lines were prepared.
-      read();
-      if (from === 1) void wakeup.arm(ABANDONED_MS);
-      if (stores.length > 0) corpus.createTables();
-      for (const [line, store] of stores) atLine(line, store);
-      keyValue.put(IMPORT, { ...pending, next: total + 1 });
-    });
-    if (!isLast || identity === null) return;
+    const { store, corpus, commit } = this.ports;
+    const identity = await this.#import.take(
+      given,
+      (line) => this.#prepare(line),
+      (found) => found.identity ?? null,
+    );
+    if (identity === null) return;
     await commit(() => {
       store.create(identity);
-      keyValue.delete(IMPORT);
+      this.#import.end();
       if (corpus.exists) void corpus.ports.noted();
     });
   }
 
-  /** Removes an import without progress. Returns the milliseconds until the next call, or `null` if no import is open. */
+  /** Removes a stalled import. Returns the milliseconds until the next call; `null` without an open import. */
   wake(): number | null {
-    const pending = this.ports.keyValue.get<PendingImport>(IMPORT);
-    if (pending === undefined) return null;
-    const left = pending.at + ABANDONED_MS - this.ports.clock.now();
-    if (left > 0) return left;
-    this.#clear();
-    return null;
+    return this.#import.wake();
+  }
+
+  async #prepare(line: Record<string, unknown>): Promise<(found: { identity?: AgentIdentity }) => void> {
+    const { corpus } = this.ports;
+    if (isJsonObject(line.identity)) {
+      const identity = await this.#identity(line.identity);
+      return (found) => {
+        found.identity = identity;
+      };
+    }
+    const store = await prepareLine(corpus, line);
+    if (store === undefined)
+      throw new DramatisError("INVALID_INPUT", "Unknown kind of line. Export the agent again.");
+    return () => {
+      corpus.createTables();
+      store();
+    };
   }
 
   async *#lines(identity: AgentIdentity): AsyncGenerator<unknown> {
@@ -134,21 +98,4 @@ export class AgentBackup {
     const times = validate(timesSchema, { createdAt, updatedAt }, "", "The identity");
     return { ...identity, ...times };
   }
-
-  #clear(): void {
-    const { database, keyValue, corpus } = this.ports;
-    dropTables({ database, keyValue });
-    deleteValues({ database, keyValue }, [...AGENT_KEYS, IMPORT]);
-    corpus.forget();
-  }
-}
-
-async function memoryStore(corpus: Corpus, line: Record<string, unknown>): Promise<() => void> {
-  const store = await prepareLine(corpus, line);
-  if (store !== undefined) return store;
-  throw new DramatisError("INVALID_INPUT", "Unknown kind of line. Export the agent again.");
-}
-
-function isEnd(line: Record<string, unknown> | undefined, total: number): boolean {
-  return isJsonObject(line?.end) && line.end.lines === total;
 }

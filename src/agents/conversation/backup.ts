@@ -20,16 +20,8 @@ import { checkMayImport, type Principal } from "../../shared/principal.ts";
 import { cut } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
-import {
-  atLine,
-  checkHeader,
-  checkPart,
-  headerOf,
-  inLine,
-  linesStream,
-  parseLine,
-} from "../base/backup/lines.ts";
-import { deleteValues, dropTables } from "../base/removal/actor-tables.ts";
+import { headerOf, linesStream } from "../base/backup/lines.ts";
+import { PartImport } from "../base/backup/part-import.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { eventLines, journalLines, PAGE, turnLines } from "./backup-lines.ts";
 import type { ActorContext } from "./context.ts";
@@ -54,25 +46,15 @@ interface BackupContext
   copies: Pick<JournalCopies, "note" | "publish">;
 }
 
-/** Milliseconds until a stalled import is removed. */
-const ABANDONED_MS = 3_600_000;
-const IMPORT = "importing";
 /** The prefixes of the keys that a file has. */
 const EXPORTED_KEYS = ["ask:", "late:", "seen:", "tool:", "uninvited:"] as const;
 
 /** Returns the versions of an agent as the new conversation pins them. `path` is their place in the record. */
 type CheckedChain = (chain: unknown, path: string) => Promise<unknown>;
 
-/** Time between two attempts to remove a stalled import, in milliseconds. */
-const ABANDON_RETRY_MS = 60_000;
-
-/** An import that has begun. */
-interface Begun {
-  /** The number of the next line. */
-  next: number;
-  at: number;
-  attempt?: string;
-  record: Omit<ConversationIdentity, "id" | "tenant"> | null;
+/** The values that the lines of a file give. */
+interface Found {
+  record: Omit<ConversationIdentity, "id" | "tenant">;
 }
 
 /** Milliseconds since the epoch that a date can have. */
@@ -131,10 +113,20 @@ const attachmentSchema = z.strictObject({
 });
 
 export class ConversationBackup {
+  readonly #import: PartImport<Found>;
+
   constructor(
     private readonly context: BackupContext,
-    private readonly wakeup: Wakeup,
-  ) {}
+    wakeup: Wakeup,
+  ) {
+    const { clock, database, keyValue, runtime } = context;
+    this.#import = new PartImport("conversation", {
+      ...{ clock, database, keyValue, wakeup, keys: CONVERSATION_KEYS },
+      isTaken: () => runtime.exists || runtime.store.tombstone() !== undefined,
+      createTables: () => runtime.store.createTables(),
+      removeOutside: async () => context.attachments?.deleteAll(context.owner()),
+    });
+  }
 
   /** Returns the lines of the conversation. Throws `NOT_FOUND`, `FORBIDDEN`, `CONFLICT` while it has work. */
   export(principal: Principal): ReadableStream<Uint8Array> {
@@ -147,7 +139,7 @@ export class ConversationBackup {
   /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for an invalid line. */
   async import(principal: Principal, given: ImportPart): Promise<void> {
     checkMayImport(principal.tenant === this.context.owner().tenant ? principal : { roles: [] });
-    await this.#import(given, (chain, path) =>
+    await this.#take(given, (chain, path) =>
       this.context.importedChain(this.context.owner().tenant, chain, path),
     );
   }
@@ -155,77 +147,29 @@ export class ConversationBackup {
   /** Takes a part of a fork from a conversation of this tenant. The pinned versions stay as they are. */
   async takeFork(part: ImportPart): Promise<void> {
     try {
-      await this.#import(part, async (chain) => chain);
+      await this.#take(part, async (chain) => chain);
     } catch (error) {
       // The lines are valid where they come from: the storage has failed.
       throw error instanceof DramatisError && error.code === "INVALID_INPUT" ? (error.cause ?? error) : error;
     }
   }
 
-  async #import(given: ImportPart, chainOf: CheckedChain): Promise<void> {
-    const { database, keyValue, runtime } = this.context;
-    const { from, lines, isLast, attempt } = checkPart(given);
-    this.#checkNew();
-    if (from === 1) {
-      if (keyValue.get(IMPORT) !== undefined) await this.context.attachments?.deleteAll(this.context.owner());
-      // Another transfer may have ended since then.
-      this.#checkNew();
-      this.#clear();
-    }
-    const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
-    for (const [index, line] of parsed.entries()) await this.#prepare(from + index, line, chainOf);
-    const sent = database.transaction(() => {
-      this.#checkNew();
-      const begun = keyValue.get<Begun>(IMPORT) ?? {
-        ...{ next: 1, at: this.context.clock.now(), record: null },
-        ...defined({ attempt }),
-      };
-      if (begun.next !== from || begun.attempt !== attempt)
-        throw new DramatisError(
-          "CONFLICT",
-          begun.attempt === attempt
-            ? `The import continues with line ${begun.next}, not ${from}. Start the import again.`
-            : "Another import of this id has begun. Start the import again.",
-        );
-      if (from === 1) runtime.store.createTables();
-      const armed = from === 1 ? [this.wakeup.arm(ABANDONED_MS)] : [];
-      for (const [index, line] of parsed.entries())
-        atLine(from + index, () => this.#take(from + index, line, begun));
-      begun.next = from + lines.length;
-      keyValue.put(IMPORT, begun);
-      return isLast ? [...armed, ...this.#finish(begun, parsed.at(-1)), this.context.copies.note()] : armed;
-    });
+  async #take(given: ImportPart, chainOf: CheckedChain): Promise<void> {
+    const { runtime, copies, listing } = this.context;
+    const sent = await this.#import.take(
+      given,
+      (line) => this.#prepare(line, chainOf),
+      ({ record }) => (record ? [...this.#finish(record), copies.note()] : null),
+    );
+    if (sent === null) return;
     await Promise.all(sent);
-    if (isLast) void this.context.copies.publish();
-    if (isLast && runtime.state.record.listed !== false) await this.context.listing.publish();
+    void copies.publish();
+    if (runtime.state.record.listed !== false) await listing.publish();
   }
 
   /** Removes a stalled import. Returns the milliseconds until the next call; `null` without an open import. */
   wake(): number | null {
-    const begun = this.context.keyValue.get<Begun>(IMPORT);
-    if (begun === undefined || this.context.runtime.exists) return null;
-    const left = begun.at + ABANDONED_MS - this.context.clock.now();
-    if (left > 0) return left;
-    void this.#abandon(begun).catch((error: unknown) => console.error(error));
-    return ABANDON_RETRY_MS;
-  }
-
-  /** Removes a stalled import with its attachments, unless it goes on. */
-  async #abandon({ next, at }: Begun): Promise<void> {
-    const { attachments, keyValue, owner, runtime } = this.context;
-    await attachments?.deleteAll(owner());
-    const now = keyValue.get<Begun>(IMPORT);
-    if (!runtime.exists && now?.next === next && now.at === at) this.#clear();
-  }
-
-  /** Throws `CONFLICT` if the conversation exists or was deleted. */
-  #checkNew(): void {
-    const { runtime } = this.context;
-    if (runtime.exists || runtime.store.tombstone() !== undefined)
-      throw new DramatisError(
-        "CONFLICT",
-        "A conversation with this id exists or was deleted. Choose another id.",
-      );
+    return this.#import.wake();
   }
 
   async *#lines(state: ConversationState): AsyncGenerator<unknown> {
@@ -260,14 +204,14 @@ export class ConversationBackup {
   }
 
   /** Runs the external steps of a line: stores attachments, and checks versions in libraries (BACKUP-7). */
-  async #prepare(number: number, line: Record<string, unknown>, chainOf: CheckedChain): Promise<void> {
-    try {
-      const [[kind = ""] = []] = Object.entries(line);
-      if (kind === "attachment") await this.#attach(line.attachment);
-      if (kind === "record") line.record = await this.#checked(line.record, chainOf);
-    } catch (error) {
-      throw inLine(number, error);
-    }
+  async #prepare(
+    line: Record<string, unknown>,
+    chainOf: CheckedChain,
+  ): Promise<(found: Partial<Found>) => void> {
+    const [[kind = "", value] = []] = Object.entries(line);
+    if (kind === "attachment") await this.#attach(value);
+    const checked = kind === "record" ? await this.#checked(value, chainOf) : value;
+    return (found) => this.#store(kind, checked, found);
   }
 
   async #attach(attachment: unknown): Promise<void> {
@@ -288,18 +232,13 @@ export class ConversationBackup {
     return Object.assign({}, value, { agents: checked });
   }
 
-  #take(number: number, line: Record<string, unknown>, begun: Begun): void {
+  #store(kind: string, value: unknown, found: Partial<Found>): void {
     const { keyValue, runtime } = this.context;
     const { store } = runtime;
-    if (number === 1) {
-      checkHeader(line, "conversation");
-      return;
-    }
-    const [[kind = "", value] = []] = Object.entries(line);
     switch (kind) {
       case "record":
         // SAFETY: `#prepare` has checked what reads need, and what grants something; the rest is checked when the conversation is read at the end. Members keep their order.
-        begun.record = value as NonNullable<Begun["record"]>;
+        found.record = value as Found["record"];
         return;
       case "journal":
         store.journal.putRaw(validate(journalSchema, value, "", "The row of the journal"));
@@ -320,7 +259,6 @@ export class ConversationBackup {
         keyValue.put(...validate(keySchema, value, "", "The key"));
         return;
       case "attachment":
-      case "end":
         return;
       default:
         throw new DramatisError(
@@ -330,24 +268,15 @@ export class ConversationBackup {
     }
   }
 
-  /** Makes the conversation visible, in the current transaction. Returns the wake-ups. Throws for an incomplete file. */
-  #finish(
-    { next, record: read }: Begun,
-    last: Record<string, unknown> | undefined,
-  ): readonly Promise<void>[] {
-    const { keyValue, runtime, queries, owner } = this.context;
+  /** Makes the conversation visible, in the current transaction. Returns the wake-ups. */
+  #finish(read: Found["record"]): readonly Promise<void>[] {
+    const { runtime, queries, owner } = this.context;
     const { store } = runtime;
-    const end = z.strictObject({ end: z.strictObject({ lines: z.literal(next - 1) }) });
-    if (!end.safeParse(last).success || read === null)
-      throw new DramatisError(
-        "INVALID_INPUT",
-        `Line ${next}: The file is incomplete. Export the conversation again.`,
-      );
     const { tenant, conversationId: id } = owner();
     const record: ConversationIdentity = { ...read, id, tenant };
     store.adopt(record);
     store.inherit(this.context.clock.now());
-    keyValue.delete(IMPORT);
+    this.#import.end();
     try {
       const state = store.load();
       if (state === null || state.active.size > 0)
@@ -360,12 +289,6 @@ export class ConversationBackup {
     }
     const listed = record.listed === false ? [] : this.context.listing.announce(record);
     return [...listed, ...(this.context.retained?.arm(record) ?? [])];
-  }
-
-  #clear(): void {
-    const { database, keyValue } = this.context;
-    dropTables({ database, keyValue });
-    deleteValues({ database, keyValue }, [...CONVERSATION_KEYS, IMPORT]);
   }
 }
 

@@ -1,0 +1,162 @@
+/** Imports the file of an actor in parts. Each part is stored in one transaction. The last part makes the actor visible. */
+import { z } from "zod";
+import type { Clock } from "../../../ports/clock.ts";
+import type { ImportPart } from "../../../protocol/data-api.ts";
+import type { ExportHeader } from "../../../protocol/memory.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { deleteValues, dropTables } from "../removal/actor-tables.ts";
+import type { ActorStores } from "../storage/schema-upgrade.ts";
+import type { Wakeup } from "../timers/wakeups.ts";
+import { atLine, checkHeader, checkPart, inLine, parseLine } from "./lines.ts";
+
+/** Milliseconds until a stalled import is removed. */
+const ABANDONED_MS = 3_600_000;
+/** Time between two attempts to remove a stalled import, in milliseconds. */
+const ABANDON_RETRY_MS = 60_000;
+const IMPORT = "importing";
+
+/** The actor that an import creates. */
+export interface ImportedActor extends ActorStores {
+  clock: Clock;
+  wakeup: Wakeup;
+  /** The prefixes of its keys. */
+  keys: readonly string[];
+  /** Reports whether it exists or was deleted. */
+  isTaken(): boolean;
+  /** Creates the tables that every actor of this kind has. */
+  createTables?(): void;
+  /** Removes the imported data outside of its storage. */
+  removeOutside?(): Promise<unknown>;
+  /** Clears cached state after its tables were dropped. */
+  forget?(): void;
+}
+
+/** An import that has begun, with the values that its lines gave. */
+type Begun<Found> = Partial<Found> & {
+  /** The number of the next line. */
+  next: number;
+  at: number;
+  /** The transfer that has begun. */
+  attempt?: string;
+};
+
+/** Returns the function that stores a line in the transaction of its part. Runs the external steps of the line first. */
+type PrepareLine<Found> = (line: Record<string, unknown>) => Promise<(found: Partial<Found>) => void>;
+
+export class PartImport<Found extends object> {
+  constructor(
+    private readonly kind: ExportHeader["dramatis"],
+    private readonly actor: ImportedActor,
+  ) {}
+
+  /**
+   * Takes a part. `finish` runs in the transaction of the last part, and returns `null` if a line is missing. Returns the result of `finish`,
+   * or `null` before the last part. Throws `CONFLICT`, and `INVALID_INPUT` for an invalid line.
+   */
+  async take<End>(
+    given: ImportPart,
+    prepare: PrepareLine<Found>,
+    finish: (found: Partial<Found>) => End | null,
+  ): Promise<End | null> {
+    const { database, keyValue } = this.actor;
+    const { from, lines, isLast, attempt } = checkPart(given);
+    this.#checkFree();
+    if (from === 1) {
+      if (this.#stored() !== undefined) await this.actor.removeOutside?.();
+      // Another transfer may have ended since then.
+      this.#checkFree();
+      this.#clear();
+    }
+    this.#begun(from, attempt);
+    const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
+    const changes: ((found: Partial<Found>) => void)[] = [];
+    for (const [index, line] of parsed.entries()) {
+      try {
+        if (from + index === 1) checkHeader(line, this.kind);
+        else if (!("end" in line)) {
+          const store = await prepare(line);
+          changes.push((found) => atLine(from + index, () => store(found)));
+        }
+      } catch (error) {
+        throw inLine(from + index, error);
+      }
+    }
+    const next = from + lines.length;
+    const { end, armed } = database.transaction(() => {
+      // Another transfer may have begun while the lines were prepared.
+      this.#checkFree();
+      const begun = this.#begun(from, attempt);
+      if (from === 1) this.actor.createTables?.();
+      const armed = from === 1 ? this.actor.wakeup.arm(ABANDONED_MS) : undefined;
+      for (const change of changes) change(begun);
+      keyValue.put(IMPORT, { ...begun, next });
+      const end = isLast && isEnd(parsed.at(-1), next - 1) ? finish(begun) : null;
+      if (isLast && end === null)
+        throw new DramatisError(
+          "INVALID_INPUT",
+          `Line ${next}: The file is incomplete. Export the ${this.kind} again.`,
+        );
+      return { end, armed };
+    });
+    await armed;
+    return end;
+  }
+
+  /** Ends the import, in the transaction that makes the actor visible. */
+  end(): void {
+    this.actor.keyValue.delete(IMPORT);
+  }
+
+  /** Removes a stalled import. Returns the milliseconds until the next call; `null` without an open import. */
+  wake(): number | null {
+    const begun = this.#stored();
+    if (begun === undefined || this.actor.isTaken()) return null;
+    const left = begun.at + ABANDONED_MS - this.actor.clock.now();
+    if (left > 0) return left;
+    void this.#abandon(begun).catch((error: unknown) => console.error(error));
+    return ABANDON_RETRY_MS;
+  }
+
+  async #abandon({ next, at }: Begun<Found>): Promise<void> {
+    await this.actor.removeOutside?.();
+    const now = this.#stored();
+    if (!this.actor.isTaken() && now?.next === next && now.at === at) this.#clear();
+  }
+
+  #stored(): Begun<Found> | undefined {
+    return this.actor.keyValue.get<Begun<Found>>(IMPORT);
+  }
+
+  /** Returns the import that this part continues. Throws `CONFLICT`. */
+  #begun(from: number, attempt: string | undefined): Begun<Found> {
+    // SAFETY: an import begins without values.
+    const begun =
+      this.#stored() ??
+      ({ next: 1, at: this.actor.clock.now(), ...defined({ attempt }) } as Begun<Found>);
+    if (begun.attempt !== attempt)
+      throw new DramatisError("CONFLICT", "Another import of this id has begun. Start the import again.");
+    if (begun.next !== from)
+      throw new DramatisError(
+        "CONFLICT",
+        `The import continues with line ${begun.next}, not ${from}. Start the import again.`,
+      );
+    return begun;
+  }
+
+  #checkFree(): void {
+    if (!this.actor.isTaken()) return;
+    const noun = this.kind === "agent" ? "An agent" : "A conversation";
+    throw new DramatisError("CONFLICT", `${noun} with this id exists or was deleted. Choose another id.`);
+  }
+
+  #clear(): void {
+    dropTables(this.actor);
+    deleteValues(this.actor, [...this.actor.keys, IMPORT]);
+    this.actor.forget?.();
+  }
+}
+
+function isEnd(line: Record<string, unknown> | undefined, lines: number): boolean {
+  return z.strictObject({ end: z.strictObject({ lines: z.literal(lines) }) }).safeParse(line).success;
+}
