@@ -4,6 +4,9 @@ import { readFileSync } from "node:fs";
 /** Entry points of the package and their modules, without extension. */
 const ENTRIES = {
   ".": "index",
+  "./actors": "actors",
+  "./sessions": "sessions",
+  "./patterns": "patterns",
   "./client": "client/index",
   "./ai-sdk": "client/ai-sdk/index",
   "./react": "client/react/use-conversation",
@@ -11,6 +14,9 @@ const ENTRIES = {
   "./engine": "engine/index",
   "./testing": "testing/index",
 };
+
+/** The modules of entries in Node, which lacks the platform's modules that actors import. */
+const IN_NODE: Record<string, string> = { ".": "node", "./actors": "actors-node" };
 
 /** The command line. */
 const BIN = { dramatis: "./cli/main.js" };
@@ -44,9 +50,9 @@ export function packageManifest(path: string): Manifest {
   const { name, version, description, license, type, dependencies } = source;
   const entries = Object.entries(ENTRIES).map(([entry, module]) => {
     const code = `./${module}.js`;
-    // The actors import modules of the platform, which Node lacks.
-    const inNode = entry === "." ? { workerd: code, node: "./node.js" } : {};
-    return [entry, { types: `./${module}.d.ts`, ...inNode, default: code }];
+    const inNode = IN_NODE[entry];
+    const conditions = inNode === undefined ? {} : { workerd: code, node: `./${inNode}.js` };
+    return [entry, { types: `./${module}.d.ts`, ...conditions, default: code }];
   });
   const optional = Object.keys(OPTIONAL_PEERS).map((peer) => [peer, { optional: true }]);
   return {

@@ -1,6 +1,4 @@
-/** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
+/** The package `dramatis`: the runtime of an application, and the builders of its agents, tools and workflows. */
 
-export { SessionAgent } from "./agents/base/session-agent.ts";
-export { completeOperation } from "./agents/conversation/complete-operation.ts";
 export { dramatis } from "./dramatis.ts";
 export * from "./portable.ts";

@@ -48,3 +48,4 @@ export {
   reportMetrics,
   requestInfo,
 } from "./resilience/telemetry.ts";
+export { type OtlpOptions, otlpExporter } from "./telemetry/otlp-exporter.ts";

@@ -359,7 +359,7 @@ describe("G2 the entry points", () => {
     expect(run(project, process.execPath, "--input-type=module", "--eval", code)).toBe("m-1\n");
   });
 
-  it("H10 dramatis/testing runs the tools of an application in plain Node, and `dramatis` has the same exports there", () => {
+  it("H10 I7 dramatis/testing runs the tools of an application in plain Node, and `dramatis` has the same 15 exports there", () => {
     const code = `
       import { z } from "zod";
       import * as dramatis from "dramatis";
@@ -382,6 +382,13 @@ describe("G2 the entry points", () => {
     );
     expect([text, output]).toEqual(["It is 3.", 3]);
     expect(names).toEqual(exportedValues(join(installed, "index.d.ts")).sort());
+    expect(names.length).toBeLessThanOrEqual(15);
+  });
+
+  it("I7 dramatis/actors has the same exports in Node as on Workers", () => {
+    const code = 'console.log(JSON.stringify(Object.keys(await import("dramatis/actors")).sort()))';
+    const names = JSON.parse(run(project, process.execPath, "--input-type=module", "--eval", code));
+    expect(names).toEqual(exportedValues(join(installed, "actors.d.ts")).sort());
   });
 
   it("I5 the command eval runs the evals of a project, without a call", () => {

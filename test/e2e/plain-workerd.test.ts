@@ -91,7 +91,8 @@ it("EXPORT-3 a class of the application without storage is in /health, and in th
     `import { exports } from "cloudflare:workers";
      import { getAgentByName } from ${from("node_modules/agents/dist/index.js")};
      import { z } from ${from("node_modules/zod/index.js")};
-     import { defineLibrary, definePersona, defineTool, dramatis, SessionAgent } from ${from("src/index.ts")};
+     import { defineLibrary, definePersona, defineTool, dramatis } from ${from("src/index.ts")};
+     import { SessionAgent } from ${from("src/actors.ts")};
      export class Shelf extends SessionAgent {}
      const tool = (name, execute) => defineTool({ name, description: name, input: z.object({}), execute });
      const tools = [

@@ -22,12 +22,12 @@ export interface Example {
 const GIVEN: Readonly<Record<string, string>> = {
   app: 'declare const app: ReturnType<typeof import("dramatis").dramatis>;',
   paymentWebhook: "declare function paymentWebhook(request: Request): Promise<Response>;",
-  agent: 'declare const agent: DurableObjectStub<import("dramatis").SessionAgent>;',
-  buildWorkingContext: 'import { buildWorkingContext } from "dramatis";',
+  agent: 'declare const agent: DurableObjectStub<import("dramatis/actors").SessionAgent>;',
+  buildWorkingContext: 'import { buildWorkingContext } from "dramatis/sessions";',
   connectConversation: 'import { connectConversation } from "dramatis/client";',
   createClient: 'import { createClient } from "dramatis/client";',
   dramatis: 'import { dramatis } from "dramatis";',
-  events: 'declare const events: import("dramatis").SessionEvent[];',
+  events: 'declare const events: import("dramatis/sessions").SessionEvent[];',
   gateway: 'declare const gateway: import("dramatis").ModelGateway;',
   id: "declare const id: string;",
   library: 'import { library } from "../library";',
@@ -76,7 +76,7 @@ function declarationOf(name: string, place: string): string {
 }
 
 function inConstructor(code: string): string {
-  return `import { SessionAgent } from "dramatis";
+  return `import { SessionAgent } from "dramatis/actors";
 export class Fragment extends SessionAgent {
   constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
     super(ctx, env);
