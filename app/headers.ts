@@ -8,8 +8,13 @@ import { BROWSER_HEADERS } from "../src/http/base/security-headers.ts";
 
 const POLICY = "content-security-policy";
 
-/** `connect-src 'self'` includes WebSockets of the same host. Images are the console's own and attachments. */
-const CONSOLE_SOURCES = ["script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"];
+/** `connect-src 'self'` includes WebSockets of the same host. Images are the console's own, and attachments: with a token, from memory. */
+const CONSOLE_SOURCES = [
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+];
 
 /** Returns the `_headers` file. `docsStyle` is the source of the style of `/docs`. */
 export function headersFile(docsStyle: string): string {

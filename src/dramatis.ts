@@ -68,6 +68,7 @@ import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
 import type { DefinitionReference } from "./shared/identifiers.ts";
 import type { JsonObject } from "./shared/json.ts";
+import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkAgents,
   checkExecutor,
@@ -92,6 +93,8 @@ export function dramatis(options: DramatisOptions) {
   const exporter = options.telemetry?.exporter ?? exporterOf;
   const location = (tenant: string) => checkedPolicy(options.location?.(tenant));
 
+  const signIn = options.console?.signIn;
+  if (signIn !== undefined) checkSignIn(signIn);
   const code = new DeployedCode(inCode);
   checkAgents(agents, code);
   reportUndeclared(agents, inCode);
@@ -159,6 +162,7 @@ export function dramatis(options: DramatisOptions) {
       lists: () => required(lists(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => libraries(env, tenant),
+      ...defined({ signIn }),
       missing: () =>
         missingParts(
           env,

@@ -23,6 +23,7 @@ import type { VectorIndex } from "./ports/vector-index.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import type { LocationPolicy } from "./protocol/location-policy.ts";
 import type { Principal } from "./shared/principal.ts";
+import type { SignIn } from "./shared/sign-in.ts";
 import type { FirstAgent } from "./startup.ts";
 
 /**
@@ -146,6 +147,14 @@ export interface DramatisOptions {
   limits?: Limits;
   /** Origins of pages that may use the API. Default: the server's own origin. */
   cors?: CorsOptions;
+  console?: {
+    /**
+     * Signs the readers of the console in with your own login. By default they paste a token, if the server needs one.
+     *
+     * @example signIn: { page: "/login", token: "/login/token", signOut: "/logout" }
+     */
+    signIn?: SignIn;
+  };
   /** Decides before every tool call. Default: allows all. */
   gate?: Gate;
   /**

@@ -1,4 +1,5 @@
-/** The HTTP client of the page: same origin, no token. */
+/** The HTTP client of the page: its own server, with the token of the session. */
 import { createClient } from "../../src/client/index.ts";
+import { signedFetch } from "./session.ts";
 
-export const client = createClient();
+export const client = createClient({ fetch: signedFetch });

@@ -37,7 +37,8 @@ function eventOf(data: string): LoggedEvent | null {
   return event.seq === undefined ? null : event;
 }
 
-async function* itemsIn<Item>(
+/** Yields what `read` returns for the data of each event, except `null`. Leaving the loop releases the connection. */
+export async function* itemsIn<Item>(
   response: Response,
   read: (data: string) => Item | null,
   signal: AbortSignal | undefined,

@@ -1,8 +1,11 @@
 /** Address and authorization of requests. */
 import { wrongInput } from "./errors.ts";
 
-/** A bearer token, or a function that returns one. A function is called for each request and each attempt to connect. */
-export type Token = string | (() => string | Promise<string>);
+/**
+ * A bearer token, or a function that returns one, or `undefined` for requests without a token. A function is called for each request and
+ * each attempt to connect.
+ */
+export type Token = string | (() => string | undefined | Promise<string | undefined>);
 
 export async function currentToken(token: Token | undefined): Promise<string | undefined> {
   return typeof token === "function" ? token() : token;

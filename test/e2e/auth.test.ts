@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connectConversation, createClient } from "../../src/client/index.ts";
-import { hasChromium, launchChromium, NO_CHROMIUM } from "../support/browser.ts";
+import { answers, hasChromium, launchChromium, NO_CHROMIUM, say, Visitor } from "../support/browser.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 import { processTree } from "../support/processes.ts";
 
@@ -13,11 +13,17 @@ const SECRET = "an e2e secret of more than thirty-two bytes";
 const folder = mkdtempSync(join(tmpdir(), "dramatis-auth-"));
 let start: RunningStart;
 
+/** An image of one pixel. */
+const PIXEL = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
 /** A token that is good for so many seconds. */
-function sign(seconds: number): Promise<string> {
+function sign(seconds: number, claims: { sub?: string; tenant?: string } = {}): Promise<string> {
   // The server is half a minute lenient.
   const exp = Math.floor(Date.now() / 1000) + seconds - 30;
-  return new SignJWT({ sub: "ada", tenant: "local", exp })
+  return new SignJWT({ sub: "ada", tenant: "local", exp, ...claims })
     .setProtectedHeader({ alg: "HS256" })
     .sign(new TextEncoder().encode(SECRET));
 }
@@ -106,6 +112,103 @@ describe("npm start with AUTH_SECRET", () => {
         expect(await knock(["dramatis.v1", "bearer.not.a.token"])).toEqual({ code: 4401 });
         expect(await knock(["dramatis.v1"])).toEqual({ code: 4401 });
       } finally {
+        await browser.close();
+      }
+    });
+
+    it("G21 SIGNIN-2 SIGNIN-3 SIGNIN-5 the console signs in with a token, loses nothing when it expires, and shows nothing to the next user", async () => {
+      const browser = await launchChromium();
+      const visitor = new Visitor(browser, start.url);
+      try {
+        const page = await visitor.open("/");
+        const addresses: string[] = [];
+        page.context().on("request", (request) => addresses.push(request.url()));
+        const enter = async (token: string) => {
+          await page.getByTestId("token").fill(token);
+          await page.getByRole("button", { name: "Sign in" }).click();
+        };
+        // A login that would run a script, or leave for another server, is not used.
+        await page.route("**/health", (route) =>
+          route.fulfill({ json: { signIn: { page: "javascript:alert(1)", signOut: "//evil.example" } } }),
+        );
+        await page.reload();
+        await page.getByText("Send a token").waitFor();
+        expect(await page.getByRole("link").count()).toBe(0);
+        await enter("not.a.token");
+        await page.getByText("The server refused this token.").waitFor();
+        const first = await sign(9);
+        await enter(first);
+        await page.getByTestId("account").getByText("local · member").waitFor();
+
+        await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
+        await page
+          .getByTestId("files")
+          .setInputFiles([{ name: "dot.png", mimeType: "image/png", buffer: PIXEL }]);
+        await say(page, "!say Good morning.");
+        await answers(page, "Good morning.", false).waitFor();
+        const picture = page.getByTestId("message-user").getByRole("img", { name: "dot.png" });
+        await picture.waitFor();
+        await expect
+          .poll(() => page.evaluate("document.querySelector('[data-testid=message-user] img').naturalWidth"))
+          .toBe(1);
+        const place = page.url();
+        await page.getByTestId("composer").fill("A draft.");
+
+        const dialog = page.getByTestId("sign-in-again");
+        await dialog.waitFor();
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("Escape");
+        await dialog.getByText("Sign in as ada to continue.").waitFor();
+        expect(await page.getByTestId("composer").inputValue()).toBe("A draft.");
+        expect(page.url()).toBe(place);
+        const second = await sign(300);
+        await enter(second);
+        await dialog.waitFor({ state: "detached" });
+        await page.getByTestId("composer").press("Enter");
+        await page.getByTestId("message-user").getByText("A draft.").waitFor();
+        await page.locator("[data-testid=connection][data-state=open]").waitFor();
+        await page.getByTestId("composer").fill("Another draft.");
+        await page.reload();
+        await expect.poll(() => page.getByTestId("composer").inputValue()).toBe("Another draft.");
+        // Another tab gets the token from this tab.
+        const tab = await visitor.open(new URL(place).pathname);
+        await answers(tab, "Good morning.", false).waitFor();
+        await tab.close();
+
+        await page.getByTestId("sign-out").click();
+        await page.getByTestId("sign-in").waitFor();
+        expect(new URL(page.url()).pathname).toBe("/");
+        await page.goBack();
+        await page.getByTestId("sign-in").waitFor();
+        expect(await page.content()).not.toContain("Good morning");
+        await enter(await sign(5, { sub: "bob", tenant: "acme" }));
+        await page.getByTestId("account").getByText("bob").waitFor();
+        await page.goto(place);
+        await page.getByText("Conversation not found").waitFor();
+        expect(await page.content()).not.toContain("Good morning");
+        expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain("draft");
+
+        // Another user signs in during the session of bob.
+        await page.goto(`${start.url}/`);
+        await expect
+          .poll(async () => {
+            await page.getByTestId("runs").click();
+            await page.getByTestId("turns").click();
+            return dialog.getByText("Sign in as bob").isVisible();
+          })
+          .toBe(true);
+        await enter(await sign(300));
+        await page.getByTestId("account").getByText("ada").waitFor();
+        await page.waitForURL(`${start.url}/`);
+        expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain("draft");
+
+        for (const token of [first, second]) {
+          expect(addresses.filter((address) => address.includes(token))).toEqual([]);
+          expect(start.output()).not.toContain(token);
+          expect(visitor.complaints.join()).not.toContain(token);
+        }
+      } finally {
+        await visitor.leave();
         await browser.close();
       }
     });

@@ -34,6 +34,7 @@ const PAGES = [
     "sessions",
     "engine",
     "security",
+    "console",
     "simulation",
     "protocols",
   ].map((name) => `docs/${name}.md`),

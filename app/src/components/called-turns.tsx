@@ -3,10 +3,11 @@ import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { Approvals } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { wordsOf } from "../format.ts";
+import { socketToken } from "../session.ts";
 import { TurnBlock } from "./turn-block.tsx";
 
 export function CalledTurns({ id }: { id: string }) {
-  const { state, status } = useConversation(id);
+  const { state, status } = useConversation(id, { token: socketToken });
   if (state.conversation === null)
     return (
       <p role="status" className="text-xs text-muted">

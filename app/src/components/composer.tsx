@@ -11,14 +11,16 @@ import {
   useEffect,
   useLayoutEffect,
   useRef,
-  useState,
 } from "react";
 import type { Draft } from "../content.ts";
+import { useDraft } from "../hooks/use-draft.ts";
 import { ChosenFiles } from "./chosen-files.tsx";
 import { Icon } from "./icon.tsx";
 import { StopButton } from "./stop-button.tsx";
 
 interface ComposerProps {
+  /** Names the composer, for its draft. */
+  place: string;
   /** Sends the draft. Resolves to `false` if that fails; the draft then returns to the editor. */
   onSend: (draft: Draft) => boolean | Promise<boolean>;
   /** Absent if no answer is in progress. */
@@ -37,7 +39,7 @@ const EMPTY: Draft = { text: "", files: [] };
 export function Composer(props: ComposerProps) {
   const { onSend, answering, disabled = false, note, budget, addressee } = props;
   const { placeholder = answering === undefined ? "Write a message" : "Write another message" } = props;
-  const [{ text, files }, setDraft] = useState(EMPTY);
+  const [{ text, files }, setDraft] = useDraft(props.place);
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const empty = text.trim() === "" && files.length === 0;
@@ -67,7 +69,7 @@ export function Composer(props: ComposerProps) {
 
   async function submit() {
     if (empty || disabled) return;
-    setDraft(EMPTY);
+    setDraft(() => EMPTY);
     if (await onSend({ text: text.trim(), files })) return;
     setDraft((newer) => (newer.text === "" && newer.files.length === 0 ? { text, files } : newer));
   }

@@ -2,6 +2,8 @@
 import { useContext } from "react";
 import type { Content, MediaPart } from "../../../src/client/index.ts";
 import { ConversationId } from "../conversation-id.ts";
+import { useFileAddress } from "../hooks/use-file-address.ts";
+import { DownloadLink } from "./download-link.tsx";
 
 export function ContentParts({ content }: { content: Content }) {
   const conversationId = useContext(ConversationId);
@@ -27,15 +29,24 @@ function Medium({ part, address }: { part: MediaPart; address: string | undefine
     );
   }
   if (part.type === "image") {
-    return (
-      <a href={address} target="_blank" rel="noreferrer" className="my-1 block">
-        <img src={address} alt={name} className="max-h-80 rounded-lg" />
-      </a>
-    );
+    return <Image address={address} name={name} />;
   }
   return (
-    <a href={address} download={part.name ?? ""} className="block text-sm underline underline-offset-2">
+    <DownloadLink
+      address={address}
+      name={part.name ?? ""}
+      className="block text-sm underline underline-offset-2"
+    >
       {name}
+    </DownloadLink>
+  );
+}
+
+function Image({ address, name }: { address: string; name: string }) {
+  const source = useFileAddress(address);
+  return (
+    <a href={source} target="_blank" rel="noreferrer" className="my-1 block">
+      <img src={source} alt={name} className="max-h-80 rounded-lg" />
     </a>
   );
 }

@@ -22,6 +22,13 @@ const paths = {
   graph: "M9 4h6v5H9zM3 15h6v5H3zM15 15h6v5h-6zM12 9v3M6 15v-3h12v3",
   list: "M4 6h10M4 10.7h16M4 15.3h7M4 20h13",
   pin: "M9 3h6l-1 6l3 4H7l3-4zM12 13v8",
+  leave: "M14 4H5v16h9M10 12h11M17 8l4 4-4 4",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  pencil: "M4 20l1-4L16 5l3 3L8 19zM14 7l3 3",
+  fork: "M6 4v16M6 14c0-4 12-2 12-8V4M15 7l3-3l3 3",
+  search: "M10.5 4a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M15.3 15.3L20 20",
+  inbox: "M4 13l3-8h10l3 8v6H4zM4 13h5l1 3h4l1-3h5",
+  keyboard: "M3 6h18v12H3zM7 10v.1M11 10v.1M15 10v.1M8 14h8",
   spinner: "M12 3a9 9 0 1 0 9 9",
 } as const;
 

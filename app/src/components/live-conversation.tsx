@@ -15,6 +15,7 @@ import { useTitle } from "../hooks/use-title.ts";
 import { nameAmong } from "../names.ts";
 import { newMessageId } from "../own-message.ts";
 import { conversationPath } from "../route.ts";
+import { checkSession, socketToken, useSession } from "../session.ts";
 import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote, callerName } from "./called-note.tsx";
@@ -53,10 +54,11 @@ export function LiveConversation({
   onDeleted,
   onMenu,
 }: LiveConversationProps) {
-  const conversation = useConversation(id);
+  const conversation = useConversation(id, { token: socketToken });
   const { state, status, stopping, stopped, ended, send, stop, resume, update, complete, reconnect } =
     conversation;
   const view = state.conversation;
+  useSignedConnection(status, reconnect);
   const nameOf = useCallback((agentId: string) => nameAmong(agents, agentId), [agents]);
   const name = nameOf(view?.agentId ?? "");
   const found = useTitle(id, view?.title, state.messages.length === 0);
@@ -157,6 +159,7 @@ export function LiveConversation({
       {ended && view?.calledBy === undefined && <EndedNote />}
       {view?.calledBy !== undefined && <CalledNote calledBy={view.calledBy} />}
       <Composer
+        place={id}
         onSend={sendDraft}
         answering={count === 0 ? undefined : { count, stopping, onStop: () => stop() }}
         disabled={stopped || ended || isCalled}
@@ -181,6 +184,20 @@ function offlineNote(status: ConnectionStatus, stopping: boolean): string {
   return status === "closed" || status === "unauthorized"
     ? "Offline. Reconnect to send messages."
     : "Offline. Messages send when you reconnect.";
+}
+
+/** Asks the reader to sign in after a refusal, and connects again after that. */
+function useSignedConnection(status: ConnectionStatus, reconnect: () => void): void {
+  const { entry } = useSession();
+  const refused = useRef(false);
+  useEffect(() => {
+    refused.current = status === "unauthorized";
+    if (refused.current) void checkSession();
+  }, [status]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each sign-in connects again.
+  useEffect(() => {
+    if (refused.current) reconnect();
+  }, [entry, reconnect]);
 }
 
 /** Calls back when the title changes, but not when it loads. */

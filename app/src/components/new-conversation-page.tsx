@@ -72,7 +72,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
           {error !== undefined && <ErrorNote text={messageOf(error)} />}
         </div>
       </div>
-      <Composer onSend={start} disabled={agentId === undefined} />
+      <Composer place="new" onSend={start} disabled={agentId === undefined} />
     </>
   );
 }

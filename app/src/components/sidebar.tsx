@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import type { AgentIdentity } from "../../../src/client/index.ts";
 import { type Conversations, useArchived } from "../hooks/use-conversations.ts";
 import { AGENTS_PATH, RUNS_PATH, TURNS_PATH } from "../route.ts";
+import { Account } from "./account.tsx";
 import { ConversationList, type ConversationListProps } from "./conversation-list.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { Link } from "./link.tsx";
@@ -66,6 +67,7 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
           <ConversationList {...list} conversations={conversations} empty="No conversations yet." />
         )}
       </nav>
+      <Account />
     </div>
   );
 }

@@ -1,13 +1,9 @@
-/** Loads the roles of the reader. */
-import { hasRole } from "../../../src/shared/roles.ts";
-import { client } from "../client.ts";
-import { useResource } from "./use-resource.ts";
+/** The roles of the reader. */
+import { hasRole, type Role } from "../../../src/shared/roles.ts";
+import { useSession } from "../session.ts";
 
-const load = (signal: AbortSignal) => client.me({ signal });
-
-/** Reports whether the reader is an operator or an administrator; `undefined` until it is known. */
-export function useIsOperator(): boolean | undefined {
-  const { value, error } = useResource(load);
-  if (error !== undefined) return false;
-  return value === undefined ? undefined : hasRole(value, "operator");
+/** Reports whether the reader has a role. An administrator has each role. */
+export function useHasRole(role: Role): boolean {
+  const { reader } = useSession();
+  return reader !== undefined && hasRole(reader, role);
 }

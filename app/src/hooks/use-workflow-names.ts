@@ -1,5 +1,6 @@
 /** Loads the names of the workflows of the first libraries, as suggestions. The reader can type any other name. */
 import { useEffect, useState } from "react";
+import { signedFetch } from "../session.ts";
 
 /** Libraries with suggested workflows. */
 const MAX_LIBRARIES = 20;
@@ -28,7 +29,7 @@ async function load(signal: AbortSignal): Promise<string[]> {
 }
 
 async function read<Value>(path: string, signal: AbortSignal): Promise<Value> {
-  const response = await fetch(`/api/libraries${path}`, { signal });
+  const response = await signedFetch(`/api/libraries${path}`, { signal });
   if (!response.ok) throw new Error(`The server answered ${response.status}.`);
   // SAFETY: the API's description types its answers.
   return (await response.json()) as Value;

@@ -1,13 +1,17 @@
 /**
- * Follows a run live, by an `EventSource`. The browser reconnects after a lost connection and continues at the last entry. If the
- * server refuses a connection, the follower tries again after `RETRY_MS`.
+ * Follows a run live, by server-sent events. After a lost connection it continues at the last entry, after `RECONNECT_MS`. If the server
+ * refuses a connection, it tries again after `RETRY_MS`.
  */
+
+import { itemsIn } from "../../../src/client/event-stream.ts";
 import type { RunEvent, RunStreamError } from "../../../src/client/index.ts";
+import { signedFetch } from "../session.ts";
 import { RunLog } from "./run-log.ts";
 
 export type FollowState = "connecting" | "open" | "reconnecting" | "closed";
 
 const RETRY_MS = 5_000;
+const RECONNECT_MS = 1_000;
 /** Milliseconds between two renderings while entries come. */
 const RENDER_MS = 60;
 
@@ -18,7 +22,7 @@ export class RunFollower {
   version = 0;
   readonly #id: string;
   readonly #listeners = new Set<() => void>();
-  #source: EventSource | null = null;
+  #reading: AbortController | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #rendering: ReturnType<typeof setTimeout> | undefined;
 
@@ -50,22 +54,30 @@ export class RunFollower {
   }
 
   #open(): void {
-    const source = new EventSource(`/api/runs/${encodeURIComponent(this.#id)}/events?from=${this.log.seq}`);
-    this.#source = source;
-    source.onopen = () => this.#enter("open");
-    source.onmessage = ({ data }) => this.#take(String(data));
-    source.onerror = () => {
-      // The stream ends after a failure without a retry.
-      if (this.log.end !== undefined) return this.#leave();
-      if (source.readyState !== EventSource.CLOSED) return this.#enter("reconnecting");
-      this.#enter("closed");
-      this.#retry = setTimeout(() => this.#connect(), RETRY_MS);
-    };
+    this.#reading = new AbortController();
+    void this.#read(this.#reading.signal);
   }
 
-  #take(text: string): void {
-    // SAFETY: the same definitions type the server's events.
-    const event = JSON.parse(text) as RunEvent | RunStreamError;
+  async #read(signal: AbortSignal): Promise<void> {
+    const path = `/api/runs/${encodeURIComponent(this.#id)}/events?from=${this.log.seq}`;
+    let isRefused = false;
+    try {
+      const response = await signedFetch(path, { signal, headers: { accept: "text/event-stream" } });
+      isRefused = response.status !== 200;
+      if (!isRefused) {
+        this.#enter("open");
+        for await (const event of itemsIn(response, eventOf, signal)) this.#take(event);
+      }
+    } catch {
+      // The connection was lost.
+    }
+    // The stream ends after a failure without a retry.
+    if (signal.aborted || this.log.end !== undefined) return this.#leave();
+    this.#enter(isRefused ? "closed" : "reconnecting");
+    this.#retry = setTimeout(() => this.#connect(), isRefused ? RETRY_MS : RECONNECT_MS);
+  }
+
+  #take(event: RunEvent | RunStreamError): void {
     if (event.type === "error") return;
     this.log.add(event);
     const { end } = this.log;
@@ -80,7 +92,7 @@ export class RunFollower {
   }
 
   #leave(): void {
-    this.#source?.close();
+    this.#reading?.abort();
     clearTimeout(this.#retry);
   }
 
@@ -91,4 +103,9 @@ export class RunFollower {
       for (const listener of this.#listeners) listener();
     }, RENDER_MS);
   }
+}
+
+function eventOf(data: string): RunEvent | RunStreamError {
+  // SAFETY: the same definitions type the server's events.
+  return JSON.parse(data) as RunEvent | RunStreamError;
 }

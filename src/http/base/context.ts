@@ -11,6 +11,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { Principal } from "../../shared/principal.ts";
+import type { SignIn } from "../../shared/sign-in.ts";
 
 /** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` if a binding is missing. */
 export interface RequestPorts {
@@ -24,6 +25,8 @@ export interface RequestPorts {
   attachments(): AttachmentStore;
   libraries(tenant: string): LibraryPorts;
   missing(): MissingPart[];
+  /** The login of the console. Absent = its readers paste a token. */
+  signIn?: SignIn;
 }
 
 /** A part of the configuration that the runtime serves without. Contains no secret: strangers may read it. */

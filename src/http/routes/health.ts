@@ -1,6 +1,7 @@
 /** `/health`: reports whether the runtime is ready, and its missing parts. Needs no authentication. */
 
 import { z } from "zod";
+import { defined } from "../../shared/defined.ts";
 import { VERSION } from "../../shared/version.ts";
 import { json } from "../base/respond.ts";
 import { ready } from "../base/seeding.ts";
@@ -16,7 +17,7 @@ export const healthRoutes: readonly Route[] = [
       tag: "runtime",
       summary: "Check whether the runtime is ready",
       description:
-        "Needs no authentication. `missing` lists optional parts that are absent or do not work, each with the fix.",
+        "Needs no authentication. `missing` lists optional parts that are absent or do not work, each with the fix. `signIn` has the addresses of the application's login.",
       open: true,
       answers: ok(
         "The declared agents exist, and tools can run.",
@@ -24,12 +25,15 @@ export const healthRoutes: readonly Route[] = [
           status: z.literal("ok"),
           version: z.string(),
           missing: z.array(z.strictObject({ name: z.string(), message: z.string() })),
+          signIn: z
+            .strictObject({ page: z.string(), token: z.string().optional(), signOut: z.string().optional() })
+            .optional(),
         }),
       ),
     },
-    async (_, { seed, missing }) => {
+    async (_, { seed, missing, signIn }) => {
       await ready(seed);
-      return json({ status: "ok", version: VERSION, missing: missing() });
+      return json({ status: "ok", version: VERSION, missing: missing(), ...defined({ signIn }) });
     },
   ),
 ];

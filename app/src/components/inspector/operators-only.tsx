@@ -1,7 +1,6 @@
 /** Shows content to operators only. The server refuses it to other readers, too. */
 import type { ReactNode } from "react";
-import { useIsOperator } from "../../hooks/use-me.ts";
-import { Loading } from "../loading.tsx";
+import { useHasRole } from "../../hooks/use-me.ts";
 
 interface OperatorsOnlyProps {
   /** The subject of the message for other readers, such as "the request of a turn". */
@@ -10,9 +9,7 @@ interface OperatorsOnlyProps {
 }
 
 export function OperatorsOnly({ what, children }: OperatorsOnlyProps) {
-  const isOperator = useIsOperator();
-  if (isOperator === undefined) return <Loading label="Loading your roles" />;
-  if (isOperator) return children;
+  if (useHasRole("operator")) return children;
   return (
     <p
       data-testid="operators-only"

@@ -3,7 +3,7 @@ import { useCallback } from "react";
 import type { AgentIdentity, TurnRecord } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { messageOf } from "../../format.ts";
-import { useIsOperator } from "../../hooks/use-me.ts";
+import { useHasRole } from "../../hooks/use-me.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { type PageOptions, usePages } from "../../hooks/use-pages.ts";
 import { choiceOf, filterOf, searchOf } from "../../inspector/turn-filter.ts";
@@ -32,11 +32,11 @@ interface TurnsPageProps {
 
 export function TurnsPage({ agents, search, onMenu }: TurnsPageProps) {
   usePageTitle("Turns");
-  const isOperator = useIsOperator();
+  const isOperator = useHasRole("operator");
   return (
     <>
       <PageHeader title="Turns" subtitle="Of all conversations that you may read" onMenu={onMenu}>
-        {isOperator === true && (
+        {isOperator && (
           <Link
             to={DEAD_LETTERS_PATH}
             data-testid="dead-letters"
