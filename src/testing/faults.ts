@@ -2,6 +2,8 @@
  * The faults of a simulation: plain data that names a port and one of its crossings, counted from 1.
  *
  * FAULT-1  A plan determines its faults. The same plan gives the same run.
+ * FAULT-2  A crash `during` a call of a tool: the caller dies while the tool runs. The run waits until the caller begins its next attempt, or
+ *          for `MAX_HELD_MS`. Then both runs go on at the same time.
  */
 
 /** The kinds of faults that `simulate` injects. */
@@ -21,8 +23,8 @@ export interface PlannedFault {
   kind: FaultKind;
   port: FaultPort;
   nth: number;
-  /** `before` the request takes effect, or `after`. */
-  when: "before" | "after";
+  /** `before` the request takes effect, or `after`. A crash may also strike `during` a run of a tool. */
+  when: "before" | "during" | "after";
 }
 
 /** The faults that each port can have. */

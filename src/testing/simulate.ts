@@ -151,7 +151,9 @@ function planFaults(
   const drawn = random.list(random.int(1, maxFaults), (): PlannedFault => {
     const { port, kinds } = random.pick(ports);
     const when = random.pick(["before", "after"] as const);
-    return { kind: random.pick(kinds), port, nth: random.int(1, counts[port]), when };
+    const fault = { kind: random.pick(kinds), port, nth: random.int(1, counts[port]), when };
+    const mayStrikeDuring = fault.kind === "crash" && port === "tool";
+    return mayStrikeDuring && random.chance(1 / 3) ? { ...fault, when: "during" } : fault;
   });
   const failures = drawn.filter(({ kind, port }) => kind === "failure" && port === "model");
   return drawn.filter((fault) => !failures.slice(MAX_MODEL_FAILURES).includes(fault));

@@ -95,6 +95,61 @@ test("H10 SIMAPP-2 SIMAPP-3 a tool that ignores its key is found, with the fault
   expect(again.history).toEqual(failure.history);
 });
 
+/** Returns an application whose tool knows its keys, and notes its charges after a wait. */
+function slowShop(charges: string[], claims: "first" | "last") {
+  const keys = new Set<string>();
+  const charge = defineTool({
+    name: "charge",
+    description: "Charges an order.",
+    input: z.object({ order: z.string() }),
+    effect: "idempotent",
+    async execute({ order }, { operationId }) {
+      if (keys.has(operationId)) return "paid";
+      if (claims === "first") keys.add(operationId);
+      await Promise.resolve();
+      charges.push(order);
+      keys.add(operationId);
+      return "paid";
+    },
+  });
+  const seller = definePersona("seller", {
+    identity: { systemPrompt: "Sell." },
+    tools: { toolIds: ["charge"] },
+  });
+  return { libraries: [defineLibrary("shop", { personas: [seller], tools: [charge] })] };
+}
+
+test("H10 FAULT-2 a tool that waits between the check and the note of its key is found by a crash while it runs", async () => {
+  let charges: string[] = [];
+  const simulatedShop = (claims: "first" | "last") =>
+    simulate(
+      () => {
+        charges = [];
+        return slowShop(charges, claims);
+      },
+      { talk: orders, effects: () => charges, seeds: 60 },
+    );
+  expect((await simulatedShop("first")).turns).toBe(2 * 60);
+  const failure = await failureOf(simulatedShop("last"));
+  expect(failure.violations).toEqual([expect.stringMatching(/^The effect "[12]" happened 2 times\.$/)]);
+  expect(failure.faults).toEqual([expect.objectContaining({ kind: "crash", port: "tool", when: "during" })]);
+  expect(failure.message).toMatch(/crash during tool \d/);
+  expect(failure.history.join("\n")).toContain("continues beside run 2");
+});
+
+test("H10 FAULT-2 a crash while a `once` tool runs starts no other run, and its result still arrives", async () => {
+  let bank = new Bank();
+  const seeds = { seeds: 60, faults: ["crash"], maxFaults: 1 } as const;
+  const report = await simulate(
+    () => {
+      bank = new Bank();
+      return shopOf(bank, "once");
+    },
+    { talk, effects: () => bank.charges, ...seeds },
+  );
+  expect(report.faults.crash).toBeGreaterThan(30);
+});
+
 test("H10 SIMAPP-2 an assertion of the talk or of the check that fails under faults is found", async () => {
   const check = (app: TestApp) => expect(app.effects.filter(({ attempt }) => attempt > 1)).toEqual([]);
   const failure = await failureOf(simulated("idempotent", undefined, { check }));

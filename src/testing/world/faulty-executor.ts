@@ -15,6 +15,8 @@ interface FaultyPorts {
   next(): PlannedFault | undefined;
   /** Kills the caller. */
   kill(): void;
+  /** Runs a call. Its code waits for another run with the same key. */
+  held(run: () => Promise<void>): Promise<void>;
   note(call: ToolInvocation, text: string): void;
 }
 
@@ -55,7 +57,8 @@ async function runCall(
       if (when === "after") await executor.run([call], { ...caller, report: async () => [] });
       throw new InjectedFault("The executor was lost.");
     case "crash":
-      if (when === "before") ports.kill();
+      if (when !== "after") ports.kill();
+      if (when === "during") return ports.held(() => executor.run([call], caller));
       return executor.run([call], {
         ...caller,
         report: (reports) => {

@@ -1,8 +1,10 @@
 /** Records the runs of an application's tools and actions. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { ToolContext } from "../../library/define/define.ts";
 import type { DeployedFunction, ToolCodes } from "../../library/registry/deployed-code.ts";
 import { Deferred } from "../../library/tools/deferred.ts";
 import type { Run } from "../../library/tools/tool.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { defined } from "../../shared/defined.ts";
 import type { JsonValue } from "../../shared/json.ts";
 import { inUserCode } from "./user-code.ts";
@@ -32,7 +34,7 @@ export interface ToolRun {
 }
 
 interface RecordingPorts {
-  now(): number;
+  clock: Pick<Clock, "now" | "timer">;
   /** Stops the clock until the work is done. */
   during<Value>(work: Promise<Value>): Promise<Value>;
   note(text: string): void;
@@ -50,29 +52,42 @@ interface Recorded<Value> {
   shown?(value: Value): unknown;
 }
 
+/** Virtual time that a held run waits for another run with its key, in milliseconds. */
+const MAX_HELD_MS = 20_000;
+
 /** Adds runs to `effects`. */
 export class EffectRecorder {
   readonly effects: ToolRun[] = [];
+  readonly #holding = new AsyncLocalStorage<true>();
+  /** Begin the held runs, by the key of the run. */
+  readonly #held = new Map<string, () => void>();
 
   constructor(private readonly ports: RecordingPorts) {}
+
+  /** The runs inside `body` wait for other runs with their keys (FAULT-2). */
+  held<Value>(body: () => Value): Value {
+    return this.#holding.run(true, body);
+  }
 
   /** Runs the code of a call, and records the run. Rethrows its errors. */
   async run<Value>(
     { operationId, context }: Pick<ToolContext, "operationId" | "context">,
     { tool, effect, input, run, shown: resultOf = (value) => value }: Recorded<Value>,
   ): Promise<Value> {
-    const { now, during, note } = this.ports;
+    const { clock, during, note } = this.ports;
     const { agentId: agent, conversationId, runId } = context;
     const earlier = this.effects.filter((one) => one.operationId === operationId && one.tool === tool);
     const attempt = 1 + earlier.length;
     const record: ToolRun = {
-      ...{ tool, input: jsonOf(input), operationId, attempt, at: now() },
+      ...{ tool, input: jsonOf(input), operationId, attempt, at: clock.now() },
       ...defined({ effect, agent, conversationId, runId }),
     };
     this.effects.push(record);
     const call = `${tool}(${shown(record.input)}), run ${attempt} of ${operationId}`;
     try {
-      const output = await during(inUserCode(async () => run()));
+      const output = await this.#begin(`${tool} ${operationId}`, attempt, () =>
+        during(inUserCode(async () => run())),
+      );
       if (output instanceof Deferred) {
         record.deferred = true;
         note(`${call}: deferred`);
@@ -86,6 +101,26 @@ export class EffectRecorder {
       note(`${call} fails: ${record.error}`);
       throw error;
     }
+  }
+
+  /** Begins a run, or holds it. A run begins in the same instant as the held run with its key. */
+  #begin<Value>(key: string, attempt: number, begin: () => Promise<Value>): Promise<Value> {
+    const { clock, note } = this.ports;
+    const other = this.#held.get(key);
+    if (other === undefined && this.#holding.getStore() === true) {
+      const { promise, resolve } = Promise.withResolvers<Value>();
+      const start = () => {
+        if (this.#held.get(key) !== start) return;
+        this.#held.delete(key);
+        resolve(begin());
+      };
+      this.#held.set(key, start);
+      clock.timer(MAX_HELD_MS, start);
+      return promise;
+    }
+    if (other !== undefined) note(`An earlier run of ${key} continues beside run ${attempt}.`);
+    other?.();
+    return begin();
   }
 }
 

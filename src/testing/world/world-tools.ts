@@ -61,7 +61,7 @@ export class WorldTools {
     private readonly parts: ToolsParts,
   ) {
     this.#recorder = new EffectRecorder({
-      now: () => world.clock.now(),
+      clock: world.clock,
       during: (work) => world.during(work),
       note: (text) => world.note(text),
     });
@@ -106,6 +106,7 @@ export class WorldTools {
         this.world.note("The caller of the tool crashes.");
         life.alive = false;
       },
+      held: (run) => this.#recorder.held(run),
       note: (call, text) => this.world.note(`${call.tool.id}: ${text}`),
     });
   }
