@@ -21,7 +21,7 @@ export class Publications {
   constructor(
     private readonly runtime: ConversationRuntime,
     { directory: published, log }: { directory: PublishedDirectory; log: EventLogWriter | null },
-    clock: Pick<Clock, "now">,
+    clock: Pick<Clock, "now" | "timer">,
     window: Window,
   ) {
     // SAFETY: the projections use only these members.

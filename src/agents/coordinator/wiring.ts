@@ -87,6 +87,7 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
   const whileExists = (wake: () => number | null) => () => (context.runtime.exists ? wake() : null);
   // The listing and the log share a wake-up, because both change with the status. Each change of the status is noted in its transaction.
   const copies = new CopiesWakeup(
+    clock,
     ownWakeup(
       "listing",
       whileExists(() => {

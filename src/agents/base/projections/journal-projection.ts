@@ -2,6 +2,7 @@
  * A copy of an actor's journal: of a conversation, or of a run. A wake-up that the actor has for its own work publishes it.
  *
  * RECORDS-1  A copy ends with the newest state of the actor, also after outages and crashes. The actor's work does not wait for a copy.
+ *            If the wake-up of a copy cannot be armed, a timer arms it again after a second.
  * RECORDS-4  While the actor works, a put that succeeds causes no wake-up.
  */
 import type { Clock } from "../../../ports/clock.ts";
@@ -23,7 +24,7 @@ export interface CopiedActor<Row> {
 }
 
 export interface JournalCopyContext<Row> {
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "now" | "timer">;
   runtime: CopiedActor<Row>;
 }
 
@@ -37,11 +38,16 @@ export interface JournalTarget<Target, Row> {
   put(target: Target, rows: readonly Row[], upTo: number): Promise<number>;
 }
 
+/** Milliseconds before a wake-up that could not be armed is armed again. */
+const ARM_RETRY_MS = 1_000;
+
 /** The wake-up that the copies of an actor share. It stays armed while one of them is behind. */
 export class CopiesWakeup implements Wakeup {
   #isArmed = false;
+  #isRetrying = false;
 
   constructor(
+    private readonly clock: Pick<Clock, "timer">,
     private readonly wakeup: Wakeup,
     private readonly isBehind: () => boolean,
   ) {}
@@ -54,10 +60,18 @@ export class CopiesWakeup implements Wakeup {
   armAfterCommit(milliseconds: number): void {
     if (this.#isArmed) return;
     this.#isArmed = true;
-    this.wakeup.arm(milliseconds).catch((error: unknown) => {
-      this.#isArmed = false;
+    void this.retryArming(milliseconds);
+  }
+
+  /** Arms the wake-up, and again after a second if that fails. Never rejects. */
+  async retryArming(milliseconds: number): Promise<void> {
+    try {
+      await this.wakeup.arm(milliseconds);
+    } catch (error) {
       console.error(error);
-    });
+      this.#isArmed = false;
+      this.#armLater(milliseconds);
+    }
   }
 
   disarm(): void {
@@ -69,6 +83,15 @@ export class CopiesWakeup implements Wakeup {
   /** Notes that the wake-up fires. */
   fires(): void {
     this.#isArmed = false;
+  }
+
+  #armLater(milliseconds: number): void {
+    if (this.#isRetrying) return;
+    this.#isRetrying = true;
+    this.clock.timer(ARM_RETRY_MS, () => {
+      this.#isRetrying = false;
+      if (this.isBehind()) this.armAfterCommit(milliseconds);
+    });
   }
 }
 
@@ -126,7 +149,7 @@ export class JournalProjection<Target, Row extends JournalRowOf<unknown> = Journ
     if (pause === null || this.context.runtime.dueIn === null) return pause;
     // An actor that works has its own wake-up. So a put that succeeds needs no other.
     void this.publish().then(() => {
-      if (this.isBehind) this.window.arm(pause).catch((error: unknown) => console.error(error));
+      if (this.isBehind) return this.window.retryArming(pause);
     });
     return null;
   }

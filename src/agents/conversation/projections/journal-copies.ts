@@ -16,13 +16,13 @@ export class JournalCopies {
 
   /** `window` is the wake-up that active turns share. */
   constructor(
-    context: { clock: Pick<ActorContext["clock"], "now">; runtime: CopiedConversation } & Pick<
+    context: { clock: Pick<ActorContext["clock"], "now" | "timer">; runtime: CopiedConversation } & Pick<
       ActorContext,
       "directory" | "events"
     >,
     window: Wakeup,
   ) {
-    this.#wakeup = new CopiesWakeup(window, () => this.isBehind);
+    this.#wakeup = new CopiesWakeup(context.clock, window, () => this.isBehind);
     const turns = new JournalProjection(context, new TurnsTarget(context), this.#wakeup);
     const events = new JournalProjection(
       context,
