@@ -3,6 +3,7 @@
  *
  * CAUSE-1  A cause is derived from stored content. A decision on content that is not stored is taken as recorded, and the replay names it.
  */
+import { planCycle } from "../planning/background.ts";
 import { budgetExceeded, recovery, turnFailed } from "./end-causes.ts";
 import { emptyReply, failed, replied } from "./model-causes.ts";
 import type { RecordedEntry } from "./recording.ts";
@@ -42,7 +43,7 @@ export function causesOf(scene: Scene): Cause[] {
     case "context_assembly.started":
     case "agent_call.started":
     case "workflow_run.started":
-      return scene.turn === undefined ? [] : [{ signal: NOTHING_NEW }];
+      return scene.turn === undefined ? [] : [{ signal: NOTHING_NEW }, { decide: planCycle }];
     default:
       return causesOfCall(scene, next);
   }
