@@ -8,7 +8,11 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { NewEnvelope } from "../../src/protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../src/shared/errors.ts";
 
-type State = readonly string[];
+interface State {
+  entries: readonly string[];
+  /** Number of entries ever written. */
+  seq: number;
+}
 type Signal = { add: string } | { lost: string; code: string };
 type Change = { added: readonly string[]; envelopes: readonly NewEnvelope[] };
 interface Committed extends Commit<State>, Change {}
@@ -24,8 +28,9 @@ afterEach(() => void errors.mockReset());
 
 function open() {
   const database = new NodeSqlDatabase();
-  database.run("CREATE TABLE ledger (entry TEXT NOT NULL)");
+  database.run("CREATE TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, entry TEXT NOT NULL)");
   const rows = () => database.all<{ entry: string }>("SELECT entry FROM ledger").map(({ entry }) => entry);
+  const written = () => database.all<{ seq: number }>("SELECT seq FROM sqlite_sequence")[0]?.seq ?? 0;
   const log: string[] = [];
   const platform = {
     armed: 0,
@@ -41,7 +46,7 @@ function open() {
   const core: ActorCore<State, Signal, Change, Committed, Effect> = {
     load() {
       if (platform.isUnreadable) throw unreadable();
-      return rows();
+      return { entries: rows(), seq: written() };
     },
     plan(_state, signals) {
       const added = signals.map((signal) => ("add" in signal ? signal.add : `lost ${signal.lost}`));
@@ -53,32 +58,34 @@ function open() {
     write(before, change) {
       if (platform.isDown) throw new DramatisError("UNAVAILABLE", "The disk is full.", { retriable: true });
       if (change.added.length === 0) return null;
-      if (before.length !== rows().length) throw new Error("The state is not the newest.");
+      if (before.seq !== written()) throw new Error("The state is not the newest.");
       if (change.added.includes("clear")) database.run("DELETE FROM ledger");
-      const kept = change.added.includes("clear") ? [] : before;
+      const kept = change.added.includes("clear") ? [] : before.entries;
       for (const entry of change.added) database.run("INSERT INTO ledger (entry) VALUES (?)", entry);
-      return { ...change, before, state: [...kept, ...change.added] };
+      return { ...change, before, state: { entries: [...kept, ...change.added], seq: written() } };
     },
     envelopes: ({ envelopes }) => envelopes,
     withdrawals: ({ added }) => added.filter((entry) => entry === "send").map(() => ({ to, type: "older" })),
-    dueIn: (state) => (state.length === 0 ? null : platform.due),
-    effectsOf: (state) => state.map((entry) => ({ entry })),
+    dueIn: ({ entries }) => (entries.length === 0 ? null : platform.due),
+    effectsOf: ({ entries }) => entries.map((entry) => ({ entry })),
     effectsAfter: (commits, state) =>
       commits
         .flatMap(({ added }) => added)
-        .filter((entry) => state.includes(entry))
+        .filter((entry) => state.entries.includes(entry))
         .map((entry) => ({ entry })),
-    endedBy: ([first], state) => (first?.before ?? []).filter((entry) => !state.includes(entry)),
+    endedBy: ([first], state) =>
+      (first?.before.entries ?? []).filter((entry) => !state.entries.includes(entry)),
     isCurrent(state) {
       if (platform.isUnreadable) throw unreadable();
-      return state.length === rows().length;
+      return state.seq === written();
     },
     concerns: (outcome, { entry }) => "add" in outcome && outcome.add === entry,
     abandon: ([first], { code }: ErrorData) =>
       first !== undefined && "add" in first ? [{ lost: first.add, code }] : [],
   };
+  const clock = new VirtualClock();
   const shell = new ActorShell(core, {
-    clock: new VirtualClock(),
+    clock,
     database: {
       transaction: (body) => {
         const result = database.transaction(body);
@@ -97,7 +104,7 @@ function open() {
     },
     withdraw: ({ type }) => void platform.sends.push(`no ${type}`),
     publish: ({ added }) => {
-      log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.length}`);
+      log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.entries.length}`);
       if (platform.breaksOnPublish) throw new Error("The reader is broken.");
     },
     effects: {
@@ -109,7 +116,7 @@ function open() {
       },
     },
   });
-  return { shell, database, log, platform, rows };
+  return { shell, clock, database, log, platform, rows };
 }
 
 describe("the shell of an actor", () => {
@@ -129,7 +136,7 @@ describe("the shell of an actor", () => {
     expect(() => shell.commit([{ add: "a" }, { add: "refused" }])).toThrow("refused");
     platform.isDown = true;
     expect(() => shell.commit([{ add: "a" }])).toThrow("disk");
-    expect([shell.state, rows(), log, platform.armed]).toEqual([[], [], [], 0]);
+    expect([shell.state?.entries, rows(), log, platform.armed]).toEqual([[], [], [], 0]);
   });
 
   test("STAGE-1 an envelope and a wake-up roll back with the transaction that stages them", async () => {
@@ -142,16 +149,16 @@ describe("the shell of an actor", () => {
         throw new Error("The caller fails.");
       }),
     ).toThrow("caller");
-    expect([rows(), shell.state, log]).toEqual([[], [], []]);
+    expect([rows(), shell.state?.entries, log]).toEqual([[], [], []]);
     const armed = platform.armed;
     const unit = shell.begin();
     database.transaction(() => unit.stage([{ add: "send" }]));
-    expect([shell.state, log]).toEqual([[], []]);
+    expect([shell.state?.entries, log]).toEqual([[], []]);
     await unit.release();
     const published = [...log];
     await unit.release();
     expect(log, "a second release").toEqual(published);
-    expect([rows(), shell.state]).toEqual([["send"], ["send"]]);
+    expect([rows(), shell.state?.entries]).toEqual([["send"], ["send"]]);
     expect(platform.armed, "the arming that rolled back does not count").toBe(armed + 1);
   });
 
@@ -163,7 +170,7 @@ describe("the shell of an actor", () => {
       expect(() => unit.stage([{ add: "refused" }])).toThrow("refused");
     });
     await unit.release();
-    expect([rows(), shell.state]).toEqual([["a"], ["a"]]);
+    expect([rows(), shell.state?.entries]).toEqual([["a"], ["a"]]);
   });
 
   test("STAGE-2 the stages of a unit write one wake-up", async () => {
@@ -192,7 +199,7 @@ describe("the shell of an actor", () => {
     database.transaction(() => {
       expect(() => shell.commit([{ add: "a" }])).toThrow("unit of work");
     });
-    expect([rows(), shell.state, log]).toEqual([[], [], []]);
+    expect([rows(), shell.state?.entries, log]).toEqual([[], [], []]);
   });
 
   test("STAGE-6 a stored commit that reported a failure continues as committed", async () => {
@@ -202,7 +209,7 @@ describe("the shell of an actor", () => {
     platform.losesAnswers = false;
     expect(log).toEqual(["published a; stored 1; in memory 1", "started a"]);
     await shell.commit([{ add: "b" }]);
-    expect([rows(), shell.state]).toEqual([
+    expect([rows(), shell.state?.entries]).toEqual([
       ["a", "b"],
       ["a", "b"],
     ]);
@@ -222,20 +229,22 @@ describe("the shell of an actor", () => {
       expect(() => unit.stage([{ add: "c" }])).toThrow("rolled back");
     });
     await expect(unit.release()).rejects.toThrow("rolled back");
-    expect([rows(), shell.state, log]).toEqual([["a"], ["a"], []]);
+    expect([rows(), shell.state?.entries, log]).toEqual([["a"], ["a"], []]);
   });
 
-  test("STAGE-7 a unit released while the store cannot be read fails with the store's error, and the memory is loaded again", async () => {
-    const { shell, database, log, platform } = open();
+  test("STAGE-7 STAGE-9 a unit released while the store cannot be read fails with the store's error, and is published later", async () => {
+    const { shell, clock, database, log, platform } = open();
     const unit = shell.begin();
     database.transaction(() => unit.stage([{ add: "a" }]));
     platform.isUnreadable = true;
     await expect(unit.release()).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(log).toEqual([]);
+    await clock.advance(1_000);
+    expect(log).toEqual([]);
     platform.isUnreadable = false;
-    expect(shell.state).toEqual(["a"]);
-    await shell.resume([]);
-    expect(log).toEqual(["started a"]);
+    expect(shell.state?.entries, "loaded again").toEqual(["a"]);
+    await clock.advance(1_000);
+    expect(log).toEqual(["published a; stored 1; in memory 1", "started a"]);
   });
 
   test("STAGE-7 a stage after a rolled-back transaction is refused, also outside of a transaction", () => {
@@ -271,16 +280,16 @@ describe("the shell of an actor", () => {
     expect(() =>
       database.transaction(() => {
         shell.begin().stage([{ add: "a" }]);
-        expect(shell.state).toHaveLength(1);
+        expect(shell.state?.entries).toHaveLength(1);
         throw new Error("The caller fails.");
       }),
     ).toThrow("caller");
-    expect(shell.state).toEqual([]);
+    expect(shell.state?.entries).toEqual([]);
   });
 
   test("STAGE-8 units that were stored but not released stop one later unit at most", () => {
     const { shell, database, rows } = open();
-    expect(shell.state).toEqual([]);
+    expect(shell.state?.entries).toEqual([]);
     database.transaction(() => shell.begin().stage([{ add: "a" }]));
     const stage = () => database.transaction(() => shell.begin().stage([{ add: "b" }]));
     expect(stage).toThrow("not the newest");
@@ -288,9 +297,9 @@ describe("the shell of an actor", () => {
     expect(rows()).toEqual(["a", "b"]);
   });
 
-  test("STAGE-8 after a commit that may be stored, memory equals the store, or reading it fails", () => {
-    const { shell, platform, rows } = open();
-    expect(shell.state).toEqual([]);
+  test("STAGE-8 after a commit that may be stored, memory equals the store, or reading it fails", async () => {
+    const { shell, clock, log, platform, rows } = open();
+    expect(shell.state?.entries).toEqual([]);
     Object.assign(platform, { losesAnswers: true, isUnreadable: true });
     expect(shell.report([{ add: "a" }])).toBe(false);
     expect(rows()).toEqual(["a"]);
@@ -299,12 +308,14 @@ describe("the shell of an actor", () => {
     expect(() => shell.dueIn).toThrow("silent");
     expect(() => shell.startAll()).toThrow("silent");
     platform.isUnreadable = false;
-    expect([shell.state, shell.dueIn]).toEqual([["a"], platform.due]);
+    expect([shell.state?.entries, shell.dueIn]).toEqual([["a"], platform.due]);
+    await clock.advance(1_000);
+    expect(log, "STAGE-9").toEqual(["published a; stored 1; in memory 1"]);
   });
 
   test("STAGE-8 RUN-4 an outcome that is reported while memory cannot be compared with the store is retried", () => {
     const { shell, platform, rows } = open();
-    expect(shell.state).toEqual([]);
+    expect(shell.state?.entries).toEqual([]);
     Object.assign(platform, { losesAnswers: true, isUnreadable: true });
     expect(shell.report([{ add: "a" }])).toBe(false);
     expect(shell.report([{ add: "b" }])).toBe(false);

@@ -237,6 +237,37 @@ export function stagingContract(
     });
   });
 
+  test("STAGE-9 a store that cannot be read after a commit: both turns run, published before the next turn", async () => {
+    await withStores(async ({ database, keyValue }) => {
+      let fails = false;
+      const read: ActorDatabase["all"] = (statement, ...values) => {
+        if (fails && !database.isInTransaction()) throw new Error("The store cannot be read.");
+        return database.all(statement, ...values);
+      };
+      const failing: ActorDatabase = {
+        run: (statement, ...values) => database.run(statement, ...values),
+        all: read,
+        each: (statement, ...values) => database.each(statement, ...values),
+        transaction: (body) => database.transaction(body),
+        isInTransaction: () => database.isInTransaction(),
+      };
+      const host = await openHost({ database: failing, keyValue });
+      host.beforeReturning(() => {
+        fails = true;
+      });
+      await expect(host.receive()).rejects.toThrow("cannot be read");
+      expect(host.frames, "not known to be stored").toEqual([]);
+      fails = false;
+      const { turnId } = await host.runtime.accept(says("c"));
+      await host.finished;
+      const started = host.frames.filter(({ type }) => type === "turn.started");
+      expect(started).toHaveLength(3);
+      expect(started.at(-1)).toMatchObject({ turnId });
+      const numbers = started.map(({ seq }) => seq ?? 0);
+      expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+    });
+  });
+
   test("STAGE-5 refuses a message that is accepted inside a transaction, and accepts the next message", async () => {
     await withStores(async (stores) => {
       const host = await openHost(stores);

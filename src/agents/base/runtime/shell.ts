@@ -17,19 +17,29 @@
  *          started.
  * STAGE-8  After a failed write, the next read of memory first compares it with the store. If the comparison fails, the read throws,
  *          because memory may be stale.
+ * STAGE-9  If the store cannot be read after a commit, its frames are published and its effects start before those of the next commit, or
+ *          after a second.
  */
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
 import { ArmedWakeup } from "./armed-wakeup.ts";
 import { UnitOfWork } from "./unit-of-work.ts";
 
-/** Milliseconds before the retry of a failed commit. */
+/** Milliseconds before the retry of a failed commit, and before the store is read again for commits of unknown outcome. */
 const RETRY_MS = 1_000;
 
-export class ActorShell<State, Signal, Change, Committed extends Commit<State>, Effect> {
+export class ActorShell<
+  State extends { readonly seq: number },
+  Signal,
+  Change,
+  Committed extends Commit<State>,
+  Effect,
+> {
   readonly #wakeup: ArmedWakeup;
   /** Outcomes that could not be committed yet, grouped as they were reported. */
   readonly #unsaved: (readonly Signal[])[] = [];
+  /** Commits that may be stored, in order. They are not published. */
+  readonly #unknown: Committed[] = [];
   #state: State | null = null;
   /** A write failed, so the store may be ahead of memory. */
   #isSuspect = false;
@@ -77,6 +87,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   forget(): void {
     this.#state = null;
     this.#unsaved.length = 0;
+    this.#unknown.length = 0;
   }
 
   /** Commits signals while the actor starts, and starts every effect that the state calls for. */
@@ -101,8 +112,9 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
       ports: this.ports,
       wakeup: this.#wakeup,
       load: () => this.state,
-      failed: () => {
+      failed: (commit) => {
         this.#isSuspect = true;
+        if (commit !== null) this.#noteUnknown([commit]);
       },
       isStored: (state) => this.#isStored(state),
       release: () => this.#release(unit),
@@ -211,29 +223,58 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   }
 
   /** Throws if a unit's changes are not in the store, or if the store cannot be read. Memory is then reloaded. */
-  #checkStored(state: State): void {
+  #checkStored(state: State, commits: readonly Committed[]): void {
     const known = this.#state;
     this.#state = null;
-    if (!this.#isNewest(state))
+    if (!this.#isNewest(state, commits))
       throw new Error("A unit of work was released although its transaction was rolled back.");
     this.#state = known;
   }
 
   /** Throws if the store cannot be read. Returns `false` if the actor's creation was rolled back. */
-  #isNewest(state: State): boolean {
+  #isNewest(state: State, commits: readonly Committed[]): boolean {
     try {
       return this.core.isCurrent(state);
     } catch (error) {
+      this.#noteUnknown(commits);
       if (this.core.load() === null) return false;
       throw error;
     }
   }
 
+  /** Keeps commits until the store can be read. They replace kept commits that they exclude. */
+  #noteUnknown(commits: readonly Committed[]): void {
+    const [first] = commits;
+    if (first === undefined) return;
+    const left = this.#unknown.filter(({ state }) => state.seq <= first.before.seq);
+    this.#unknown.splice(0, this.#unknown.length, ...left, ...commits);
+    this.#publishUnknownLater();
+  }
+
+  #publishUnknownLater(): void {
+    this.ports.clock.timer(RETRY_MS, () => {
+      if (this.#unknown.length === 0) return;
+      const released = (async () => this.begin().release())();
+      released.catch((error: unknown) => {
+        console.error(error);
+        if (this.#unknown.length > 0) this.#publishUnknownLater();
+      });
+    });
+  }
+
+  /** Removes the kept commits, and returns those that a later state of the store contains. */
+  #takeUnknown(unit: { readonly base: State | null }): Committed[] {
+    if (this.#unknown.length === 0) return [];
+    const seq = unit.base?.seq ?? 0;
+    return this.#unknown.splice(0).filter(({ state }) => state.seq <= seq);
+  }
+
   async #release(unit: UnitOfWork<State, Signal, Change, Committed, Effect>): Promise<void> {
-    const { commits, wakeup, sent } = unit;
+    const { wakeup, sent } = unit;
     if (this.ports.database.isInTransaction())
       throw new Error("Release a unit of work after its transaction.");
-    if (unit.isChanged && unit.isNested) this.#checkStored(unit.state);
+    if (unit.isChanged && unit.isNested) this.#checkStored(unit.state, unit.commits);
+    const commits = [...this.#takeUnknown(unit), ...unit.commits];
     if (unit.isChanged) this.#state = this.#state === unit.base ? unit.state : null;
     if (wakeup !== null) this.#wakeup.adopt(wakeup);
     for (const commit of commits) {

@@ -17,8 +17,8 @@ export interface UnitHost<State, Signal, Change, Committed extends Commit<State>
   wakeup: ArmedWakeup;
   /** Returns the state in memory, loaded on first use; `null` before the actor was created. */
   load(): State | null;
-  /** Notes that a change could not be written. The store and the memory may differ. */
-  failed(): void;
+  /** Notes that a change could not be written. The store and the memory may differ. `commit` may be stored; `null` if none may. */
+  failed(commit: Committed | null): void;
   /** Reports whether a state equals the newest commit. Returns `false` if the store cannot be read. */
   isStored(state: State): boolean;
   release(): Promise<void>;
@@ -106,7 +106,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
       });
     } catch (error) {
       if (!this.#isStored(written)) {
-        this.unit.failed();
+        this.unit.failed((written as Written<Committed> | null)?.commit ?? null);
         throw error;
       }
       console.error(error);
