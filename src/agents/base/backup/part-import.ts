@@ -132,8 +132,7 @@ export class PartImport<Found extends object> {
   #begun(from: number, attempt: string | undefined): Begun<Found> {
     // SAFETY: an import begins without values.
     const begun =
-      this.#stored() ??
-      ({ next: 1, at: this.actor.clock.now(), ...defined({ attempt }) } as Begun<Found>);
+      this.#stored() ?? ({ next: 1, at: this.actor.clock.now(), ...defined({ attempt }) } as Begun<Found>);
     if (begun.attempt !== attempt)
       throw new DramatisError("CONFLICT", "Another import of this id has begun. Start the import again.");
     if (begun.next !== from)
