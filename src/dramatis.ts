@@ -17,6 +17,7 @@ import { createAgentClass } from "./agents/agent/agent.ts";
 import { indexes } from "./agents/agent/memory-agent.ts";
 import { memoryEmbedders } from "./agents/agent/memory-embedder.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
+import type { Application } from "./agents/base/application.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { eventLogs } from "./agents/base/lookup/event-logs.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
@@ -63,11 +64,8 @@ import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy } from "./protocol/location-policy.ts";
-import type { PinnedWorkflow } from "./protocol/pinned-workflow.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
-import type { DefinitionReference } from "./shared/identifiers.ts";
-import type { JsonObject } from "./shared/json.ts";
 import { checkSignIn } from "./shared/sign-in.ts";
 import {
   checkAgents,
@@ -140,14 +138,7 @@ export function dramatis(options: DramatisOptions) {
   const defaultProfile = (env: DramatisEnv) =>
     models.default ?? defaultModelProfile(env, env.AI !== undefined);
 
-  const workflow = (env: DramatisEnv, tenant: string, reference: DefinitionReference) =>
-    pinWorkflow(registry(env, tenant), reference, {
-      defaultProfile: defaultProfile(env),
-      complete: (profile) => atBaseUrl(profile, env),
-    });
-  const checkedInput = ({ definition }: PinnedWorkflow, input: JsonObject, path = "/input") =>
-    checkedRunInput(definition, input, path);
-
+  const pool = options.memory?.indexBytes === undefined ? indexes : new IndexPool(options.memory.indexBytes);
   const canAuthenticate = (env: DramatisEnv) =>
     options.authorize !== undefined || isJwtConfigured(env) || env.DRAMATIS_LOCAL === "1";
 
@@ -186,24 +177,32 @@ export function dramatis(options: DramatisOptions) {
     ...defined({ cors: options.cors }),
   });
 
+  const application = (env: DramatisEnv): Application => ({
+    actors: durableActors(env),
+    executor: { run: (...batch) => executorOf(env).run(...batch) },
+    directory: () => directory(env),
+    eventLog: () => eventLogs(env),
+    stores: () => stores(env),
+    attachments: attachments(env),
+    maxAttachmentBytes: limits.attachmentBytes,
+    exporter: exporter(env),
+    log: spanLog(env),
+    location,
+    workflow: (tenant, reference) =>
+      pinWorkflow(registry(env, tenant), reference, {
+        defaultProfile: defaultProfile(env),
+        complete: (profile) => atBaseUrl(profile, env),
+      }),
+    checkedInput: ({ definition }, input, path = "/input") => checkedRunInput(definition, input, path),
+  });
+
   return {
-    Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>({
-      gateway,
-      executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
-      actors: durableActors,
-      exporter,
-      log: spanLog,
-      directory,
-      events: eventLogs,
-      deadLetters,
-      stores,
-      location,
+    Conversation: createConversationClass<DramatisEnv & Cloudflare.Env>((env) => ({
+      ...application(env),
+      gateway: gateway(env),
       retention: options.retention ?? DEFAULT_RETENTION,
       titles: options.titles ?? DEFAULT_TITLES,
-      attachments,
-      maxAttachmentBytes: limits.attachmentBytes,
-      importedChain: (env, tenant, chain, path) =>
-        importedChain({ ...libraries(env, tenant), code }, chain, path),
+      importedChain: (tenant, chain, path) => importedChain({ ...libraries(env, tenant), code }, chain, path),
       mediaBudget,
       adapters: adapterFor,
       gate,
@@ -216,69 +215,54 @@ export function dramatis(options: DramatisOptions) {
         turnLimit: limits.turns === false ? undefined : limits.turns,
         changeLimit: limits.changes === false ? undefined : limits.changes,
       }),
+    })),
+    Agent: createAgentClass<DramatisEnv & Cloudflare.Env>((env) => {
+      const complete = (profile: ModelProfile) => atBaseUrl(profile, env);
+      return {
+        ...application(env),
+        resolve: (tenant, persona) =>
+          resolveChain(registry(env, tenant), persona, defaultProfile(env), complete),
+        upkeep: (tenant, persona) =>
+          resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), complete),
+        memory: {
+          stores: memoryStores(env),
+          vectors: () => vectors(env),
+          pool,
+          embedders: (agent) =>
+            memoryEmbedders(
+              env,
+              options.memory?.embedder ?? "static",
+              builtInEmbeddings(env, trusted),
+              agent,
+            ),
+        },
+      };
     }),
-    Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
-      resolve(env, tenant, persona) {
-        const complete = (profile: ModelProfile) => atBaseUrl(profile, env);
-        return resolveChain(registry(env, tenant), persona, defaultProfile(env), complete);
-      },
-      upkeep: (env, tenant, persona) =>
-        resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), (profile) =>
-          atBaseUrl(profile, env),
-        ),
-      executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
-      directory,
-      deadLetters,
-      stores,
-      location,
-      actors: durableActors,
-      memory: {
-        stores: memoryStores,
-        vectors,
-        pool: options.memory?.indexBytes === undefined ? indexes : new IndexPool(options.memory.indexBytes),
-        embedders: (env, agent) =>
-          memoryEmbedders(env, options.memory?.embedder ?? "static", builtInEmbeddings(env, trusted), agent),
-      },
-    }),
-    Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
-      executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
-      exporter,
-      log: spanLog,
-      directory,
-      eventLog: eventLogs,
-      deadLetters,
-      location,
-      workflow,
-      checkedInput,
+    Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>((env) => ({
+      ...application(env),
       tree: limits.runs,
       ...defined({ fanOutWidth: limits.fanOutWidth }),
-    }),
-    Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>({
-      actors: durableActors,
-      deadLetters,
-      directory: triggers,
-      location,
-      workflow,
-      checkedInput,
-      mayAct: (env, principal) => options.triggers?.mayAct?.(principal, env) ?? true,
-    }),
-    Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>({
+    })),
+    Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>((env) => ({
+      ...application(env),
+      triggers: () => triggers(env),
+      mayAct: (principal) => options.triggers?.mayAct?.(principal, env) ?? true,
+    })),
+    Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>((env) => ({
       tools: code,
       clock: systemClock,
-      baseUrl: (env) => env.DRAMATIS_URL,
-      attachments,
+      baseUrl: env.DRAMATIS_URL,
+      attachments: attachments(env),
       maxAttachmentBytes: limits.attachmentBytes,
-      actions: (env) => ({
-        mayReach: mayReach(env),
-        models: {
-          gateway: gateway(env),
-          adapters: adapterFor,
-          embeddings: builtInEmbeddings(env, trusted),
-          defaultProfile: defaultProfile(env),
-        },
-        vectors: new Map(Object.entries(options.tasks?.vectors?.(env) ?? {})),
-      }),
-    }),
+      mayReach: mayReach(env),
+      models: {
+        gateway: gateway(env),
+        adapters: adapterFor,
+        embeddings: builtInEmbeddings(env, trusted),
+        defaultProfile: defaultProfile(env),
+      },
+      vectors: new Map(Object.entries(options.tasks?.vectors?.(env) ?? {})),
+    })),
     EventLog: createEventLogClass<DramatisEnv & Cloudflare.Env>(),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };

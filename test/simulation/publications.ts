@@ -25,7 +25,7 @@ export class Publications {
     window: Window,
   ) {
     // SAFETY: the projections use only these members.
-    const context = { runtime, clock, directory: () => published as Directory, events: () => log };
+    const context = { runtime, clock, directory: () => published as Directory, eventLog: () => log };
     this.usage = new UsageProjection(context, { disarm: () => !this.copies.isBehind && window.disarm() });
     this.copies = new JournalCopies(context, {
       arm: window.arm,

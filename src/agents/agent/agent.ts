@@ -7,13 +7,10 @@
  */
 
 import { z } from "zod";
-import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { Upkeep } from "../../library/registry/upkeep.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { systemClock } from "../../ports/system.ts";
 import type { VectorIndex } from "../../ports/vector-index.ts";
-import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import {
   type AgentApi,
   type AgentChange,
@@ -26,15 +23,12 @@ import {
 } from "../../protocol/agent-api.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { ImportPart } from "../../protocol/data-api.ts";
-import type { Persona, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
-import type { TaskExecutor } from "../../protocol/executor-api.ts";
-import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
+import { checkNew } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
-import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import { MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
@@ -42,14 +36,14 @@ import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validateRequest } from "../../shared/validation.ts";
+import type { Application } from "../base/application.ts";
 import type { DurableActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { Projection } from "../base/projections/projection.ts";
-import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import { AgentBackup } from "./backup.ts";
-import { changed, checkAgentSize, checkAuthor, checkedPersona, type PersonaPorts } from "./checks.ts";
+import { changed, checkAgentSize, checkAuthor, checkedPersona, type Personas } from "./checks.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
@@ -59,28 +53,18 @@ import { AgentRemoval } from "./removal.ts";
 import { type ConsolidationPorts, runConsolidation } from "./run-consolidation.ts";
 import { AgentStore } from "./store.ts";
 
-export interface AgentClassPorts<Env> {
-  /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
-  resolve(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
-  /** Returns the memory upkeep of a persona. Throws as `resolve` does. */
-  upkeep(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
-  executor(env: Env): TaskExecutor;
-  /** `null` if the deployment has no directory. */
-  directory(env: Env): Directory | null;
-  deadLetters(env: Env): DeadLetterWriter | null;
-  /** Returns the stores outside of actors with data of conversations and agents. */
-  stores(env: Env): readonly OwnedStore[];
-  actors(env: Env): Pick<ActorLookup, "conversation">;
+/** What an application provides to its agents. */
+export interface AgentApplication
+  extends Personas,
+    Pick<Application, "executor" | "directory" | "stores" | "actors" | "location"> {
   memory: {
-    stores(env: Env): MemoryStores;
-    embedders(env: Env, agent: { tenant: string; id: string }): MemoryEmbedders;
+    stores: MemoryStores;
+    embedders(agent: { tenant: string; id: string }): MemoryEmbedders;
     /** The vector store, or `null` if the deployment has no vector store. */
-    vectors(env: Env): VectorIndex | null;
+    vectors(): VectorIndex | null;
     /** Shared by all agents of an isolate. */
     pool: IndexPool;
   };
-  /** Where the platform may place the agents of a tenant. */
-  location(tenant: string): LocationPolicy;
 }
 
 /** Envelopes that only report to an agent. */
@@ -88,32 +72,33 @@ const REPORTS: ReadonlySet<string> = new Set([CONVERSATION_OPENED, MEMORY_SOURCE
 
 /** Returns the class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
-  ports: AgentClassPorts<Env>,
+  application: (env: Env) => AgentApplication,
 ): new (
   ctx: DurableObjectState,
   env: Env,
 ) => DurableActor<Env> & AgentApi {
   return class Agent extends MemoryAgent<Env> implements AgentApi {
+    readonly #application = application(this.env);
     readonly #store = new AgentStore(this.platform, () => this.mailboxAddress?.id ?? this.name);
     readonly #leases = new LeaseStore(this.platform);
     readonly #memory: AgentMemory = new AgentMemory({
       ...this.platform,
       search: {
-        pool: ports.memory.pool,
-        vectors: () => ports.memory.vectors(this.env),
+        pool: this.#application.memory.pool,
+        vectors: this.#application.memory.vectors,
         embedder: () => this.#embedders().embedder(),
         formerEmbedder: (id) => this.#embedders().formerEmbedder(id),
       },
-      stores: ports.memory.stores(this.env),
+      stores: this.#application.memory.stores,
       wakeup: this.wakeups.add("memory", () => (this.#removal.isDeleted ? null : this.#memory.wake())),
       upkeep: {
         upkeep: () => {
           const { tenant, persona } = this.#store.identity();
-          return ports.upkeep(this.env, tenant, persona);
+          return this.#application.upkeep(tenant, persona);
         },
         run: (hook, call) => {
           const coordinator: ConsolidationPorts["coordinator"] = (address) => durableActor(this.env, address);
-          const [executor, agent] = [ports.executor(this.env), this.#store.identity()];
+          const [executor, agent] = [this.#application.executor, this.#store.identity()];
           return runConsolidation({ executor, clock: systemClock, coordinator, agent }, hook, call);
         },
         newOperationId,
@@ -127,7 +112,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       wakeup: this.ownWakeup("listing", () =>
         this.#store.find() === undefined ? null : this.#listing.wake(),
       ),
-      directory: () => ports.directory(this.env),
+      directory: this.#application.directory,
       put: (directory: Directory) => directory.putAgent(this.#store.identity()),
       changedAt: () => Date.parse(this.#store.identity().updatedAt),
     });
@@ -136,10 +121,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       ...this.platform,
       store: this.#store,
       wakeup: this.wakeups.add("removal", () => this.#removal.wake()),
-      stores: () => ports.stores(this.env),
+      stores: this.#application.stores,
       retainVectors: () => this.#memory.retainVectors(),
       forgetMail: () => this.mailbox.forget(),
-      conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
+      conversation: this.#application.actors.conversation,
     });
 
     readonly #backup = new AgentBackup({
@@ -149,16 +134,11 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       wakeup: this.wakeups.add("import", () => this.#backup.wake()),
       check: async (given) => {
         const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: "" };
-        checkNew(id, ports.location(tenant), "/id");
+        checkNew(id, this.#application.location(tenant), "/id");
         return this.#checked(tenant, { ...given, id });
       },
       commit: (change) => this.#commit(change),
     });
-
-    readonly #personas: PersonaPorts = {
-      resolve: (tenant, source) => ports.resolve(this.env, tenant, source),
-      upkeep: (tenant, source) => ports.upkeep(this.env, tenant, source),
-    };
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
@@ -198,7 +178,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     protected override async checkExists() {
       if (this.#store.find() !== undefined) return;
       const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: this.name };
-      const agents = ports.directory(this.env)?.agents(tenant, { limit: MAX_PAGE_SIZE });
+      const agents = this.#application.directory()?.agents(tenant, { limit: MAX_PAGE_SIZE });
       const { items } = (await agents?.catch(() => undefined)) ?? { items: [] };
       this.#store.identity(items.map((agent) => agent.id).filter((known) => known !== id));
     }
@@ -208,23 +188,19 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       this.#store.checkVersion();
     }
 
-    protected override deadLetterDirectory() {
-      return ports.deadLetters(this.env);
-    }
-
     async create(principal: Principal, input: CreateAgent, { isDeclaration = false } = {}) {
       return asResult(async () => {
         checkAuthor(principal);
         const identity = await this.#checked(principal.tenant, input);
         if (isDeclaration) return this.#declare(identity);
-        checkNew(identity.id, ports.location(principal.tenant), "/id");
+        checkNew(identity.id, this.#application.location(principal.tenant), "/id");
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
     }
 
     #embedders() {
-      return ports.memory.embedders(this.env, this.#store.identity());
+      return this.#application.memory.embedders(this.#store.identity());
     }
 
     /** Returns the identity of a new agent. Throws `INVALID_INPUT`. */
@@ -233,7 +209,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       checkAgentSize(request);
       const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = request;
       this.checkPlace();
-      const checked = await checkedPersona(this.#personas, persona, tenant, budget);
+      const checked = await checkedPersona(this.#application, persona, tenant, budget);
       const now = toIso(systemClock.now());
       return {
         id,
@@ -257,7 +233,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         throw new DramatisError("CONFLICT", `The agent "${declared.id}" was deleted. Declare another id.`);
       }
       if (current !== undefined && this.#store.declaration() === hash) return current;
-      if (current === undefined) checkNew(declared.id, ports.location(declared.tenant), "/id");
+      if (current === undefined) checkNew(declared.id, this.#application.location(declared.tenant), "/id");
       const next = current === undefined ? declared : changed(systemClock.now(), current, declaration);
       await this.#commit(() => this.#store.declare(next, hash));
       return next;
@@ -312,7 +288,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const checked =
           source === undefined
             ? undefined
-            : await checkedPersona(this.#personas, source, principal.tenant, limits);
+            : await checkedPersona(this.#application, source, principal.tenant, limits);
         const persona = given === undefined ? undefined : checked;
         const { budget: current, metadata: facts, ...others } = this.#store.identity();
         const next = {
@@ -332,7 +308,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return this.ofAgent(async () => {
         const { persona, projectIds, tenant, budget } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
-        const chain = await ports.resolve(this.env, tenant, source);
+        const chain = await this.#application.resolve(tenant, source);
         return { chain, projectIds, ...(budget === undefined ? {} : { leased: true as const }) };
       });
     }

@@ -1,7 +1,9 @@
 /** Checks the identity that a caller gives an agent. */
+
 import { parseReference } from "../../library/definitions/reference.ts";
 import { checkPrices } from "../../library/registry/prices.ts";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";
+import type { Upkeep } from "../../library/registry/upkeep.ts";
 import { type AgentIdentity, MAX_AGENT_BYTES } from "../../protocol/agent-api.ts";
 import type { AgentBudget } from "../../protocol/budget.ts";
 import type { Persona, VersionChain } from "../../protocol/definitions.ts";
@@ -18,23 +20,27 @@ export function checkAgentSize(given: object): void {
   throw new DramatisError("TOO_LARGE", `An agent may have at most ${MAX_AGENT_BYTES} bytes of JSON.`);
 }
 
-export interface PersonaPorts {
+/** The personas of an application. */
+export interface Personas {
+  /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
   resolve(tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
-  upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<unknown>;
+  /** Returns the memory upkeep of a persona. Throws as `resolve` does. */
+  upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
 }
 
 /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices for its budget. */
 export async function checkedPersona(
-  ports: PersonaPorts,
+  personas: Personas,
   value: unknown,
   tenant: string,
   budget: AgentBudget = {},
 ): Promise<AgentIdentity["persona"]> {
   try {
     const source = parsePersonaSource(value, "/persona");
-    const chain = await ports.resolve(tenant, source);
+    const chain = await personas.resolve(tenant, source);
     checkPrices(chain, budget);
-    if (chain.persona.definition.memory?.consolidation?.by !== undefined) await ports.upkeep(tenant, source);
+    if (chain.persona.definition.memory?.consolidation?.by !== undefined)
+      await personas.upkeep(tenant, source);
     return typeof source === "string" ? parseReference(source) : source;
   } catch (error) {
     if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;

@@ -1,20 +1,17 @@
 /** The context of a conversation: all that its actor gets from the platform, the application and other actors. `wiring.ts` builds it once. */
 import type { MediaBudget } from "../../adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "../../adapters/resilience/telemetry.ts";
-import type { AttachmentStore, StoredInfo } from "../../attachments/attachment-store.ts";
+import type { StoredInfo } from "../../attachments/attachment-store.ts";
 import type { ResultKeeper } from "../../attachments/result-keeper.ts";
-import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
-import type { Directory } from "../../d1/directory.ts";
 import type { AdapterLookup } from "../../model/format-adapter.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
-import type { Span, SpanExporter } from "../../model/span.ts";
+import type { Span } from "../../model/span.ts";
 import type { RetentionPolicy } from "../../policy/retention.ts";
 import type { TitlePolicy } from "../../policy/titles.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ByteRange } from "../../ports/object-store.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
@@ -23,12 +20,10 @@ import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
-import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
-import type { EventLogWriter } from "../base/lookup/event-logs.ts";
+import type { Application } from "../base/application.ts";
 import type { Projection } from "../base/projections/projection.ts";
-import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import type { Client } from "../base/sockets/client.ts";
@@ -127,24 +122,17 @@ export interface RuntimeContext
 }
 
 /** The context of the actor. */
-export interface ActorContext extends RuntimeContext {
+export interface ActorContext
+  extends RuntimeContext,
+    Pick<Application, "directory" | "eventLog" | "stores" | "attachments" | "location"> {
   agent: Find<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
   conversation: Find<Pick<ConversationApi, "remove" | "resolveApproval" | "view" | "takeFork">>;
-  /** Returns `null` if there is no directory. */
-  directory(): Directory | null;
-  /** Returns `null` if there is no log of events. */
-  events(): EventLogWriter | null;
-  /** Returns the stores outside of actors that hold data of conversations. */
-  stores(): readonly OwnedStore[];
-  /** `null` if attachments are not stored. */
-  attachments: AttachmentStore | null;
   /** Returns the actor's name. */
   name(): string;
   /** Returns the tenant and the id in the actor's name. */
   owner(): { tenant: string; conversationId: string };
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
-  location(tenant: string): LocationPolicy;
   retention: RetentionPolicy;
   /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
   importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
@@ -155,40 +143,23 @@ export interface ActorContext extends RuntimeContext {
   expel(): void;
 }
 
-/** Everything that an application provides to its conversations. */
-export interface ConversationClassPorts<Env>
-  extends Pick<
-    ActorContext,
-    | "adapters"
-    | "mediaBudget"
-    | "gate"
-    | "calls"
-    | "metrics"
-    | "turnLimit"
-    | "changeLimit"
-    | "agentTurns"
-    | "clientToolTimeoutMs"
-    | "approvalTimeoutMs"
-    | "location"
-    | "retention"
-    | "titles"
-  > {
-  gateway(env: Env): ModelGateway;
-  executor(env: Env): TaskExecutor;
-  actors(env: Env): Pick<ActorLookup, "agent" | "conversation" | "coordinator">;
-  /** Returns `null` if there is no directory: then lists contain no conversation. */
-  directory(env: Env): Directory | null;
-  /** Returns `null` if there is no log of events. */
-  events(env: Env): EventLogWriter | null;
-  deadLetters(env: Env): DeadLetterDirectory | null;
-  /** Returns the stores outside of actors that hold data of conversations and agents. */
-  stores(env: Env): readonly OwnedStore[];
-  importedChain(env: Env, ...given: Parameters<ActorContext["importedChain"]>): Promise<VersionChain>;
-  /** Returns `undefined` if spans are not exported. */
-  exporter(env: Env): SpanExporter | undefined;
-  /** Returns `undefined` if spans are not logged. */
-  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
-  /** Returns `null` if attachments are not stored. */
-  attachments(env: Env): AttachmentStore | null;
-  maxAttachmentBytes: number;
-}
+/** What an application provides to its conversations. */
+export interface ConversationApplication
+  extends Application,
+    Pick<
+      ActorContext,
+      | "gateway"
+      | "adapters"
+      | "mediaBudget"
+      | "gate"
+      | "calls"
+      | "metrics"
+      | "turnLimit"
+      | "changeLimit"
+      | "agentTurns"
+      | "clientToolTimeoutMs"
+      | "approvalTimeoutMs"
+      | "retention"
+      | "titles"
+      | "importedChain"
+    > {}

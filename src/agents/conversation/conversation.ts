@@ -64,7 +64,7 @@ import type { Client } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
 import { calledRun } from "./call-results.ts";
-import type { ConversationClassPorts } from "./context.ts";
+import type { ConversationApplication } from "./context.ts";
 import { checkOpen } from "./core/life.ts";
 import { CALL_TURN } from "./core/state.ts";
 import { isReadable } from "./inbound/client-frames.ts";
@@ -79,7 +79,7 @@ import { connected, givenContext } from "./wiring.ts";
 
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
-  ports: ConversationClassPorts<Env>,
+  application: (env: Env) => ConversationApplication,
 ): new (
   ctx: DurableObjectState,
   env: Env,
@@ -112,7 +112,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     static override readonly options = { sendIdentityOnConnect: false };
 
     readonly #context = connected(
-      givenContext(ports, this.env, this.mailbox, {
+      givenContext(application(this.env), this.env, this.mailbox, {
         ...this.platform,
         owner: () => this.actorAddress(),
       }),
@@ -149,10 +149,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     protected override deliverable(envelope: Envelope) {
       return envelope.type === CONVERSATION_FRAMES ? this.#context.subscribers.filled(envelope) : envelope;
-    }
-
-    protected override deadLetterDirectory() {
-      return ports.deadLetters(this.env);
     }
 
     async create(principal: Principal, input: CreateConversation) {

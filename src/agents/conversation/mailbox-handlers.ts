@@ -1,3 +1,11 @@
+/**
+ * The handlers of envelopes that begin or change work of a conversation, and of answers of its agents. Each handler stages its change in the
+ * transaction of the receipt.
+ *
+ * RUNINVITE-5  An acknowledged invitation has started its turn, or the run gets the reason. If a run withdraws its invitation, the turn
+ *              stops. If the invitation arrives after its withdrawal, the turn does not start. Handlers are idempotent.
+ * RUNINVITE-6  An invitation counts only if its first run has an id that derives from the operation of its origin.
+ */
 import { NOTHING } from "../../model/spending.ts";
 import {
   AGENT_CALL,

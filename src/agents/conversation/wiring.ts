@@ -11,7 +11,7 @@ import { approvalsProjection } from "../base/projections/approvals-projection.ts
 import type { Projection } from "../base/projections/projection.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { ConversationBackup } from "./backup.ts";
-import type { ActorContext, ConversationClassPorts } from "./context.ts";
+import type { ActorContext, ConversationApplication } from "./context.ts";
 import { waitingCalls } from "./core/waiting-calls.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Erasing } from "./erasing.ts";
@@ -52,36 +52,26 @@ export type ActorPlatform = Pick<
   WakeupsOfActor;
 
 /** Returns the members of a context that come from outside of the conversation. */
-export function givenContext<Env extends object>(
-  ports: ConversationClassPorts<Env>,
-  env: Env,
+export function givenContext(
+  application: ConversationApplication,
+  env: object,
   mailbox: Mailbox,
   platform: ActorPlatform,
 ): Given {
   const { clock, waitUntil } = platform;
-  const [store, exporter, actors] = [ports.attachments(env), ports.exporter(env), ports.actors(env)];
-  const spans = exporter && new SpanQueue(clock, exporter, waitUntil).add;
+  const { actors, exporter, location, log, ...given } = application;
   const { agent, conversation, coordinator: run } = actors;
-  const { log, ...common } = ports;
+  const spans = exporter && new SpanQueue(clock, exporter, waitUntil).add;
   return {
-    ...platform,
-    ...common,
-    ...{ agent, conversation, run },
+    ...{ ...given, ...platform, location, agent, conversation, run },
     ...outgoing(mailbox),
     forgetMail: () => mailbox.forget(),
-    gateway: ports.gateway(env),
-    executor: ports.executor(env),
-    attachments: store,
     resultStores: {
-      keeper: new ResultKeeper({ store, maxBytes: ports.maxAttachmentBytes, clock }),
+      keeper: new ResultKeeper({ store: given.attachments, maxBytes: given.maxAttachmentBytes, clock }),
       sender: (address) => durableActor(env, address),
     },
-    directory: () => ports.directory(env),
-    events: () => ports.events(env),
-    stores: () => ports.stores(env),
-    importedChain: (...given) => ports.importedChain(env, ...given),
-    invite: (record, id) => broughtBy({ clock, agent, location: ports.location }, record, id),
-    ...defined({ spans, log: log(env) }),
+    invite: (record, id) => broughtBy({ clock, agent, location }, record, id),
+    ...defined({ spans, log }),
   };
 }
 

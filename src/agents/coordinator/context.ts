@@ -1,20 +1,13 @@
 /** The context of a run: all that its actor gets from the platform, the application and other actors. `wiring.ts` builds it once. */
-import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
-import type { Directory } from "../../d1/directory.ts";
-import type { Span, SpanExporter } from "../../model/span.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { WholeResultApi } from "../../protocol/large-result.ts";
-import type { LocationPolicy } from "../../protocol/location-policy.ts";
-import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import type { ChildRun, ChildRunApi } from "../../protocol/run-call.ts";
 import type { RunCallerApi } from "../../protocol/workflow-call.ts";
-import type { DefinitionReference } from "../../shared/identifiers.ts";
-import type { JsonObject } from "../../shared/json.ts";
-import type { EventLogWriter } from "../base/lookup/event-logs.ts";
+import type { Application } from "../base/application.ts";
 import type { Projection } from "../base/projections/projection.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
@@ -50,7 +43,12 @@ export interface RuntimeContext extends WakeupPorts {
 }
 
 /** The context of the actor. */
-export interface ActorContext extends RuntimeContext {
+export interface ActorContext
+  extends RuntimeContext,
+    Pick<
+      Application,
+      "directory" | "eventLog" | "exporter" | "log" | "workflow" | "checkedInput" | "location"
+    > {
   /** Returns the actor's name. */
   name(): string;
   /** Throws `INVALID_INPUT` unless the actor is in the jurisdiction that its id names. */
@@ -59,40 +57,18 @@ export interface ActorContext extends RuntimeContext {
   waitUntil(work: Promise<unknown>): void;
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
-  /** Returns `null` if there is no directory. */
-  directory(): Directory | null;
-  /** Returns `null` if there is no log of events. */
-  eventLog(): EventLogWriter | null;
-  exporter: SpanExporter | undefined;
-  log: ((spans: readonly Span[]) => void) | undefined;
-  /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
-  workflow(tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
-  /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
-  checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
   /** The bounds of a run that a principal or a tool call starts. */
   bounds: Pick<ChildRun, "width" | "share">;
-  location(tenant: string): LocationPolicy;
   run(tenant: string, runId: string): Promise<ChildRunApi>;
   conversation(tenant: string, id: string): Promise<RunCallerApi>;
   /** Finds the actor that sent an envelope. */
   sender(address: ActorAddress): Promise<WholeResultApi>;
 }
 
-/** Everything that an application provides to its runs. */
-export interface CoordinatorClassPorts<Env> extends Pick<ActorContext, "checkedInput" | "location"> {
-  executor(env: Env): TaskExecutor;
-  deadLetters(env: Env): DeadLetterWriter | null;
-  /** Returns `null` if there is no directory. */
-  directory(env: Env): Directory | null;
-  /** Returns `null` if there is no log of events. */
-  eventLog(env: Env): EventLogWriter | null;
-  workflow(env: Env, ...given: Parameters<ActorContext["workflow"]>): Promise<PinnedWorkflow>;
+/** What an application provides to its runs. */
+export interface CoordinatorApplication extends Application {
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;
-  /** Returns `undefined` if spans are not exported. */
-  exporter(env: Env): SpanExporter | undefined;
-  /** Returns `undefined` if spans are not logged. */
-  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
   /** The limits of the tree of a new run. */
   tree: { active: number; tokens: number; total: number };
 }

@@ -52,7 +52,7 @@ import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
-import type { CoordinatorClassPorts } from "./context.ts";
+import type { CoordinatorApplication } from "./context.ts";
 import { wholeOutput } from "./core/child-run.ts";
 import { runCaller, unknownRun } from "./core/record.ts";
 import { isOver } from "./core/state.ts";
@@ -64,7 +64,7 @@ import { connected, givenContext } from "./wiring.ts";
 
 /** Returns the class `Coordinator` of an application. */
 export function createCoordinatorClass<Env extends Cloudflare.Env>(
-  ports: CoordinatorClassPorts<Env>,
+  application: (env: Env) => CoordinatorApplication,
 ): new (
   ctx: DurableObjectState,
   env: Env,
@@ -92,8 +92,9 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       ToolStateApi,
       DeferApi
   {
+    readonly #application = application(this.env);
     readonly #context = connected(
-      givenContext(ports, this.env, this.mailbox, this.platform),
+      givenContext(this.#application, this.env, this.mailbox, this.platform),
       turns,
       outflows,
     );
@@ -130,10 +131,6 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     /** A start of a run creates an actor, and the first commit of a run takes longest. */
     protected override async whenDeliverable({ type }: Pick<Envelope, "type">) {
       if (type === RUN_START) await turns.take(this.#runtime.state.record.tenant, this.#context.clock);
-    }
-
-    protected override deadLetterDirectory() {
-      return ports.deadLetters(this.env);
     }
 
     async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {
@@ -244,7 +241,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async admitRun(id: string): Promise<Result<null>> {
-      return asDone(() => this.#runtime.admitRun(id, ports.tree.total));
+      return asDone(() => this.#runtime.admitRun(id, this.#application.tree.total));
     }
 
     async partResult(address: CallAddress): Promise<Result<PartResult>> {

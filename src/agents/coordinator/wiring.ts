@@ -12,7 +12,7 @@ import { CopiesWakeup, JournalProjection } from "../base/projections/journal-pro
 import { Projection } from "../base/projections/projection.ts";
 import type { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
-import type { ActorContext, CoordinatorClassPorts } from "./context.ts";
+import type { ActorContext, CoordinatorApplication } from "./context.ts";
 import { beginsWork } from "./core/run-envelopes.ts";
 import { isOver } from "./core/state.ts";
 import { RunTelemetry } from "./effects/run-telemetry.ts";
@@ -36,23 +36,17 @@ type ActorPlatform = Pick<
   WakeupsOfActor;
 
 /** Returns the members of a context that come from outside of the run. */
-export function givenContext<Env extends object>(
-  ports: CoordinatorClassPorts<Env>,
-  env: Env,
+export function givenContext(
+  application: CoordinatorApplication,
+  env: object,
   mailbox: Mailbox,
   platform: ActorPlatform,
 ): Given {
-  const { active: runs, tokens } = ports.tree;
-  const { checkedInput, location } = ports;
+  const { active: runs, tokens } = application.tree;
   return {
-    ...{ ...platform, checkedInput, location },
-    executor: ports.executor(env),
-    exporter: ports.exporter(env),
-    log: ports.log(env),
-    directory: () => ports.directory(env),
-    eventLog: () => ports.eventLog(env),
-    workflow: (...given) => ports.workflow(env, ...given),
-    bounds: { share: { runs, tokens }, ...defined({ width: ports.fanOutWidth }) },
+    ...application,
+    ...platform,
+    bounds: { share: { runs, tokens }, ...defined({ width: application.fanOutWidth }) },
     // Starts do not use the reserved room (MAIL-20).
     send: (envelope) => mailbox.send(envelope, { owed: !beginsWork(envelope) }),
     outboxRoom: () => mailbox.room(),

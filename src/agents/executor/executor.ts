@@ -3,7 +3,6 @@
  * stops, the results go to the caller's actor by name.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
-import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { ToolCodes } from "../../library/registry/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
@@ -12,6 +11,7 @@ import type { MemoryApi } from "../../protocol/memory.ts";
 import type { PastTurnsApi } from "../../protocol/tool-memory.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
+import type { Application } from "../base/application.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
@@ -24,41 +24,33 @@ import { callerToolState } from "./tool-state.ts";
 /** Pause before a conversation that did not answer is asked again, in milliseconds. */
 const ASK_AGAIN_MS = 1_000;
 
-export interface ExecutorPorts<Env> {
+/** What an application provides to its executor. */
+export interface ExecutorApplication
+  extends Pick<Application, "attachments" | "maxAttachmentBytes">,
+    Pick<ActionPorts, "mayReach" | "models" | "vectors"> {
   tools: ToolCodes;
   clock: Clock;
   /** The address of the Worker, if it is known. */
-  baseUrl(env: Env): string | undefined;
-  /** Returns the store of attachments, or `null` if attachments are not stored. */
-  attachments(env: Env): AttachmentStore | null;
-  maxAttachmentBytes: number;
-  /** Returns the external dependencies of task actions. */
-  actions(env: Env): Pick<ActionPorts, "mayReach" | "models" | "vectors">;
+  baseUrl: string | undefined;
 }
 
 /** Returns the class `Executor` of an application with its deployed tools. */
-export function createExecutorClass<Env>({
-  tools,
-  clock,
-  baseUrl,
-  attachments,
-  maxAttachmentBytes,
-  actions,
-}: ExecutorPorts<Env>): new (
+export function createExecutorClass<Env>(
+  application: (env: Env) => ExecutorApplication,
+): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
 ) => WorkerEntrypoint<Env> & TaskExecutor {
   return class Executor extends WorkerEntrypoint<Env> implements TaskExecutor {
     async run(calls: unknown, caller: BatchCaller): Promise<void> {
+      const { attachments, maxAttachmentBytes, ...given } = application(this.env);
+      const { clock } = given;
       const connect = (context: CallContext) =>
         durableActor<CallerApi>(this.env as object, callerOf(context));
       const work = runCalls(
         {
-          tools,
-          clock,
-          baseUrl: baseUrl(this.env),
-          ...actions(this.env),
+          ...given,
           results: storedResults(
-            { store: attachments(this.env), maxBytes: maxAttachmentBytes, clock },
+            { store: attachments, maxBytes: maxAttachmentBytes, clock },
             async ({ context, operationId }) => {
               const ask = async () =>
                 (await durableActor<ErasedCallApi>(this.env as object, callerOf(context))).isErased(

@@ -1,10 +1,7 @@
 /** The `Trigger` actor: starts a run of a workflow, or a turn of a conversation, at a time, by cron, or by a signed webhook. */
-import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { TriggerWriter } from "../../d1/triggers.ts";
 import { systemClock } from "../../ports/system.ts";
-import type { ActorLookup } from "../../protocol/actor-lookup.ts";
-import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
-import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import { checkNew } from "../../protocol/location-policy.ts";
 import {
   type ChangeTrigger,
   type CreateTrigger,
@@ -16,11 +13,10 @@ import {
 import { unknownWebhook } from "../../protocol/webhook.ts";
 import { trailOf } from "../../shared/call-trail.ts";
 import { asDone, asResult, DramatisError, type Result, unwrap } from "../../shared/errors.ts";
-import type { DefinitionReference } from "../../shared/identifiers.ts";
-import type { JsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { validateRequest } from "../../shared/validation.ts";
+import type { Application } from "../base/application.ts";
 import { DurableActor } from "../base/durable-actor.ts";
 import { Projection } from "../base/projections/projection.ts";
 import type { TriggerRecord } from "./core/record.ts";
@@ -39,28 +35,23 @@ import {
 import { beforeBody, checkSigned, newSecret, startsWith } from "./inbound/webhook.ts";
 import { TriggerRuntime } from "./runtime.ts";
 
-export interface TriggerClassPorts<Env> {
-  actors(env: Env): ActorLookup;
-  deadLetters(env: Env): DeadLetterWriter | null;
-  /** `null` if the deployment has no directory. */
-  directory(env: Env): TriggerWriter | null;
-  /** Resolves a workflow of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT`. */
-  workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
-  /** Checks an input of the workflow at a path of the request. Throws `INVALID_INPUT`. */
-  checkedInput(workflow: PinnedWorkflow, input: JsonObject, path: string): JsonObject;
+export interface TriggerApplication
+  extends Pick<Application, "actors" | "workflow" | "checkedInput" | "location"> {
+  /** Returns `null` if the deployment has no directory. */
+  triggers(): TriggerWriter | null;
   /** Reports whether a subject may still act in its tenant. Called before each start. */
-  mayAct(env: Env, principal: Principal): boolean | Promise<boolean>;
-  /** Where the platform may place the triggers of a tenant. */
-  location(tenant: string): LocationPolicy;
+  mayAct(principal: Principal): boolean | Promise<boolean>;
 }
 
 export function createTriggerClass<Env extends Cloudflare.Env>(
-  ports: TriggerClassPorts<Env>,
+  application: (env: Env) => TriggerApplication,
 ): new (
   ctx: DurableObjectState,
   env: Env,
 ) => DurableActor<Env> & TriggerApi {
   return class Trigger extends DurableActor<Env> implements TriggerApi {
+    readonly #application = application(this.env);
+
     readonly #runtime = new TriggerRuntime({
       ...this.platform,
       armWakeup: this.wakeups.add("fire", () => {
@@ -68,11 +59,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         return this.#runtime.dueIn;
       }).arm,
       note: () => this.#listing.note(),
-      start: (firing) =>
-        start(
-          { actors: ports.actors(this.env), mayAct: (principal) => ports.mayAct(this.env, principal) },
-          firing,
-        ),
+      start: (firing) => start(this.#application, firing),
     });
 
     readonly #listing: Projection = new Projection({
@@ -80,7 +67,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       wakeup: this.ownWakeup("listing", () =>
         this.#runtime.store.find() === undefined ? null : this.#listing.wake(),
       ),
-      directory: () => ports.directory(this.env),
+      directory: this.#application.triggers,
       put: (directory) => {
         const record = this.#runtime.store.get();
         return directory.put(record.tenant, triggerSummary(record));
@@ -101,10 +88,6 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       return this.#runtime;
     }
 
-    protected override deadLetterDirectory() {
-      return ports.deadLetters(this.env);
-    }
-
     async create(principal: Principal, input: CreateTrigger) {
       return asResult(async () => {
         this.checkPlace();
@@ -115,7 +98,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
             "INVALID_INPUT",
             `The request reached the wrong actor. Send it to the actor "${tenant}:${id}".`,
           );
-        checkNew(id, ports.location(tenant), "/id");
+        checkNew(id, this.#application.location(tenant), "/id");
         await this.#checkStarts(record);
         const secret = isWebhook(when) ? { secret: newSecret() } : {};
         await this.#runtime.create({ ...record, ...secret });
@@ -165,7 +148,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         checkChanger(this.#runtime.store.get(), principal, true);
         // A running put would restore the row.
         await this.#listing.publish();
-        await ports.directory(this.env)?.remove(tenant, id);
+        await this.#application.triggers()?.remove(tenant, id);
         await this.destroyUnused(() => false);
       });
     }
@@ -214,13 +197,13 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
     async #checkStarts(record: TriggerRecord): Promise<void> {
       const { starts, tenant, when } = record;
       if ("conversationId" in starts) {
-        const conversation = await ports.actors(this.env).conversation(tenant, starts.conversationId);
+        const conversation = await this.#application.actors.conversation(tenant, starts.conversationId);
         unwrap(await conversation.checkSpeaker(actorOf(record)));
         return;
       }
-      const workflow = await ports.workflow(this.env, tenant, starts.workflow);
+      const workflow = await this.#application.workflow(tenant, starts.workflow);
       const asked = isWebhook(when) ? beforeBody(workflow) : workflow;
-      ports.checkedInput(asked, starts.input ?? {}, "/starts/input");
+      this.#application.checkedInput(asked, starts.input ?? {}, "/starts/input");
     }
   };
 }

@@ -18,7 +18,7 @@ export class JournalCopies {
   constructor(
     context: { clock: Pick<ActorContext["clock"], "now" | "timer">; runtime: CopiedConversation } & Pick<
       ActorContext,
-      "directory" | "events"
+      "directory" | "eventLog"
     >,
     window: Wakeup,
   ) {

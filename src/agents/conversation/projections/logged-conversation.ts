@@ -36,11 +36,11 @@ export type CopiedConversation = StoredConversation &
 
 /** Returns a conversation as the source of its entries in the log. */
 export function loggedConversation(
-  context: Pick<ActorContext, "events"> & { runtime: CopiedConversation },
+  context: Pick<ActorContext, "eventLog"> & { runtime: CopiedConversation },
 ): LoggedActor<JournalEntry> {
   return {
     runtime: () => context.runtime,
-    events: context.events,
+    events: context.eventLog,
     address: () => context.runtime.state.record,
     head: () => {
       const { record, seq } = context.runtime.state;
