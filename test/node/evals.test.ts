@@ -291,6 +291,45 @@ test.each(TARGETS)("I5 EVALREC-1 an eval repeats no recorded call: %s", async (n
   expect(sold).toHaveLength(1);
 });
 
+test("I5 EVALREC-3 equal calls of a turn get their recorded results in order, beside each other and one after another", async () => {
+  charges = 0;
+  const { calls: twice = [] } = call("charge", { order: "7" });
+  const app = createTestApp({ libraries: [library] });
+  app.model.script({ calls: [...twice, ...twice] }, call("charge", { order: "7" }), "Charged.");
+  const turn = await app.send("guide", "Charge order 7 again and again.");
+  const outputs = turn.calls.map(({ output }) => output);
+  expect(outputs).toEqual(["charge 1", "charge 2", "charge 3"]);
+  const again = await run(
+    { input: "Charge order 7 again and again.", recording: app.recording(turn) },
+    unused,
+  );
+  expect(again).toMatchObject({ calls: outputs.map((output) => ({ output })) });
+  expect(charges).toBe(3);
+});
+
+test("I5 EVALREC-2 STEP-2 a tool that says `pure` over a `once` task does not run", async () => {
+  const sold: string[] = [];
+  const paying = defineTask({
+    id: "paying",
+    input: z.object({ order: z.string() }),
+    effect: "once",
+    execute: ({ order }) => sold.push(order),
+  });
+  const pay = defineTool({ name: "pay", description: "Pays.", target: { task: paying }, effect: "pure" });
+  const seller = definePersona("seller", {
+    identity: { systemPrompt: "Sell." },
+    tools: { toolIds: ["pay"] },
+  });
+  const libraries = [defineLibrary("shop", { personas: [seller], tools: [pay] })];
+  const app = createTestApp({ libraries });
+  app.model.script(call("pay", { order: "7" }), "Paid.");
+  const recording = beforeResults(app.recording(await app.send("seller", "I take it.")));
+  expect(sold).toEqual(["7"]);
+  const asked = evalAgent({ libraries }, "seller")({ input: "I take it.", recording }, unused);
+  await expect(asked).rejects.toThrow('The recording has no result of "pay"');
+  expect(sold).toEqual(["7"]);
+});
+
 /** Returns a recording that ends before the results of its first calls. */
 function beforeResults({ rows, turn, ...recording }: TurnRecording): TurnRecording {
   const isEnd = ({ type }: { type: string }) => /^(?:task|tool|agent_call)\.completed$/.test(type);

@@ -3,6 +3,7 @@
  *
  * EVALREC-1  A recorded call gets its recorded result. Its target does not run again, and no person is asked.
  * EVALREC-2  Of other calls, only `pure` tools run. Any other call is reported, and fails.
+ * EVALREC-3  Equal calls get the results of the recorded calls in their order.
  */
 import { invocationOf } from "../../agents/conversation/effects/tool-batch.ts";
 import { failedResult } from "../../agents/executor/run-tool.ts";
@@ -58,7 +59,10 @@ export function repliesIn(recording: TurnRecording): ScriptedReply[] {
 
 /** The recorded results of a turn, in place of the targets of its calls. */
 export class RecordedCalls implements WorldRecording {
-  readonly #results: ReadonlyMap<string, NonNullable<RecordedCall["result"]>>;
+  /** The results of equal calls that no call has, in order. */
+  readonly #results: ReadonlyMap<string, NonNullable<RecordedCall["result"]>[]>;
+  /** The results that calls have, by operation. Another attempt of a call gets the same result. */
+  readonly #given = new Map<string, NonNullable<RecordedCall["result"]>>();
   /** The tools of all agents, with their targets. */
   readonly #tools: PinnedTool[] = [];
 
@@ -67,10 +71,10 @@ export class RecordedCalls implements WorldRecording {
     /** Takes the problem of a call that has no recorded result and does not run. */
     private readonly onMissing: (problem: string) => void,
   ) {
-    const results = callsIn(recording).flatMap(({ name, input, result }) =>
-      result === undefined ? [] : [[keyOf(name, input), result] as const],
+    const calls = Map.groupBy(callsIn(recording), ({ name, input }) => keyOf(name, input));
+    this.#results = new Map(
+      [...calls].map(([key, equal]) => [key, equal.flatMap(({ result }) => result ?? [])]),
     );
-    this.#results = new Map(results);
   }
 
   /** Lets the executor answer all calls, also calls of workflows and agents. The hooks would make requests, which are recorded, too. */
@@ -101,12 +105,18 @@ export class RecordedCalls implements WorldRecording {
     };
   }
 
+  #recorded(operationId: string, key: string): RecordedCall["result"] {
+    const found = this.#given.get(operationId) ?? this.#results.get(key)?.shift();
+    if (found !== undefined) this.#given.set(operationId, found);
+    return found;
+  }
+
   /** Returns the result of a call, or the call of a `pure` tool as it runs. */
   #resultOf(call: ToolInvocation): ToolResult | ToolInvocation {
     const { toolCallId, tool, input } = call;
     const pinned = this.#tools.find(({ library, id }) => library === tool.library && id === tool.id);
     const name = pinned?.definition.name ?? tool.id;
-    const recorded = this.#results.get(keyOf(name, input));
+    const recorded = this.#recorded(call.operationId, keyOf(name, input));
     if (recorded?.success)
       return { tool_call_id: toolCallId, success: true, result: recorded.result ?? null };
     if (recorded !== undefined) {
