@@ -4,6 +4,7 @@
  * - `/c/:id`: a conversation
  * - `/c/:id/turns/:turnId`, `/c/:id/turns/:turnId/:view`: the inspector of a turn, with one of its views; `?call=N` selects a model call
  * - `/turns`: the turns of all conversations, with filters
+ * - `/inbox`: the requests that wait for the reader
  * - `/dead-letters`: messages between actors that were not delivered
  * - `/runs`, `/runs/:id`: the runs of workflows, one run
  * - `/a`, `/a/:id`: the agents, one agent
@@ -34,6 +35,7 @@ export type Route =
       search?: string;
     }
   | { page: "dead-letters" }
+  | { page: "inbox" }
   | { page: "runs" }
   | { page: "run"; id: string }
   | { page: "agents" }
@@ -64,6 +66,7 @@ export type TurnView = (typeof TURN_VIEWS)[number];
 
 export const TURNS_PATH = "/turns";
 export const DEAD_LETTERS_PATH = "/dead-letters";
+export const INBOX_PATH = "/inbox";
 export const RUNS_PATH = "/runs";
 export const AGENTS_PATH = "/a";
 export const MEMORIES_PATH = "/memories";
@@ -84,6 +87,8 @@ export function routeOf(address: string): Route {
       return { page: "turns", ...(search === "" ? {} : { search: `?${search}` }) };
     case "dead-letters/0":
       return { page: "dead-letters" };
+    case "inbox/0":
+      return { page: "inbox" };
     case "a/0":
       return { page: "agents" };
     case "memories/0":

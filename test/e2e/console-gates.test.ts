@@ -230,7 +230,7 @@ describe.runIf(hasChromium)(
       const page = await visit(`/runs/${id}`);
       const question = page.getByRole("form", { name: "Close the books?" });
       await question
-        .getByText("Only participants, except the requester, may answer.", { exact: true })
+        .getByText("Only participants, except the requester, may answer. You cannot answer.")
         .waitFor();
       for (const name of ["Deny", "Approve"]) {
         const button = question.getByRole("button", { name });

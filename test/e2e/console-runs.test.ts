@@ -164,17 +164,29 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     const form = page.getByTestId("start-run");
     await form.locator("summary").press("Enter");
     await form.getByLabel("Workflow").fill("work/errands");
+    await form.getByLabel("Url").waitFor();
+    await form.getByRole("button", { name: "Start run" }).press("Enter");
+    await form.getByText("Enter a value.").first().waitFor();
+    await form.getByRole("button", { name: "Write JSON" }).press("Enter");
     await form.getByLabel("Input").fill("{");
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await form.getByRole("alert").getByText("The input is not JSON").waitFor();
     await form.getByLabel("Input").fill("{}");
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await form.getByRole("alert").getByText("url").waitFor();
-    await form.getByLabel("Input").fill(JSON.stringify({ url: world.desk.url("/form"), items: [] }));
+    await form.getByRole("button", { name: "Use the form" }).press("Enter");
+    await form.getByLabel("Url").fill(world.desk.url("/form"));
+    await form.getByLabel("Items").fill('{"one": 1}');
+    await form.getByRole("button", { name: "Start run" }).press("Enter");
+    await form.locator("[aria-invalid=true][data-field='/items']").waitFor();
+    await form.getByLabel("Items").fill("[]");
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await page.waitForURL("**/runs/run_*");
     await status(page, "completed").waitFor();
-    expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("422")]);
+    expect(world.visitor.complaints.splice(0)).toEqual([
+      expect.stringContaining("422"),
+      expect.stringContaining("422"),
+    ]);
   });
 
   it("says that a run does not exist", async () => {

@@ -2,6 +2,7 @@
 import { useCallback, useState } from "react";
 import { useAgents } from "../hooks/use-agents.ts";
 import { useConversations } from "../hooks/use-conversations.ts";
+import { useInbox } from "../hooks/use-inbox.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
 import { nameAmong } from "../names.ts";
 import type { Route } from "../route.ts";
@@ -10,6 +11,7 @@ import { AgentPage } from "./agents/agent-page.tsx";
 import { AgentsPage } from "./agents/agents-page.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { Drawer } from "./drawer.tsx";
+import { InboxPage } from "./inbox-page.tsx";
 import { DeadLettersPage } from "./inspector/dead-letters-page.tsx";
 import { TurnPage } from "./inspector/turn-page.tsx";
 import { TurnsPage } from "./inspector/turns-page.tsx";
@@ -19,15 +21,16 @@ import { MissingPage } from "./missing-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
-import { Sidebar } from "./sidebar.tsx";
+import { Sidebar, type SidebarArea } from "./sidebar.tsx";
 
 /** The link of the list that leads to a page. */
-const AREAS: Record<Route["page"], "turns" | "runs" | "all-agents" | undefined> = {
+const AREAS: Record<Route["page"], SidebarArea | undefined> = {
   new: undefined,
   conversation: undefined,
   turn: "turns",
   turns: "turns",
   "dead-letters": "turns",
+  inbox: "inbox",
   runs: "runs",
   run: "runs",
   agents: "all-agents",
@@ -41,6 +44,7 @@ export function App() {
   const route = useRoute();
   const agents = useAgents();
   const conversations = useConversations();
+  const inbox = useInbox();
   const wide = useMediaQuery("(min-width: 48rem)");
   const [drawerOpen, setDrawerOpen] = useState(false);
   const openDrawer = useCallback(() => setDrawerOpen(true), []);
@@ -56,6 +60,7 @@ export function App() {
     <Sidebar
       agents={agents.value}
       conversations={conversations}
+      inbox={inbox}
       currentId={route.page === "conversation" ? route.id : null}
       at={AREAS[route.page]}
       onNavigate={closeDrawer}
@@ -94,6 +99,7 @@ export function App() {
             onMenu={onMenu}
           />
         )}
+        {route.page === "inbox" && <InboxPage inbox={inbox} onMenu={onMenu} />}
         {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
         {route.page === "runs" && <RunsPage onMenu={onMenu} />}
         {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}

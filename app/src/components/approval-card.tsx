@@ -9,6 +9,7 @@ import { messageOf, momentOf } from "../format.ts";
 import { useExcluded } from "../hooks/use-excluded.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
+import { InputView } from "./input-view.tsx";
 import { JsonView } from "./json-view.tsx";
 
 interface ApprovalCardProps {
@@ -99,7 +100,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
           The input is too large to show here. Open the agent’s conversation to approve it.
         </p>
       ) : (
-        <JsonView label="Input" value={input} exact />
+        <InputView value={input} />
       )}
       {input !== undefined && modelInput !== undefined && (
         <JsonView label="Input as the model wrote it" value={modelInput} exact />

@@ -12,7 +12,7 @@ import { answerOf, errorsAt, FORM, fieldsOf, type GateErrors, type GateTexts } f
 import { ErrorNote } from "./error-note.tsx";
 import { GateFieldView } from "./gate-field.tsx";
 import { Icon } from "./icon.tsx";
-import { JsonView } from "./json-view.tsx";
+import { InputView } from "./input-view.tsx";
 
 /** A button that answers. */
 type Verdict = "approve" | "deny" | "send";
@@ -125,7 +125,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
           {whoMayAnswer(rule)} {excluded && NOT_YOU}
         </p>
       )}
-      {Object.keys(input).length > 0 && <JsonView label="Input" value={input} exact />}
+      {Object.keys(input).length > 0 && <InputView value={input} />}
       {fields.map((field) => (
         <GateFieldView
           key={field.pointer}

@@ -1,5 +1,6 @@
 /** One field of the answer to a question, with its error. */
 import type { ChangeEvent } from "react";
+import { numberText } from "../readable.ts";
 import type { GateField } from "../runs/gate-form.ts";
 import { type ControlProps, FIELD, Field } from "./field.tsx";
 
@@ -19,19 +20,28 @@ export function GateFieldView({ field, text, error, onChange }: GateFieldProps) 
       error={error}
     >
       {(control) => (
-        <Control
-          field={field}
-          control={{
-            ...control,
-            value: text,
-            "data-field": pointer,
-            "aria-required": isRequired,
-            onChange: ({ target }) => onChange(target.value),
-          }}
-        />
+        <>
+          <Control
+            field={field}
+            control={{
+              ...control,
+              value: text,
+              "data-field": pointer,
+              "aria-required": isRequired,
+              onChange: ({ target }) => onChange(target.value),
+            }}
+          />
+          {kind === "number" && <Amount text={text} />}
+        </>
       )}
     </Field>
   );
+}
+
+/** A large number with separators, so that the reader can count its digits. */
+function Amount({ text }: { text: string }) {
+  const amount = numberText(Number(text));
+  return amount === undefined || text.trim() === "" ? null : <p className="text-xs text-muted">{amount}</p>;
 }
 
 interface GateControlProps {
@@ -53,6 +63,8 @@ function Control({ field: { kind, options, isRequired, maxLength }, control }: G
       return <textarea rows={2} {...limit} {...control} className={FIELD} />;
     case "date":
       return <input type="date" {...control} className={FIELD} />;
+    case "time":
+      return <input type="datetime-local" {...control} className={FIELD} />;
     case "number":
       return <input type="text" inputMode="decimal" autoComplete="off" {...control} className={FIELD} />;
     case "boolean":

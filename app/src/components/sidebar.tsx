@@ -2,23 +2,28 @@
 import { useEffect, useState } from "react";
 import type { AgentIdentity } from "../../../src/client/index.ts";
 import { type Conversations, useArchived } from "../hooks/use-conversations.ts";
-import { AGENTS_PATH, RUNS_PATH, TURNS_PATH } from "../route.ts";
+import type { Inbox } from "../hooks/use-inbox.ts";
+import { AGENTS_PATH, INBOX_PATH, RUNS_PATH, TURNS_PATH } from "../route.ts";
 import { Account } from "./account.tsx";
 import { ConversationList, type ConversationListProps } from "./conversation-list.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { Link } from "./link.tsx";
 import { Logo } from "./logo.tsx";
 
+/** The areas that the list links to. */
+export type SidebarArea = "inbox" | "turns" | "runs" | "all-agents";
+
 interface SidebarProps {
   agents: AgentIdentity[] | undefined;
   conversations: Conversations;
   currentId: string | null;
   /** The area of the page that is not a conversation. */
-  at: "turns" | "runs" | "all-agents" | undefined;
+  at: SidebarArea | undefined;
+  inbox: Inbox;
   onNavigate: () => void;
 }
 
-export function Sidebar({ agents, conversations, currentId, at, onNavigate }: SidebarProps) {
+export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigate }: SidebarProps) {
   const [showsArchive, setShowsArchive] = useState(false);
   const list = { agents, currentId, onNavigate };
 
@@ -38,6 +43,15 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
           <Icon name="plus" />
           New conversation
         </Link>
+        <Area
+          name="inbox"
+          to={INBOX_PATH}
+          text="Inbox"
+          icon="inbox"
+          at={at}
+          badge={badgeOf(inbox)}
+          onNavigate={onNavigate}
+        />
         <Area name="turns" to={TURNS_PATH} text="Turns" icon="list" at={at} onNavigate={onNavigate} />
         <Area name="runs" to={RUNS_PATH} text="Runs" icon="graph" at={at} onNavigate={onNavigate} />
         <Area
@@ -72,6 +86,11 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
   );
 }
 
+/** Returns the number of requests that wait; `undefined` if there are none. */
+function badgeOf({ value = [], more }: Inbox): string | undefined {
+  return value.length === 0 ? undefined : `${value.length}${more ? "+" : ""}`;
+}
+
 interface ArchiveProps extends Omit<ConversationListProps, "conversations" | "empty"> {
   /** Another value reads the archive again. */
   version: unknown;
@@ -86,13 +105,15 @@ function Archive({ version, ...list }: ArchiveProps) {
 }
 
 interface AreaProps extends Pick<SidebarProps, "at" | "onNavigate"> {
-  name: NonNullable<SidebarProps["at"]>;
+  name: SidebarArea;
   to: string;
   text: string;
   icon: IconName;
+  /** Absent for no badge. */
+  badge?: string | undefined;
 }
 
-function Area({ name, to, text, icon, at, onNavigate }: AreaProps) {
+function Area({ name, to, text, icon, at, badge, onNavigate }: AreaProps) {
   return (
     <Link
       to={to}
@@ -103,6 +124,15 @@ function Area({ name, to, text, icon, at, onNavigate }: AreaProps) {
     >
       <Icon name={icon} />
       {text}
+      {badge !== undefined && (
+        <span
+          data-testid={`${name}-badge`}
+          className="ml-auto rounded-full bg-caution-tint px-2 py-0.5 text-xs font-medium text-caution"
+        >
+          {badge}
+          <span className="sr-only"> waiting</span>
+        </span>
+      )}
     </Link>
   );
 }

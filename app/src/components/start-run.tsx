@@ -1,12 +1,16 @@
 /** Starts a run of a workflow. */
 import { type FormEvent, useId, useState } from "react";
+import { DramatisClientError } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { messageOf, problemText } from "../format.ts";
+import { useWorkflowInput } from "../hooks/use-workflow-input.ts";
 import { useWorkflowNames } from "../hooks/use-workflow-names.ts";
 import { runPath } from "../route.ts";
 import { navigate } from "../router.ts";
+import { answerOf, errorsAt, FORM, type GateErrors, type GateTexts } from "../runs/gate-form.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { FIELD, Field } from "./field.tsx";
+import { GateFieldView } from "./gate-field.tsx";
 
 export function StartRun() {
   const [workflow, setWorkflow] = useState("");
@@ -15,18 +19,30 @@ export function StartRun() {
   const [error, setError] = useState<string | undefined>(undefined);
   const [isOpen, setOpen] = useState(false);
   const names = useWorkflowNames(isOpen);
+  const fields = useWorkflowInput(workflow.trim(), names);
+  const [texts, setTexts] = useState<GateTexts>({});
+  const [errors, setErrors] = useState<GateErrors>(new Map());
+  const [isJson, setJson] = useState(false);
+  const form = isJson ? undefined : fields;
   const suggestions = useId();
 
   async function start(event: FormEvent) {
     event.preventDefault();
     setError(undefined);
+    setErrors(new Map());
+    const made = form && answerOf(form, texts);
+    if (made !== undefined && "errors" in made) return setErrors(made.errors);
     setStarting(true);
     try {
-      const { id } = await client.runs.start({ workflow: workflow.trim(), input: inputOf(text) });
+      // SAFETY: the fields are members of an object.
+      const input = made === undefined ? inputOf(text) : (made.answer as Input);
+      const { id } = await client.runs.start({ workflow: workflow.trim(), input });
       navigate(runPath(id));
     } catch (reason) {
-      setError(problemText(reason));
       setStarting(false);
+      const issues = reason instanceof DramatisClientError ? (reason.errors ?? []) : [];
+      if (form !== undefined && issues.length > 0) setErrors(errorsAt(form, issues, "/input"));
+      else setError(problemText(reason));
     }
   }
 
@@ -59,18 +75,40 @@ export function StartRun() {
             <option key={name} value={name} />
           ))}
         </datalist>
-        <Field label="Input (a JSON object)">
-          {(control) => (
-            <textarea
-              {...control}
-              value={text}
-              onChange={(event) => setText(event.target.value)}
-              rows={4}
-              spellCheck={false}
-              className={`${FIELD} font-mono`}
+        {form === undefined ? (
+          <Field label="Input (a JSON object)">
+            {(control) => (
+              <textarea
+                {...control}
+                value={text}
+                onChange={(event) => setText(event.target.value)}
+                rows={4}
+                spellCheck={false}
+                className={`${FIELD} font-mono`}
+              />
+            )}
+          </Field>
+        ) : (
+          form.map((field) => (
+            <GateFieldView
+              key={field.pointer}
+              field={field}
+              text={texts[field.pointer] ?? field.initial}
+              error={errors.get(field.pointer)}
+              onChange={(typed) => setTexts((all) => ({ ...all, [field.pointer]: typed }))}
             />
-          )}
-        </Field>
+          ))
+        )}
+        {errors.has(FORM) && <ErrorNote text={errors.get(FORM) ?? ""} />}
+        {fields !== undefined && (
+          <button
+            type="button"
+            onClick={() => setJson(!isJson)}
+            className="block text-xs text-accent hover:underline pointer-coarse:py-2"
+          >
+            {isJson ? "Use the form" : "Write JSON"}
+          </button>
+        )}
         {error !== undefined && <ErrorNote text={error} />}
         <button
           type="submit"

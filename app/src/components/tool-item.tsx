@@ -5,6 +5,7 @@ import { Approvals } from "../approvals.ts";
 import { wordsOf } from "../format.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { RunQuestions } from "./run-questions.tsx";
 import { ToolCard } from "./tool-card.tsx";
 
 export function ToolItem({ operation, active }: { operation: OperationState; active: boolean }) {
@@ -23,6 +24,9 @@ export function ToolItem({ operation, active }: { operation: OperationState; act
     <div ref={box} tabIndex={-1} className="space-y-3 rounded-xl">
       <ToolCard operation={operation} active={active} />
       {late !== undefined && <ErrorNote text={late} />}
+      {active && approvals !== null && operation.held === true && operation.runId !== undefined && (
+        <RunQuestions id={operation.runId} />
+      )}
       {active &&
         approvals !== null &&
         callsAsking(operation).map(({ agentId, ...asking }) => (

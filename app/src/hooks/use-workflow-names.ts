@@ -1,6 +1,6 @@
 /** Loads the names of the workflows of the first libraries, as suggestions. The reader can type any other name. */
 import { useEffect, useState } from "react";
-import { signedFetch } from "../session.ts";
+import { readLibraries } from "../libraries.ts";
 
 /** Libraries with suggested workflows. */
 const MAX_LIBRARIES = 20;
@@ -18,19 +18,15 @@ export function useWorkflowNames(isWanted: boolean): string[] {
 }
 
 async function load(signal: AbortSignal): Promise<string[]> {
-  const { libraries } = await read<{ libraries: { id: string }[] }>("", signal);
+  const { libraries } = await readLibraries<{ libraries: { id: string }[] }>("", signal);
   const names = await Promise.all(
     libraries.slice(0, MAX_LIBRARIES).map(async ({ id: library }) => {
-      const { workflows } = await read<{ workflows: { id: string }[] }>(`/${library}/workflows`, signal);
+      const { workflows } = await readLibraries<{ workflows: { id: string }[] }>(
+        `/${library}/workflows`,
+        signal,
+      );
       return workflows.map(({ id }) => `${library}/${id}`);
     }),
   );
   return names.flat();
-}
-
-async function read<Value>(path: string, signal: AbortSignal): Promise<Value> {
-  const response = await signedFetch(`/api/libraries${path}`, { signal });
-  if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-  // SAFETY: the API's description types its answers.
-  return (await response.json()) as Value;
 }

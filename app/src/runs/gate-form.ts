@@ -4,9 +4,10 @@ import type { InputIssue } from "../../../src/shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../src/shared/json.ts";
 import { jsonPointer } from "../../../src/shared/validation.ts";
 import { messageOf, wordsOf } from "../format.ts";
+import { isoOf, localInput } from "../memory/local-time.ts";
 
 /** `json` takes any value as JSON. */
-export type FieldKind = "line" | "text" | "date" | "number" | "boolean" | "choice" | "json";
+export type FieldKind = "line" | "text" | "date" | "time" | "number" | "boolean" | "choice" | "json";
 
 export interface GateField {
   /** The members that lead to the value in the answer; empty for the answer itself. */
@@ -44,6 +45,11 @@ export function fieldsOf({ kind, schema }: Pick<GateView, "kind" | "schema">): G
   return kind === "human.review" ? [...fields, ...fieldsAt(changes, ["changes"], false)] : fields;
 }
 
+/** Returns the fields of an object with this schema: one field per member. */
+export function inputFields(schema: JsonObject): GateField[] {
+  return fieldsAt(schema, [], true);
+}
+
 /** Returns the answer that the texts of the fields mean, or their problems. */
 export function answerOf(
   fields: readonly GateField[],
@@ -68,11 +74,15 @@ export function answerOf(
   return errors.size > 0 ? { errors } : { answer };
 }
 
-/** Returns the problems that the server found, each at its field. */
-export function errorsAt(fields: readonly GateField[], issues: readonly InputIssue[]): GateErrors {
+/** Returns the problems that the server found, each at its field. `root` is the path of the value in the request. */
+export function errorsAt(
+  fields: readonly GateField[],
+  issues: readonly InputIssue[],
+  root = "/answer",
+): GateErrors {
   const errors = new Map<string, string>();
   for (const { path, message } of issues) {
-    const place = path.replace(/^\/answer/, "");
+    const place = path.startsWith(root) ? path.slice(root.length) : path;
     const holders = fields.filter(({ pointer }) => place === pointer || place.startsWith(`${pointer}/`));
     const holder = holders.toSorted((one, other) => other.path.length - one.path.length)[0];
     const rest = place.slice(holder?.pointer.length ?? 0);
@@ -120,6 +130,7 @@ function kindOf({ type, format, pattern, maxLength, $ref, anyOf, oneOf, allOf }:
   switch (type) {
     case "string":
       if (format === "date") return "date";
+      if (format === "date-time") return "time";
       return [format, pattern].some((part) => part !== undefined) ||
         (typeof maxLength === "number" && maxLength <= MAX_LINE)
         ? "line"
@@ -136,6 +147,7 @@ function kindOf({ type, format, pattern, maxLength, $ref, anyOf, oneOf, allOf }:
 
 function textOf(kind: FieldKind, value: Json): string {
   if (kind === "json") return JSON.stringify(value, null, 2);
+  if (kind === "time" && typeof value === "string" && isoOf(value) !== undefined) return localInput(value);
   return typeof value === "string" && kind !== "choice" ? value : JSON.stringify(value);
 }
 
@@ -146,6 +158,11 @@ function fieldValue({ kind }: GateField, text: string): Json {
     case "text":
     case "date":
       return text;
+    case "time": {
+      const time = isoOf(text);
+      if (time === undefined) throw new Error("Enter a date and a time.");
+      return time;
+    }
     case "number": {
       const value = Number(text);
       if (!Number.isFinite(value)) throw new Error("Enter a number, such as 12.5.");

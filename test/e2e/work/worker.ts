@@ -80,7 +80,7 @@ const priced = defineModelProfile("priced", {
 const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
-  tools: { toolIds: ["pay", "research", "flaky", "transfer", "ask_porter"] },
+  tools: { toolIds: ["pay", "research", "flaky", "transfer", "ask_porter", "pay_out"] },
   examples: ["!say Good morning."],
 });
 
@@ -141,6 +141,59 @@ const askRefund = defineTask({
   id: "ask_refund",
   input: z.object({ order: z.string() }),
   steps: [step("ask", { action: { kind: "human.approve", prompt: "Refund the order {{ order }}?" } })],
+});
+
+/** Asks for the amount that the customer gets, and when. */
+const askPayout = defineTask({
+  id: "ask_payout",
+  input: z.object({ amount: z.number(), currency: z.string(), due: z.string() }),
+  steps: [
+    step("ask", {
+      action: {
+        kind: "human.input",
+        prompt: "How much do we pay out?",
+        schema: schemaOf(z.object({ amount: z.number().positive(), at: z.iso.datetime() })),
+      },
+    }),
+  ],
+});
+
+const payout = defineWorkflow("payout", {
+  input: z.object({ amount: z.number(), currency: z.string(), due: z.string() }),
+  context: z.object({ answer: z.unknown() }),
+  initialNode: "ask",
+  nodes: [
+    node("ask", {
+      name: "Ask the cashier",
+      task: askPayout,
+      inputMapping: { amount: "input.amount", currency: "input.currency", due: "input.due" },
+      outputMapping: { "state.answer": "result" },
+    }),
+  ],
+  transitions: [],
+  outputMapping: { answer: "state.answer" },
+});
+
+/** Has a sub-workflow that asks. */
+const payoutDesk = defineWorkflow("payout_desk", {
+  input: z.object({ amount: z.number(), currency: z.string(), due: z.string() }),
+  context: z.object({ answer: z.unknown() }),
+  initialNode: "desk",
+  nodes: [
+    node("desk", {
+      workflow: "payout",
+      inputMapping: { amount: "input.amount", currency: "input.currency", due: "input.due" },
+      outputMapping: { "state.answer": "result.answer" },
+    }),
+  ],
+  transitions: [],
+  outputMapping: { answer: "state.answer" },
+});
+
+const payOut = defineTool({
+  name: "pay_out",
+  description: "Pays money out, once the cashier has said how much.",
+  target: { workflow: payoutDesk },
 });
 
 /** Asks for each item. */
@@ -263,10 +316,10 @@ const app = dramatis({
   libraries: [
     defineLibrary("work", {
       personas: [clerk, porter],
-      tools: [pay, research, flaky, transfer, askPorter, errand],
+      tools: [pay, research, flaky, transfer, askPorter, errand, payOut],
       modelProfiles: [priced],
-      tasks: [askRefund, askAudit, reviewLetter, askAddress],
-      workflows: [errands, refunds, audit, letters, slowErrand, haunted],
+      tasks: [askRefund, askAudit, reviewLetter, askAddress, askPayout],
+      workflows: [errands, refunds, payout, payoutDesk, audit, letters, slowErrand, haunted],
     }),
   ],
   agents: [
