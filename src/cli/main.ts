@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-/** `dramatis`: the command line of a local or a deployed server. */
 import { once } from "node:events";
 import { stripVTControlCharacters } from "node:util";
 import { CommanderError } from "commander";
 import { DramatisClientError } from "../client/errors.ts";
 import { createClient } from "../client/http.ts";
+/** `dramatis`: the command line of a local or a deployed server. */
+import { errorText } from "../shared/errors.ts";
 import type { Cli } from "./command.ts";
 import { CommandFailure, FAILED, INTERRUPTED, notDramatis, requestFailure, WRONG_USAGE } from "./failure.ts";
 import { createProgram } from "./program.ts";
@@ -59,7 +60,7 @@ function lineOf(error: unknown): string {
   if (error instanceof DramatisClientError) return requestFailure(error, url);
   // JSON of another server lacks the members that a command reads.
   if (error instanceof TypeError) return notDramatis(url, error.message);
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 /** Returns the exit code of an error, after its line is written. */

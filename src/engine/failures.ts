@@ -8,7 +8,7 @@ import type { RequestOutcome } from "../model/call-record.ts";
 import type { ModelError } from "../model/error.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { defined } from "../shared/defined.ts";
-import { DramatisError, type ErrorCode } from "../shared/errors.ts";
+import { DramatisError, type ErrorCode, errorText } from "../shared/errors.ts";
 import { redactSecrets } from "../shared/redact.ts";
 import { shorten } from "../shared/text.ts";
 import type { CallFacts } from "./provider-adapter.ts";
@@ -60,6 +60,6 @@ export function defaultOutcome(
 }
 
 function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   return shorten(redactSecrets(message.toWellFormed()), MAX_MESSAGE);
 }

@@ -87,6 +87,11 @@ export class DramatisError extends Error {
 /** The result of an RPC between actors: a value, or an error as data. */
 export type Result<Value> = { ok: true; value: Value } | { ok: false; error: ErrorData };
 
+/** Returns the message of anything that was thrown. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Returns any thrown value as data. Unexpected errors become `INTERNAL_ERROR` without detail, so they leak no data. */
 export function toErrorData(error: unknown): ErrorData {
   if (error instanceof DramatisError) return error.toData();

@@ -9,7 +9,7 @@
  */
 import { z } from "zod";
 import { replayRecording } from "../agents/conversation/core/replay/replay.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { DramatisError, errorText } from "../shared/errors.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";
 import { type TestAppOptions, worldParts } from "./app-options.ts";
@@ -180,7 +180,7 @@ async function play(
     const checked: unknown = await check?.(app);
     if (checked === false) violations.push("The check returned `false`. Throw an error for a violation.");
   } catch (error) {
-    violations.push(error instanceof Error ? error.message : String(error));
+    violations.push(errorText(error));
   }
   const trial = {
     ...{ violations, plane, history: [...world.log] },

@@ -2,6 +2,7 @@
 
 import type { ErrorCategory } from "../../model/error.ts";
 import { race } from "../../ports/deadline.ts";
+import { errorText } from "../../shared/errors.ts";
 import { clean, ModelFailure } from "../errors/model-errors.ts";
 import { DONE } from "../formats/common/decoder.ts";
 import { eventData } from "./events.ts";
@@ -50,7 +51,7 @@ const CODES: readonly (readonly [ErrorCategory, ...codes: string[]])[] = [
 ];
 
 function failure(error: unknown): ModelFailure {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   const code = /(?:^|: )(\d{4}):/.exec(message)?.[1] ?? "";
   const [category = "transient"] = CODES.find(([, ...codes]) => codes.includes(code)) ?? [];
   return new ModelFailure(category, `Workers AI failed: ${clean(message)}`);

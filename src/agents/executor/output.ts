@@ -8,6 +8,7 @@
  */
 import { ToolError } from "../../library/tools/tool-error.ts";
 import { MAX_OUTPUT_DEPTH } from "../../protocol/executor-api.ts";
+import { errorText } from "../../shared/errors.ts";
 import { exactJson } from "../../shared/exact-json.ts";
 import type { Json } from "../../shared/json.ts";
 import { shapeProblem } from "../../shared/json-shape.ts";
@@ -39,7 +40,7 @@ export function textOf(value: unknown, what: string): string {
   try {
     return exactJson(value);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     throw new ToolError(`${what} is not JSON: ${reason}`, { cause: error });
   }
 }

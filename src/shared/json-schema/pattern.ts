@@ -7,6 +7,7 @@
  *            budget, equal patterns count once, and a pattern in memory is not compiled again.
  */
 import { RE2JS } from "re2js";
+import { errorText } from "../errors.ts";
 import { WeakValues } from "../weak-values.ts";
 import { Meter } from "./meter.ts";
 import { toEngineSyntax, UnsupportedPattern } from "./pattern-syntax.ts";
@@ -116,7 +117,7 @@ function compiled(source: string): RE2JS {
   try {
     return RE2JS.compile(source);
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
+    const detail = errorText(error);
     throw new UnsupportedPattern(
       `Is not supported: ${detail}. Write categories and scripts as in \\p{L}, \\p{Lu} and \\p{Script=Greek}.`,
     );

@@ -6,7 +6,7 @@
  */
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ModelProfile } from "../../model/profile.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import { DramatisError, errorText } from "../../shared/errors.ts";
 import {
   CallNeeded,
   type Eval,
@@ -120,7 +120,7 @@ async function runCase(
     }
     return { id, scores, reasons, status: "scored" };
   } catch (error) {
-    const problem = needs[0] ?? (error instanceof Error ? error.message : String(error));
+    const problem = needs[0] ?? errorText(error);
     const isMissing = error instanceof CallNeeded && !(isAnswered && live !== undefined);
     const status = isMissing || needs.length > 0 ? "needs call" : "failed";
     return { id, scores: {}, reasons: {}, status, problem };

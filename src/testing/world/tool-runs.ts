@@ -6,6 +6,7 @@ import { Deferred } from "../../library/tools/deferred.ts";
 import type { Run } from "../../library/tools/tool.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { defined } from "../../shared/defined.ts";
+import { errorText } from "../../shared/errors.ts";
 import type { JsonValue } from "../../shared/json.ts";
 import { inUserCode } from "./user-code.ts";
 
@@ -97,7 +98,7 @@ export class EffectRecorder {
       note(`${call}: ${shown(record.output)}`);
       return output;
     } catch (error) {
-      record.error = error instanceof Error ? error.message : String(error);
+      record.error = errorText(error);
       note(`${call} fails: ${record.error}`);
       throw error;
     }

@@ -23,7 +23,7 @@ import {
   type Envelope,
   type NewEnvelope,
 } from "../../../protocol/envelope.ts";
-import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { DramatisError, type ErrorData, errorText } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { cut } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
@@ -339,6 +339,6 @@ export class Outbox {
 }
 
 function noAnswer(error: unknown): ErrorData {
-  const reason = cut(redactSecrets(error instanceof Error ? error.message : String(error)), 500);
+  const reason = cut(redactSecrets(errorText(error)), 500);
   return { code: "UNAVAILABLE", message: `Delivery failed: ${reason}`, retriable: true };
 }

@@ -7,6 +7,7 @@
  * ISOLATE-3  A turn begins again at once after its first crash, and after a pause that grows with each further crash.
  * ISOLATE-4  When a turn ends, no running turn is paused.
  */
+import { backoffMs } from "../../../shared/backoff.ts";
 import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./conversation-limits.ts";
 import type { Turn } from "./turn.ts";
 import { runnableOperations } from "./turn-operations.ts";
@@ -23,7 +24,7 @@ export function withOutcome({ recoveries, overcome = 0 }: Turn): Pick<Turn, "ove
 
 /** Returns the milliseconds before a turn begins again after this number of crashes without an outcome. */
 export function resumePause(crashes: number): number {
-  return crashes <= 1 ? 0 : Math.min(RESUME_PAUSE_MS * 2 ** (crashes - 2), MAX_RESUME_PAUSE_MS);
+  return backoffMs(crashes - 1, RESUME_PAUSE_MS, MAX_RESUME_PAUSE_MS);
 }
 
 /** Returns the active turns that wait for others to give an outcome first, although they call for effects (ISOLATE-2). */

@@ -10,6 +10,7 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { CalledRun } from "../../../protocol/workflow-call.ts";
+import { backoffMs } from "../../../shared/backoff.ts";
 import { trailOf } from "../../../shared/call-trail.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../../shared/errors.ts";
@@ -126,7 +127,7 @@ export class HookRuns {
           return unwrap(await request(await run(tenant, runIdOf(called)), principal));
         } catch (error) {
           if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
-          await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+          await clock.sleep(backoffMs(breaks, PAUSE_MS, MAX_PAUSE_MS));
         }
       }
     };

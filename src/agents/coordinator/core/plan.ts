@@ -13,6 +13,7 @@
 import { addAmounts } from "../../../model/spending.ts";
 import type { PartStart } from "../../../protocol/run-call.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
+import { backoffMs } from "../../../shared/backoff.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
@@ -154,8 +155,7 @@ function recover(draft: Draft): void {
     endRun(draft, "failed");
     return;
   }
-  const crashes = draft.recoveries;
-  const pause = crashes === 1 ? 0 : Math.min(RESUME_PAUSE_MS * 2 ** (crashes - 2), MAX_RESUME_PAUSE_MS);
+  const pause = backoffMs(draft.recoveries - 1, RESUME_PAUSE_MS, MAX_RESUME_PAUSE_MS);
   for (const token of interrupted) {
     const { id, phase } = token;
     const work = workOf(draft.before.record, token);

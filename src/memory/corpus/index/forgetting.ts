@@ -5,12 +5,10 @@
  *               after a minute, in case an upsert took effect later.
  * MEMVECTORS-8  Deletions use the numbers of vectors that the store may have. The number of requests depends only on their count.
  */
-import type { Clock } from "../../../ports/clock.ts";
-import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import { MAX_DELETED } from "../../../ports/vector-index.ts";
 import { PublicationRows } from "./publication-rows.ts";
-import { DELETED_VECTORS, SpaceRows, WITHDRAWN_BLOCKS } from "./space-rows.ts";
-import type { SentSpace, SpacesState } from "./spaces.ts";
+import { DELETED_VECTORS, SpaceRows, type StoredSpaces, WITHDRAWN_BLOCKS } from "./space-rows.ts";
+import type { SentSpace } from "./spaces.ts";
 import { idOf, idsOfRow } from "./vector-ids.ts";
 
 /** Approximate deletions between two commits. */
@@ -18,11 +16,7 @@ const DELETED_AT_ONCE = 1_000;
 /** Rows per read. */
 const ROWS_AT_ONCE = 1_000;
 
-export interface ForgettingPorts {
-  database: ActorDatabase;
-  clock: Pick<Clock, "now">;
-  state(): SpacesState;
-  save(state: SpacesState): void;
+interface ForgottenVectors extends Omit<StoredSpaces, "changed"> {
   /** Deletes vectors from the store. Rejects if the store does not answer. */
   delete(ids: readonly string[]): Promise<void>;
   /** Time in milliseconds after which a request has taken effect. */
@@ -30,7 +24,7 @@ export interface ForgettingPorts {
 }
 
 export class Forgetting {
-  constructor(private readonly ports: ForgettingPorts) {}
+  constructor(private readonly ports: ForgottenVectors) {}
 
   /** Returns the spaces with vectors that the store may have. */
   spaces(): SentSpace[] {

@@ -7,15 +7,15 @@
  * MEMJOBS-5  A deployment may bring a new embedder or vector store. The next write or search of an agent starts the job.
  * MEMJOBS-3  The status reports a failure. The next attempt follows a pause, which grows with consecutive failures.
  */
-import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
-import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import { backoffMs } from "../../../shared/backoff.ts";
 import { defined } from "../../../shared/defined.ts";
+import { errorText } from "../../../shared/errors.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import type { IndexEntry } from "../memory-index.ts";
 import { changedFacts, type QuantizedVector } from "./entry.ts";
 import { vectorsOf } from "./prepared.ts";
-import { deleteRows, SpaceEdit, SpaceRows } from "./space-rows.ts";
+import { deleteRows, SpaceEdit, SpaceRows, type StoredSpaces } from "./space-rows.ts";
 import {
   activeSpace,
   filled,
@@ -49,15 +49,14 @@ export interface IndexStatus {
   error?: { message: string; since: number; retryAt: number };
 }
 
-export interface IndexJobsPorts {
-  database: ActorDatabase;
-  clock: Pick<Clock, "now" | "timer">;
+/** The memories of an index, and its embedders. */
+export interface IndexedMemories {
+  /** The embedder of new vectors, or `null`. */
   embedder(): Promise<Embedder | null>;
+  /** The embedder of an older index, by its id, or `null` if it can no longer be used. */
   formerEmbedder?(id: string): Promise<Embedder | null>;
+  /** Returns at most `limit` memories with keys above `n`, ascending. */
   entriesAfter(n: number, limit: number): IndexEntry[];
-  state(): SpacesState;
-  save(state: SpacesState): void;
-  changed(space: Space, edit: SpaceEdit): void;
 }
 
 export class IndexJobs {
@@ -66,7 +65,7 @@ export class IndexJobs {
   readonly #waiting = new Set<number>();
   #building: Promise<void> | null = null;
 
-  constructor(private readonly ports: IndexJobsPorts) {}
+  constructor(private readonly ports: StoredSpaces & IndexedMemories) {}
 
   /** Returns the embedder of new vectors. `null` if the deployment has no embedder, `undefined` if it is unavailable now. */
   async wanted(): Promise<Embedder | null | undefined> {
@@ -135,9 +134,8 @@ export class IndexJobs {
   failed(error: unknown): void {
     const now = this.ports.clock.now();
     const times = (this.#failure?.times ?? 0) + 1;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (times - 1));
-    const message = error instanceof Error ? error.message : String(error);
-    this.#failure = { message, since: this.#failure?.since ?? now, retryAt: now + pause, times };
+    const retryAt = now + backoffMs(times, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+    this.#failure = { message: errorText(error), since: this.#failure?.since ?? now, retryAt, times };
   }
 
   async pump(): Promise<number> {

@@ -10,16 +10,23 @@
  * MEMVECTORS-4  If a request fails, vectors sent within the next minute are sent again, because an unanswered request may have taken effect
  *               later.
  */
-import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
-import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import { MAX_IDS_ONLY, type StoredVector, type VectorIndex } from "../../../ports/vector-index.ts";
+import { backoffMs } from "../../../shared/backoff.ts";
+import { errorText } from "../../../shared/errors.ts";
 import { SENT, SETTLED, UNSENT, type VectorBlock } from "./blocks.ts";
 import { Forgetting } from "./forgetting.ts";
 import { type PublishedVectors, retainVectors } from "./owned-vectors.ts";
 import { type PublicationRow, PublicationRows } from "./publication-rows.ts";
-import { DELETED_VECTORS, SpaceEdit, SpaceRows, UNSENT_BLOCKS, WITHDRAWN_BLOCKS } from "./space-rows.ts";
+import {
+  DELETED_VECTORS,
+  SpaceEdit,
+  SpaceRows,
+  type StoredSpaces,
+  UNSENT_BLOCKS,
+  WITHDRAWN_BLOCKS,
+} from "./space-rows.ts";
 import { activeSpace, publishing, type Space, type SpacesState, withdrawing } from "./spaces.ts";
 import { idOf, numberOf } from "./vector-ids.ts";
 
@@ -45,15 +52,10 @@ export interface VectorStore {
   namespace(): Promise<string>;
 }
 
-export interface PublicationPorts {
-  database: ActorDatabase;
+interface PublishedIndex extends StoredSpaces {
   keyValue: KeyValue;
-  clock: Pick<Clock, "now" | "timer">;
   store?: VectorStore;
-  state(): SpacesState;
-  save(state: SpacesState): void;
   size(): number;
-  changed(space: Space, edit: SpaceEdit): void;
 }
 
 /** The last failure of the store. Times are milliseconds since the epoch. */
@@ -77,7 +79,7 @@ export interface PublicationStatus {
 export class Publication {
   readonly #forgetting: Forgetting;
 
-  constructor(private readonly ports: PublicationPorts) {
+  constructor(private readonly ports: PublishedIndex) {
     this.#forgetting = new Forgetting({
       ...ports,
       settledMs: SETTLED_MS,
@@ -306,10 +308,9 @@ export class Publication {
     const at = this.ports.clock.now();
     const before = this.#failure?.isOver ? undefined : this.#failure;
     const times = (before?.times ?? 0) + 1;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (times - 1));
-    const message = error instanceof Error ? error.message : String(error);
+    const retryAt = at + backoffMs(times, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     const since = before?.since ?? at;
-    this.ports.keyValue.put<Failure>(STATE_KEY, { at, since, times, retryAt: at + pause, message });
+    this.ports.keyValue.put<Failure>(STATE_KEY, { at, since, times, retryAt, message: errorText(error) });
   }
 
   #succeeded(): void {

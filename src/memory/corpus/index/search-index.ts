@@ -13,14 +13,13 @@ import { withDeadline } from "../../../ports/deadline.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { Embedder } from "../../embedders/embedder.ts";
 import { analyzeQuery } from "../../ranking/analyze-query.ts";
 import { rank } from "../../ranking/rank.ts";
 import { FullText } from "../full-text.ts";
 import type { IndexEntry, IndexQuery, IndexResult, MemoryIndex } from "../memory-index.ts";
 import { UnreadableBlock } from "./blocks.ts";
 import { changedFacts } from "./entry.ts";
-import { IndexJobs, type IndexStatus } from "./jobs.ts";
+import { type IndexedMemories, IndexJobs, type IndexStatus } from "./jobs.ts";
 import { LoadedSpace } from "./loaded-space.ts";
 import { type Eligible, EXACT_UP_TO, isWorthAsking, nearestCosines } from "./nearest.ts";
 import type { IndexPool } from "./pool.ts";
@@ -39,17 +38,11 @@ const QUERY_MS = 1_000;
 const QUERY_PAUSE_MS = 10_000;
 const STATE_KEY = "memory:index";
 
-export interface SearchIndexPorts {
+export interface SearchIndexPorts extends IndexedMemories {
   database: ActorDatabase;
   keyValue: KeyValue;
   clock: Pick<Clock, "now" | "timer">;
   pool: IndexPool;
-  /** The embedder of new vectors, or `null`. */
-  embedder(): Promise<Embedder | null>;
-  /** The embedder of an older index, by its id, or `null` if it can no longer be used. */
-  formerEmbedder?(id: string): Promise<Embedder | null>;
-  /** Returns at most `limit` memories with keys above `n`, ascending. */
-  entriesAfter(n: number, limit: number): IndexEntry[];
   /** A store that also receives the vectors. */
   vectors?: VectorStore;
   /** Called at most once per instance, if a search finds work for `pump` that a deployment caused. */
@@ -72,20 +65,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
 
   constructor(private readonly ports: SearchIndexPorts) {
     this.#fullText = new FullText(ports.database);
-    this.#jobs = new IndexJobs({
-      ...ports,
+    const { vectors: store, ...others } = ports;
+    const stored = {
+      ...others,
       state: () => this.#state(),
-      save: (state) => this.#save(state),
-      changed: (space, edit) => this.#flush(space, edit),
-    });
-    const { vectors: store } = ports;
+      save: (state: SpacesState) => this.#save(state),
+      changed: (space: Space, edit: SpaceEdit) => this.#flush(space, edit),
+    };
+    this.#jobs = new IndexJobs(stored);
     this.#publication = new Publication({
-      ...ports,
+      ...stored,
       ...defined({ store }),
       size: () => this.#fullText.size(),
-      state: () => this.#state(),
-      save: (state) => this.#save(state),
-      changed: (space, edit) => this.#flush(space, edit),
     });
   }
 

@@ -4,7 +4,8 @@
  * MEMROWS-1  The key of a memory determines its row. A row combines facts and short vectors, so a write of a memory writes one row. Longer
  *            vectors have their own rows, which a write of facts leaves unchanged.
  */
-import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { ActorDatabase, SqlDatabase } from "../../../ports/sql-database.ts";
 import {
   decodeFacts,
   encodeFacts,
@@ -16,7 +17,7 @@ import {
   VectorBlock,
 } from "./blocks.ts";
 import type { Facts, QuantizedVector } from "./entry.ts";
-import type { Space } from "./spaces.ts";
+import type { Space, SpacesState } from "./spaces.ts";
 
 /** Approximate maximum size of a full row in bytes, without names. */
 const ROW_BYTES = 20_000;
@@ -65,6 +66,16 @@ export interface ReadBlock {
   first: number;
   facts?: FactsBlock;
   vectors?: VectorBlock;
+}
+
+/** The spaces of an index in storage. */
+export interface StoredSpaces {
+  database: ActorDatabase;
+  clock: Pick<Clock, "now" | "timer">;
+  state(): SpacesState;
+  save(state: SpacesState): void;
+  /** Stores the changed rows of a space. */
+  changed(space: Space, edit: SpaceEdit): void;
 }
 
 export class SpaceRows {
