@@ -11,6 +11,7 @@ import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { ReplyScript } from "../support/provider-script.ts";
 import { expectErased, storageOf } from "./everything.ts";
+import { openGate, Play } from "./provider.ts";
 import { ended, journal, post, call as runs, start, task, wakeRun } from "./run-helpers.ts";
 import {
   ADA,
@@ -45,6 +46,21 @@ afterEach(async () => {
 
 // SAFETY: the configuration of the tests gives the class its storage.
 const log = () => (exports.EventLog as unknown as DurableObjectNamespace).getByName("test:events");
+
+/** Does something while the log cannot write. */
+async function withoutLog<Value>(body: () => Promise<Value>): Promise<Value> {
+  const rename = (from: string, to: string) =>
+    runInDurableObject(
+      log(),
+      (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`),
+    );
+  await rename("labels", "labels_away");
+  try {
+    return await body();
+  } finally {
+    await rename("labels_away", "labels");
+  }
+}
 
 async function read<Answer>(path: string, principal = OLGA): Promise<Answer> {
   const response = await request(path, {}, principal);
@@ -209,9 +225,9 @@ describe("A70 the events of runs", () => {
   const eventsOf = async (id: string) => (await list(`run=${id}&limit=200`)).events;
 
   /** Waits until the log has all entries of a run. Returns them. */
-  async function publishedRun(id: string): Promise<LoggedEvent[]> {
+  async function publishedRun(id: string, timeout = 20_000): Promise<LoggedEvent[]> {
     const { length } = await journal(id);
-    await expect.poll(async () => (await eventsOf(id)).length).toBe(length);
+    await expect.poll(async () => (await eventsOf(id)).length, { timeout }).toBe(length);
     return eventsOf(id);
   }
 
@@ -294,31 +310,101 @@ describe("A70 the events of runs", () => {
     expect((await publishedRun(id)).slice(0, events.length)).toEqual(events);
   });
 
+  /** Two tasks beside each other, which wait at their gates. */
+  const LONG = {
+    nodes: [
+      { ref: "start" },
+      ...["short", "long"].map((name) => task(name, "once", {}, { wait: `'${name}'` })),
+    ],
+    transitions: ["short", "long"].map((to) => ({ from: "start", to })),
+  };
+
+  /** Lets the alarm of a run fire after so many seconds. */
+  async function wakeIn(seconds: number, id: string): Promise<void> {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + seconds * 1_000 });
+    await wakeRun(id);
+  }
+
+  const committed = (id: string, type: string, node: string) =>
+    expect
+      .poll(async () => (await journal(id)).some((entry) => entry.type === type && entry.node === node))
+      .toBe(true);
+  const isOpen = async (id: string) => (await runs("GET", `/${id}`, 200)).endedAt === undefined;
+  const seqsOf = (events: readonly { entry: number; type: string }[]) =>
+    events.map(({ entry, type }) => [entry, type]);
+  const expectEqual = async (id: string, timeout?: number) =>
+    expect(seqsOf(await publishedRun(id, timeout))).toEqual(
+      seqsOf((await journal(id)).map(({ seq: entry, type }) => ({ entry, type }))),
+    );
+
   test("A70 RECORDS-1 RUNLOG-2 are caught up after an outage of the log and a crash, and runs do not wait for the log", async () => {
-    const rename = (from: string, to: string) =>
-      runInDurableObject(
-        log(),
-        (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`),
-      );
     const before = await start({ nodes: [ECHO] });
     await ended(before.id);
     await publishedRun(before.id);
-    await rename("labels", "labels_away");
-    const { id } = await start({ nodes: [ECHO] });
-    try {
-      expect((await ended(id)).status).toBe("completed");
-      await wakeRun(id);
+    const id = await withoutLog(async () => {
+      const run = await start({ nodes: [ECHO] });
+      expect((await ended(run.id)).status).toBe("completed");
+      await wakeRun(run.id);
       await crash();
-    } finally {
-      await rename("labels_away", "labels");
-    }
+      return run.id;
+    });
     expect(await eventsOf(id)).toEqual([]);
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
-    await wakeRun(id);
-    const events = await publishedRun(id);
-    expect(events.map(({ entry, type }) => [entry, type])).toEqual(
-      (await journal(id)).map(({ seq, type }) => [seq, type]),
-    );
+    await wakeIn(60, id);
+    await expectEqual(id);
+  });
+
+  test("A70 RUNLOG-2 RECORDS-4 appear at the wake-ups of a long task, each once, while it runs", async () => {
+    const { id, key } = await start(LONG);
+    await committed(id, "task.dispatched", "long");
+    await wakeIn(2, id);
+    // The wake-up of the copies comes after 15 seconds.
+    await expectEqual(id, 8_000);
+    await wakeIn(60, id);
+    await openGate(key, "short");
+    await committed(id, "task.completed", "short");
+    await wakeIn(120, id);
+    await expectEqual(id);
+    expect(await isOpen(id)).toBe(true);
+    await openGate(key, "long");
+    expect((await ended(id)).status).toBe("completed");
+    await expectEqual(id);
+  });
+
+  test("A70 RECORDS-1 RUNLOG-2 of a long task are caught up at its wake-ups after an outage of the log, while it runs", async () => {
+    const { id, key } = await start(LONG);
+    await committed(id, "task.dispatched", "long");
+    await wakeIn(2, id);
+    await expectEqual(id);
+    const before = await eventsOf(id);
+    await withoutLog(async () => {
+      await openGate(key, "short");
+      await committed(id, "task.completed", "short");
+      for (const seconds of [20, 60]) await wakeIn(seconds, id);
+    });
+    expect(await eventsOf(id)).toEqual(before);
+    await wakeIn(120, id);
+    await expectEqual(id);
+    expect(await isOpen(id)).toBe(true);
+    await runs("POST", `/${id}/cancel`, 200);
+    await expectEqual(id);
+  });
+
+  test("A70 RECORDS-1 RUNLOG-2 of a node that waits for an agent appear while the agent works, also after a crash", async () => {
+    const answering = await createAgent({
+      identity: { systemPrompt: "You check.", modelProfileId: "test/scripted" },
+    });
+    const script = new Play({ replies: [[{ gate: "answer" }, { text: "It is right." }]] });
+    const node = { ref: "start", agent: answering, inputMapping: { message: "input.items[0]" } };
+    const { id } = await start({ nodes: [node] }, { items: [script.content] });
+    await script.reached("answer");
+    await crash();
+    await wakeIn(20, id);
+    await expectEqual(id);
+    expect(await isOpen(id)).toBe(true);
+    await script.open("answer");
+    await runs("POST", `/${id}/cancel`, 200);
+    await wakeIn(20, id);
+    await expectEqual(id);
   });
 });
 
@@ -368,19 +454,11 @@ describe("A70 the search of messages", () => {
     const conversation = await createConversation(agent);
     await play(conversation, [[{ text: first }]]);
     await expect.poll(() => search(first)).toHaveLength(1);
-    const rename = (from: string, to: string) =>
-      runInDurableObject(
-        log(),
-        (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`),
-      );
-    await rename("labels", "labels_away");
-    try {
+    await withoutLog(async () => {
       await play(conversation, [[{ text: missed }]]);
       await conversation.wake();
       await crash();
-    } finally {
-      await rename("labels_away", "labels");
-    }
+    });
     expect(await search(missed)).toEqual([]);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 60_000 });
     expect(await conversation.wake(), "a wake-up is armed").toBe(true);
