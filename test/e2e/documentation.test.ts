@@ -37,6 +37,7 @@ const PAGES = [
     "console",
     "simulation",
     "protocols",
+    "deploy",
   ].map((name) => `docs/${name}.md`),
 ];
 
@@ -51,9 +52,9 @@ function write(name: string, text: string): void {
   writeFileSync(join(project, name), text);
 }
 
-/** Returns the only example that contains this text. */
-function exampleWith(part: string): Example {
-  const found = examples.filter(({ text }) => text.includes(part));
+/** Returns the only example of these pages that contains this text. */
+function exampleWith(part: string, pages: readonly string[] = PAGES): Example {
+  const found = examples.filter(({ page, text }) => pages.includes(page) && text.includes(part));
   expect(found).toHaveLength(1);
   // SAFETY: the line above.
   return found[0] as Example;
@@ -62,8 +63,8 @@ function exampleWith(part: string): Example {
 /** The configuration of README.md, with the migrations of docs/delivery.md and of docs/tools.md. */
 function configuration(changes: object = {}): string {
   const pattern = JSON.parse(page("wrangler.jsonc"));
-  const printed = JSON.parse(exampleWith('"main": "src/').text);
-  const { migrations } = JSON.parse(`{${exampleWith('"migrations": [').text}}`);
+  const printed = JSON.parse(exampleWith('"main": "src/', ["README.md"]).text);
+  const { migrations } = JSON.parse(`{${exampleWith('"migrations": [', ["docs/delivery.md"]).text}}`);
   return JSON.stringify({
     ...pattern,
     ...printed,
@@ -155,6 +156,26 @@ describe("G2 the code of the documentation, as printed", () => {
     expect(deploy({ compatibility_date: since })).toContain("exiting now");
     expect(deploy({ compatibility_date: oldest, ...flags })).toContain("exiting now");
     expect(() => deploy({ compatibility_date: oldest })).toThrow('Could not resolve "path"');
+  });
+
+  it("G16 deploys the configuration of docs/deploy.md and of a clone without ids, as a dry run", () => {
+    const dryRun = (folder: string, config: string) =>
+      run(
+        folder,
+        process.execPath,
+        WRANGLER,
+        "deploy",
+        "--dry-run",
+        "--outdir",
+        ".wrangler/dry",
+        "--config",
+        config,
+      );
+    write("deploy.jsonc", examplesIn("docs/deploy.md", page("docs/deploy.md"))[0]?.text ?? "");
+    const printed = dryRun(project, "deploy.jsonc");
+    expect(printed).toMatch(/env\.DB\s+D1 Database[\s\S]*env\.BUCKET\s+R2 Bucket[\s\S]*exiting now/);
+    expect(page("wrangler.jsonc")).not.toContain('"database_id"');
+    expect(dryRun(ROOT, "wrangler.jsonc")).toMatch(/env\.DB\s+D1 Database[\s\S]*exiting now/);
   });
 
   it("makes a token that `jose` has signed", () => {

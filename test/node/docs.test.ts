@@ -1,10 +1,11 @@
 /** The generated pages agree with the sources. */
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 import { expect, test } from "vitest";
 import { capabilitiesPage } from "../../scripts/build-capabilities.ts";
 import { specPage } from "../../scripts/build-spec.ts";
+import { anchorsOf, linksOf } from "../../scripts/doc-links.ts";
 import { citedNumbers, testTitles, titlesOf } from "../../scripts/test-titles.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -78,4 +79,50 @@ test.each([
   const named = prose.match(PATH) ?? [];
   const paths = named.filter((path) => !/\/[A-Z]+(?:\.|$)/.test(path));
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+const PAGES = globSync(["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"], {
+  cwd: root,
+  exclude: ["docs/spec.md", "docs/capabilities.md"],
+});
+const GENERATED = ["docs/spec.md", "docs/capabilities.md"];
+const textOf = (path: string) => readFileSync(join(root, path), "utf8");
+
+test.each(PAGES)("G26 every link of %s leads to a file, and to a heading of it", (page) => {
+  const broken = linksOf(textOf(page)).filter((link) => {
+    if (/^[a-z]+:/.test(link)) return false;
+    const [path = "", anchor] = link.split("#");
+    const target = path === "" ? page : normalize(join(dirname(page), path)).replaceAll("\\", "/");
+    if (GENERATED.includes(target)) return false;
+    if (!existsSync(join(root, target))) return true;
+    return anchor !== undefined && target.endsWith(".md") && !anchorsOf(textOf(target)).has(anchor);
+  });
+  expect(broken).toEqual([]);
+});
+
+test("G16 the costs in docs/deploy.md follow from its counts, and the rows of actors from bench/results.json", () => {
+  const section = textOf("docs/deploy.md").split("## Cost")[1]?.split("\n## ")[0] ?? "";
+  const rows = section
+    .split("\n")
+    .filter((line) => /\| \$0\.\d+ \|$/.test(line) && line.split("|").length === 10);
+  const results: { case: string; system: string; metric: string; median: number }[] = JSON.parse(
+    textOf("bench/results.json"),
+  );
+  const counted = ["turns/open", "turns/three-tool-rounds", "turns/fresh", "delegation/fresh"].map(
+    (name) =>
+      results.find(
+        ({ case: one, system, metric }) => system === "dramatis" && `${one}/${metric}` === `${name} rows`,
+      )?.median,
+  );
+  expect(rows.map((row) => Number(row.split("|")[2]))).toEqual(counted);
+  for (const row of rows) {
+    const [turn = "", actors = 0, d1 = 0, log = 0, wakes = 0, sum, seconds = 0, cost] = row
+      .split("|")
+      .slice(1, -1)
+      .map((cell, index) => (index === 0 ? cell : Number(cell.replace("$", "")))) as [string, ...number[]];
+    expect(sum, turn).toBe(actors + d1 + log + wakes);
+    const requests = turn.includes("another agent") ? 10 : 5;
+    const millionTurns = actors + d1 + log + wakes + requests * 0.15 + 0.3 + seconds * 0.128 * 12.5;
+    expect(cost, turn).toBeCloseTo(millionTurns / 1_000, 3);
+  }
 });
