@@ -159,23 +159,18 @@ describe("G2 the code of the documentation, as printed", () => {
   });
 
   it("G16 deploys the configuration of docs/deploy.md and of a clone without ids, as a dry run", () => {
-    const dryRun = (folder: string, config: string) =>
-      run(
-        folder,
-        process.execPath,
-        WRANGLER,
-        "deploy",
-        "--dry-run",
-        "--outdir",
-        ".wrangler/dry",
-        "--config",
-        config,
-      );
+    const dryRun = (folder: string, config: string, ...options: string[]) => {
+      const all = ["--dry-run", "--outdir", join(project, "dry"), "--config", config, ...options];
+      return run(folder, process.execPath, WRANGLER, "deploy", ...all);
+    };
     write("deploy.jsonc", examplesIn("docs/deploy.md", page("docs/deploy.md"))[0]?.text ?? "");
     const printed = dryRun(project, "deploy.jsonc");
     expect(printed).toMatch(/env\.DB\s+D1 Database[\s\S]*env\.BUCKET\s+R2 Bucket[\s\S]*exiting now/);
     expect(page("wrangler.jsonc")).not.toContain('"database_id"');
-    expect(dryRun(ROOT, "wrangler.jsonc")).toMatch(/env\.DB\s+D1 Database[\s\S]*exiting now/);
+    const console = join(project, "node_modules/dramatis/console");
+    expect(dryRun(ROOT, "wrangler.jsonc", "--assets", console)).toMatch(
+      /env\.DB .+ D1 Database[\s\S]*exiting now/,
+    );
   });
 
   it("makes a token that `jose` has signed", () => {
