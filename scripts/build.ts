@@ -1,11 +1,13 @@
 /**
- * `npm run build`: builds the package in `dist`, ready for `npm pack ./dist`, and the console in `dist/console`.
+ * `npm run build`: builds the package in `dist`, ready for `npm pack ./dist`, the console in `dist/console`, and `create-dramatis` in
+ * `dist-create`.
  *
  * BUILD-1  The package imports only packages that its manifest declares.
  */
 import { spawnSync } from "node:child_process";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -17,10 +19,12 @@ import {
 import { join } from "node:path";
 import { buildConsole } from "./console.ts";
 import { Failure } from "./failure.ts";
-import { type Manifest, packageManifest } from "./manifest.ts";
+import { CREATE_MODULES, createManifest, type Manifest, packageManifest } from "./manifest.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
+/** The package `create-dramatis`. */
+const CREATE = join(ROOT, "dist-create");
 
 /** Code of Workers, browsers and Node has different globals, so each is compiled separately. */
 const PROJECTS = [
@@ -84,6 +88,15 @@ function writeManifest(manifest: Manifest): void {
   writeFileSync(join(DIST, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
+/** Builds `create-dramatis`: the templates, and the code that writes them. */
+function buildCreate(): void {
+  rmSync(CREATE, { recursive: true, force: true });
+  for (const module of CREATE_MODULES) cpSync(join(DIST, `${module}.js`), join(CREATE, `${module}.js`));
+  cpSync(join(ROOT, "templates"), join(CREATE, "templates"), { recursive: true });
+  const manifest = createManifest(packageManifest(join(ROOT, "package.json")));
+  writeFileSync(join(CREATE, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
 try {
   clean();
   compile();
@@ -92,8 +105,10 @@ try {
   for (const file of ["README.md", "LICENSE"].filter((name) => existsSync(join(ROOT, name)))) {
     copyFileSync(join(ROOT, file), join(DIST, file));
   }
+  cpSync(join(ROOT, "templates"), join(DIST, "templates"), { recursive: true });
+  buildCreate();
   buildConsole({ force: true });
-  console.log("Built the package in dist and the console in dist/console.");
+  console.log("Built the package in dist, the console in dist/console, and create-dramatis in dist-create.");
 } catch (error) {
   console.error(error instanceof Failure ? error.message : error);
   process.exit(1);

@@ -21,6 +21,12 @@ const IN_NODE: Record<string, string> = { ".": "node", "./actors": "actors-node"
 /** The command line. */
 const BIN = { dramatis: "./cli/main.js" };
 
+/** The package of `npm create dramatis`: its name, and its command. */
+const CREATE = { name: "create-dramatis", bin: { "create-dramatis": "./cli/create.js" } };
+
+/** The modules of `create-dramatis`, without extension. */
+export const CREATE_MODULES = ["cli/create", "cli/new-project", "shared/version"];
+
 /** Node version that the dependencies require. The repository installs its own Node. */
 const ENGINES = { node: ">=22.14.0" };
 
@@ -64,4 +70,9 @@ export function packageManifest(path: string): Manifest {
     peerDependencies: OPTIONAL_PEERS,
     peerDependenciesMeta: Object.fromEntries(optional),
   };
+}
+
+/** Returns the manifest of `create-dramatis`. */
+export function createManifest({ version, license, type, engines }: Manifest): object {
+  return { ...CREATE, version, description: "Creates a Dramatis project.", license, type, engines };
 }

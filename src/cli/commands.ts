@@ -5,6 +5,7 @@ import type { Command } from "./command.ts";
 import { DOCTOR_COMMANDS } from "./doctor.ts";
 import { EVAL_COMMANDS } from "./evals.ts";
 import { FILE_COMMANDS } from "./files.ts";
+import { INIT_COMMANDS } from "./init.ts";
 import { INSPECT_COMMANDS } from "./inspect.ts";
 import { LIST_COMMANDS } from "./list.ts";
 import { STREAM_COMMANDS } from "./stream.ts";
@@ -15,6 +16,7 @@ export const COMMANDS: readonly Command[] = [
   ...STREAM_COMMANDS,
   ...ACT_COMMANDS,
   ...FILE_COMMANDS,
+  ...INIT_COMMANDS,
   ...EVAL_COMMANDS,
   ...DOCTOR_COMMANDS,
   ...CALL_COMMANDS,

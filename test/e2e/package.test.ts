@@ -1,15 +1,14 @@
 /** The package of `npm run build` and `npm pack`, used in an empty project as the README describes. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { VERSION } from "../../src/shared/version.ts";
 import { installFromCheckout } from "../support/npm-project.ts";
 import { packedPackage, quiet, run } from "../support/packed-package.ts";
 import { processTree, waitUntilGone } from "../support/processes.ts";
+import { wranglerAddress } from "../support/wrangler-address.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const WRANGLER = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
@@ -127,14 +126,16 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("G2 the archive", () => {
-  it("contains only code, declarations, the console and the reader's documents, and no path of this machine", () => {
+  it("contains only code, declarations, templates, the console and the reader's documents, and no path of this machine", () => {
     const files = globSync("**/*.*", { cwd: installed, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(installed.length + 1));
-    const others = files.filter((file) => !/\.js$|\.d\.ts$|^console\//.test(file));
+    const others = files.filter((file) => !/\.js$|\.d\.ts$|^(?:console|templates)\//.test(file));
     expect(others.sort()).toEqual(["README.md", "package.json"]);
     expect(readdirSync(installed)).toContain("LICENSE");
-    expect(files.filter((file) => /(?:^|\/)tests?(?:\/|\.)|\.test\.|\.map$/.test(file))).toEqual([]);
+    expect(
+      files.filter((file) => /^(?!templates\/).*(?:(?:^|\/)tests?(?:\/|\.)|\.test\.|\.map$)/.test(file)),
+    ).toEqual([]);
     const built = inject("archiveFolder");
     const told = files.filter((file) => {
       const text = readFileSync(join(installed, file), "utf8");
@@ -244,7 +245,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
         detached: true,
         stdio: ["ignore", "pipe", "pipe"],
       });
-      url = await addressOf(server);
+      url = await wranglerAddress(server);
     });
 
     afterAll(async () => {
@@ -419,22 +420,3 @@ describe("G2 the entry points", () => {
     expect(typeErrors([...resolution, ...worker], `${name}.mts`)).toEqual([]);
   });
 });
-
-/** Returns the address that wrangler prints. */
-async function addressOf(server: ChildProcess): Promise<string> {
-  const told: string[] = [];
-  const listening = new Promise<string>((resolve) => {
-    for (const input of [server.stdout, server.stderr]) {
-      if (input === null) continue;
-      createInterface({ input }).on("line", (line) => {
-        told.push(line);
-        const [, url] = /Ready on (http:\S+)/.exec(line) ?? [];
-        if (url !== undefined) resolve(url);
-      });
-    }
-  });
-  const ended = once(server, "exit").then(() => {
-    throw new Error(`wrangler dev has ended:\n${told.join("\n")}`);
-  });
-  return Promise.race([listening, ended]);
-}

@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 
@@ -68,12 +68,15 @@ function isFirst(folder: string): boolean {
 
 /** Builds and packs a copy of the repository in `checkout`, to keep a `dist` in use. Moves the result to `archive`. */
 function buildAndPack(checkout: string, archive: string): void {
-  const isSource = (path: string) => !/^(?:node_modules|dist|\..*)$/.test(basename(path));
+  const isSource = (path: string) => !/^(?:node_modules|dist|dist-create|\..*)$/.test(basename(path));
   for (const name of readdirSync(ROOT).filter(isSource)) {
     cpSync(join(ROOT, name), join(checkout, name), { recursive: true, filter: isSource });
   }
   symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"), "junction");
   run(checkout, "npm", "run", "build");
+  run(checkout, "npm", "pack", "./dist-create");
+  const [creator = ""] = globSync("create-dramatis-*.tgz", { cwd: checkout });
+  renameSync(join(checkout, creator), join(dirname(archive), "create-dramatis.tgz"));
   run(checkout, "npm", "pack", "./dist");
   const [packed = ""] = globSync("dramatis-*.tgz", { cwd: checkout });
   renameSync(join(checkout, packed), archive);

@@ -20,7 +20,7 @@ import { defineLibrary, defineTool, type Library } from "./define.ts";
 import { embeddedIn } from "./define-workflow.ts";
 
 /** The library of the agents in code. */
-export const APP_LIBRARY = "app";
+const APP_LIBRARY = "app";
 
 /** The parts of an application that define agents. `Other` is a declaration of an agent by reference. */
 export interface Application<Other> {

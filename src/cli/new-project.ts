@@ -1,0 +1,106 @@
+/**
+ * Writes a new project from a template. The package `create-dramatis` contains this file and the templates, so it imports only Node.
+ *
+ * INIT-1  No existing file changes, except `package.json`, which keeps its own members and gets the missing ones.
+ * INIT-2  The project depends on this version of the package, or on a given archive.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+
+/** The templates, beside the code in the package, and at the top of the repository. */
+const TEMPLATES = ["../templates", "../../templates"]
+  .map((path) => join(import.meta.dirname, path))
+  .find((path) => existsSync(path));
+
+/** The name of the project in the files of templates. */
+const NAME = "my-app";
+
+export interface NewProject {
+  folder: string;
+  /** Default: `assistant`. */
+  template?: string | undefined;
+  /** The packed archive of the package, instead of a version from the registry. */
+  archive?: string | undefined;
+  version: string;
+}
+
+/** Writes the project. Returns its files and the next steps. Throws an error that says what to change. */
+export function writeProject({ folder, template = "assistant", archive, version }: NewProject): {
+  files: string[];
+  text: string;
+} {
+  const root = TEMPLATES ?? "";
+  const names = readdirSync(root).filter((name) => name !== "base");
+  if (!names.includes(template))
+    throw new Error(`Unknown template "${template}". Templates are ${names.join(", ")}.`);
+  if (archive !== undefined && !existsSync(archive))
+    throw new Error(`The archive ${archive} does not exist. Make it with \`npm pack\`.`);
+  const target = resolve(folder);
+  const name = projectName(target);
+  const files = new Map(["base", template].flatMap((layer) => filesOf(join(root, layer), name)));
+  const paths = [...files.keys()].sort();
+  const taken = paths.filter((path) => existsSync(join(target, path)) && path !== "package.json");
+  if (taken.length > 0)
+    throw new Error(
+      `${shown(target)} already has ${taken.join(", ")}. Choose another folder, or remove these files.`,
+    );
+  const dramatis =
+    archive === undefined
+      ? `^${version}`
+      : `file:${relative(target, resolve(archive)).replaceAll("\\", "/")}`;
+  const manifests = ["base", template].map((layer) => readManifest(join(root, layer, "package.json"), name));
+  const own = readManifest(join(target, "package.json"), name);
+  const manifest = [...manifests, { dependencies: { dramatis } }, own].reduce(merged, {});
+  files.set("package.json", `${JSON.stringify({ ...manifest, type: "module" }, null, 2)}\n`);
+  for (const [path, text] of files) {
+    mkdirSync(dirname(join(target, path)), { recursive: true });
+    writeFileSync(join(target, path), text);
+  }
+  const enter = target === resolve(".") ? [] : [`  cd ${shown(target)}`];
+  const next = [...enter, "  npm install", "  npm run dev"].join("\n");
+  const others = names.filter((other) => other !== template).join(", ");
+  return {
+    files: paths,
+    text: `Created ${name} from the template "${template}". Other templates: ${others}.\n\n${paths.map((path) => `  ${path}`).join("\n")}\n\nNext:\n${next}`,
+  };
+}
+
+/** Returns a name that npm and Cloudflare accept. */
+function projectName(target: string): string {
+  const name = basename(target)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, "-");
+  return name.replaceAll(/^-+|-+$/g, "").slice(0, 54) || NAME;
+}
+
+function shown(target: string): string {
+  return relative(resolve("."), target) || ".";
+}
+
+/** Returns the files of a layer by their path in the project. */
+function filesOf(folder: string, name: string): [string, string][] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => {
+      const path = relative(folder, join(entry.parentPath, entry.name)).replaceAll("\\", "/");
+      // npm leaves `.gitignore` out of archives, so the templates have these names without the dot.
+      const dotted = path.replace(/^git(?:ignore$|hub\/)/, ".$&");
+      return [dotted, readFileSync(join(folder, path), "utf8").replaceAll(NAME, name)];
+    });
+}
+
+type Manifest = Record<string, unknown>;
+
+function readManifest(path: string, name: string): Manifest {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8").replaceAll(NAME, name)) : {};
+}
+
+/** Merges the members of two manifests, and of the objects in them. Later values win. */
+function merged(first: Manifest, second: Manifest): Manifest {
+  const isObject = (value: unknown): value is Manifest => typeof value === "object" && value !== null;
+  const members = Object.entries(second).map(([key, value]) => {
+    const other = first[key];
+    return [key, isObject(other) && isObject(value) ? { ...other, ...value } : value];
+  });
+  return { ...first, ...Object.fromEntries(members) };
+}

@@ -1,0 +1,7 @@
+import { dramatis } from "dramatis";
+import { agents } from "./agents";
+
+const app = dramatis({ agents });
+
+export const { Conversation, Agent, Coordinator, Trigger, EventLog, Executor } = app;
+export default app.handler;
