@@ -44,7 +44,10 @@ export const LIBRARY = [
   ...["define", "built-in", "agents", "strategies", "registry", "authoring"],
 ];
 
-/** The folders of an actor and of the library, and the folders that each may import. The shell, in the files beside them, imports all. Each folder except `core` may import the types of the actor's context. */
+/** The files of a conversation that begin work. */
+const RUNTIME = ["runtime.ts", "conversation-core.ts"];
+
+/** The folders of an actor and of the library, and the folders and files that each may import. The shell, in the files beside them, imports all. Each folder except `core` may import the types of the actor's context. */
 const PARTS = {
   library: Object.fromEntries(LIBRARY.map((folder, index) => [folder, LIBRARY.slice(0, index)])),
   [CONVERSATION]: {
@@ -52,8 +55,10 @@ const PARTS = {
     effects: ["core"],
     store: ["core"],
     reads: ["core", "store"],
-    inbound: ["core", "store", "reads"],
+    inbound: ["core", "store", "reads", ...RUNTIME],
     projections: ["core", "reads"],
+    results: ["core", "store", "reads", "inbound", ...RUNTIME],
+    data: ["core", "store", "reads", "inbound", "projections", ...RUNTIME],
   },
   [COORDINATOR]: {
     core: [],
@@ -137,6 +142,10 @@ const partRules = Object.entries(PARTS).flatMap(([actor, parts]) =>
       path: under([actor]),
       pathNot: [
         under([part, ...above].map((folder) => `${actor}/${folder}`)),
+        `^src/(?:${above
+          .filter((name) => name.endsWith(".ts"))
+          .map((name) => `${actor}/${name}`)
+          .join("|")})$`,
         ...(part === "core" ? [] : [`^src/${actor}/context\\.ts$`]),
       ],
     },

@@ -2,4 +2,4 @@
 
 export * from "./actors-portable.ts";
 export { SessionAgent } from "./agents/base/session-agent.ts";
-export { completeOperation } from "./agents/conversation/complete-operation.ts";
+export { completeOperation } from "./agents/conversation/results/complete-operation.ts";

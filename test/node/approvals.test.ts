@@ -7,7 +7,7 @@ import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/conversa
 import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import { shownStatus } from "../../src/agents/conversation/core/life.ts";
 import { works } from "../../src/agents/conversation/core/waits.ts";
-import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/principal-requests.ts";
+import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/inbound/principal-requests.ts";
 import { defineLibrary, defineTool, type ToolOptions } from "../../src/library/define/define.ts";
 import { ToolError } from "../../src/library/tools/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";

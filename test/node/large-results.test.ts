@@ -1,7 +1,7 @@
 /** Tool results that are too large for a turn. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { LargeResults } from "../../src/agents/conversation/large-results.ts";
+import { LargeResults } from "../../src/agents/conversation/results/large-results.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
 import { storedResults } from "../../src/agents/executor/stored-results.ts";
 import { AttachmentStore } from "../../src/attachments/attachment-store.ts";

@@ -1,9 +1,9 @@
 /** The fork, the import and the erasure of a simulated conversation, as the actor's class on the platform connects them. */
 
 import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
-import { ConversationBackup } from "../../src/agents/conversation/backup.ts";
-import { Erasing } from "../../src/agents/conversation/erasing.ts";
-import { ConversationFork } from "../../src/agents/conversation/fork.ts";
+import { ConversationBackup } from "../../src/agents/conversation/data/backup.ts";
+import { Erasing } from "../../src/agents/conversation/data/erasing.ts";
+import { ConversationFork } from "../../src/agents/conversation/data/fork.ts";
 import { ConversationAccess } from "../../src/agents/conversation/inbound/access.ts";
 import type { JournalCopies } from "../../src/agents/conversation/projections/journal-copies.ts";
 import type { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";

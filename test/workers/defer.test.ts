@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { completeOperation } from "../../src/agents/conversation/complete-operation.ts";
+import { completeOperation } from "../../src/agents/conversation/results/complete-operation.ts";
 import { createClient } from "../../src/client/http.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import { durableActor, durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { actorIn, checkPlace } from "../../src/agents/base/lookup/placement.ts";
-import { completeOperation } from "../../src/agents/conversation/complete-operation.ts";
+import { completeOperation } from "../../src/agents/conversation/results/complete-operation.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import type { LocationPolicy } from "../../src/protocol/location-policy.ts";
 import { JURISDICTIONS, jurisdictionOf, LOCATION_HINTS, locationOf } from "../../src/shared/location.ts";

@@ -63,7 +63,6 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import type { Client } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
-import { calledRun } from "./call-results.ts";
 import type { ConversationApplication } from "./context.ts";
 import { checkOpen } from "./core/life.ts";
 import { CALL_TURN } from "./core/state.ts";
@@ -71,10 +70,11 @@ import { isReadable } from "./inbound/client-frames.ts";
 import { admit, openConnection, receiveFrame } from "./inbound/connections.ts";
 import { deferSchema, parseOutcome } from "./inbound/requests.ts";
 import { takeEnvelopes } from "./mailbox-handlers.ts";
-import { CallEnds } from "./operation-results.ts";
 import { ReadableConversation, readAs } from "./readable-conversation.ts";
 import { conversationView } from "./reads/views.ts";
 import { wholeAnswer } from "./reads/whole-answer.ts";
+import { calledRun } from "./results/call-results.ts";
+import { CallEnds } from "./results/operation-results.ts";
 import { connected, givenContext } from "./wiring.ts";
 
 /** Creates the class `Conversation` of an application. */

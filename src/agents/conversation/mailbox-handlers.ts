@@ -36,13 +36,13 @@ import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { staging, takeCallResults } from "./call-results.ts";
 import type { RuntimeContext } from "./context.ts";
 import { resultEnvelope } from "./core/caller-envelopes.ts";
 import type { BudgetLeased, Invitation, MemoriesLearned, RunInvited } from "./core/signals.ts";
 import { invitation } from "./effects/join.ts";
 import { operationAt } from "./inbound/message-checks.ts";
-import type { Opening } from "./opening.ts";
+import type { Opening } from "./inbound/opening.ts";
+import { staging, takeCallResults } from "./results/call-results.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 
 interface HandlerContext

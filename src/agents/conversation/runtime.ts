@@ -14,7 +14,6 @@ import { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
 import { Acceptance } from "./acceptance.ts";
-import { ConversationChanges } from "./changes.ts";
 import type { RuntimeContext, StoredConversation } from "./context.ts";
 import {
   type ConversationCommit,
@@ -46,11 +45,12 @@ import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
 import { Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
+import { ConversationChanges } from "./inbound/changes.ts";
 import { Handles } from "./inbound/handles.ts";
 import { TurnEnds } from "./inbound/turn-ends.ts";
-import { LargeResults } from "./large-results.ts";
-import { OperationResults } from "./operation-results.ts";
 import { rawReply } from "./reads/views.ts";
+import { LargeResults } from "./results/large-results.ts";
+import { OperationResults } from "./results/operation-results.ts";
 import { InboundSignalQueue } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 

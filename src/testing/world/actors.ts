@@ -1,10 +1,10 @@
 /** Conversations and runs in Node: the code of the actors on the ports for Node, with real mailboxes. */
 import { adapterFor } from "../../adapters/formats/lookup.ts";
-import { calledRun } from "../../agents/conversation/call-results.ts";
 import type { RuntimeContext } from "../../agents/conversation/context.ts";
+import { Opening } from "../../agents/conversation/inbound/opening.ts";
 import { outgoing, takeEnvelopes } from "../../agents/conversation/mailbox-handlers.ts";
-import { Opening } from "../../agents/conversation/opening.ts";
 import { ConversationQueries } from "../../agents/conversation/reads/queries.ts";
+import { calledRun } from "../../agents/conversation/results/call-results.ts";
 import { ConversationRuntime } from "../../agents/conversation/runtime.ts";
 import { takeAgentAnswers } from "../../agents/coordinator/agent-nodes.ts";
 import { takeChildRuns } from "../../agents/coordinator/child-runs.ts";

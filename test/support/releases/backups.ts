@@ -1,6 +1,6 @@
 /** The export and the import of a conversation on a stage. */
 
-import { ConversationBackup } from "../../../src/agents/conversation/backup.ts";
+import { ConversationBackup } from "../../../src/agents/conversation/data/backup.ts";
 import { importedChain } from "../../../src/library/authoring/imported-chain.ts";
 import { Registry } from "../../../src/library/registry/registry.ts";
 import type { Life, Stage } from "./stage.ts";

@@ -1,7 +1,7 @@
 /** Scenes of a release: conversations with work beyond model calls and tools of their own, done and in flight. */
 
 import { awaitsApproval } from "../../../src/agents/conversation/core/operation.ts";
-import { ConversationFork } from "../../../src/agents/conversation/fork.ts";
+import { ConversationFork } from "../../../src/agents/conversation/data/fork.ts";
 import { Replacing } from "../../../src/agents/conversation/inbound/replacing.ts";
 import { conversationView } from "../../../src/agents/conversation/reads/views.ts";
 import type { ImportPart } from "../../../src/protocol/data-api.ts";

@@ -6,17 +6,17 @@
  *        of them requires an earlier change that counts.
  */
 
-import type { Clock } from "../../ports/clock.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { RuntimeContext } from "./context.ts";
-import type { ConversationShell } from "./conversation-core.ts";
-import type { AgentDeleted, Join, Leave, Update } from "./core/change-signals.ts";
-import type { EraseEntry } from "./core/erase-entry.ts";
-import type { Cancel, Complete, Resume, Stop } from "./core/stop-signals.ts";
-import type { Transition } from "./core/transition.ts";
-import type { Turn } from "./core/turn.ts";
-import type { ConversationDatabase } from "./store/conversation-database.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
+import type { RuntimeContext } from "../context.ts";
+import type { ConversationShell } from "../conversation-core.ts";
+import type { AgentDeleted, Join, Leave, Update } from "../core/change-signals.ts";
+import type { EraseEntry } from "../core/erase-entry.ts";
+import type { Cancel, Complete, Resume, Stop } from "../core/stop-signals.ts";
+import type { Transition } from "../core/transition.ts";
+import type { Turn } from "../core/turn.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 interface ChangesContext extends Pick<RuntimeContext, "clock" | "changeLimit" | "listing"> {
   shell: Pick<ConversationShell, "state" | "preview" | "commit">;

@@ -9,28 +9,28 @@
  *            jurisdiction. Other calls fail with `PERMISSION_DENIED`.
  */
 
-import { checkPrices } from "../../library/registry/prices.ts";
-import { calledChain } from "../../library/tools/agent-tool.ts";
-import { boundedChain, withheldTools } from "../../library/tools/sub-agent.ts";
-import { NOTHING } from "../../model/spending.ts";
-import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../protocol/agent-call.ts";
-import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
-import type { ActorAddress } from "../../protocol/envelope.ts";
-import type { ToolErrorCode } from "../../protocol/executor-api.ts";
-import { calledConversationId } from "../../protocol/ids.ts";
-import { separation } from "../../protocol/location-policy.ts";
-import { defined } from "../../shared/defined.ts";
-import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../../shared/errors.ts";
-import { jurisdictionOf } from "../../shared/location.ts";
-import type { AfterCommit } from "../base/mailbox/handlers.ts";
-import { NotNow } from "../base/mailbox/handlers.ts";
-import type { ActorContext, Find } from "./context.ts";
-import { resultEnvelope } from "./core/caller-envelopes.ts";
-import { callerOf } from "./core/planning/agent-call.ts";
-import type { ConversationIdentity } from "./core/state.ts";
-import { agentPart, checkChainLength, severalOf } from "./inbound/create-conversation.ts";
-import type { ConversationRuntime } from "./runtime.ts";
+import { checkPrices } from "../../../library/registry/prices.ts";
+import { calledChain } from "../../../library/tools/agent-tool.ts";
+import { boundedChain, withheldTools } from "../../../library/tools/sub-agent.ts";
+import { NOTHING } from "../../../model/spending.ts";
+import type { AgentApi } from "../../../protocol/agent-api.ts";
+import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../../protocol/agent-call.ts";
+import { type CallAddress, isCalled } from "../../../protocol/call-address.ts";
+import type { ActorAddress } from "../../../protocol/envelope.ts";
+import type { ToolErrorCode } from "../../../protocol/executor-api.ts";
+import { calledConversationId } from "../../../protocol/ids.ts";
+import { separation } from "../../../protocol/location-policy.ts";
+import { defined } from "../../../shared/defined.ts";
+import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../../../shared/errors.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
+import type { AfterCommit } from "../../base/mailbox/handlers.ts";
+import { NotNow } from "../../base/mailbox/handlers.ts";
+import type { ActorContext, Find } from "../context.ts";
+import { resultEnvelope } from "../core/caller-envelopes.ts";
+import { callerOf } from "../core/planning/agent-call.ts";
+import type { ConversationIdentity } from "../core/state.ts";
+import type { ConversationRuntime } from "../runtime.ts";
+import { agentPart, checkChainLength, severalOf } from "./create-conversation.ts";
 
 interface OpeningContext
   extends Pick<ActorContext, "clock" | "ids" | "keyValue" | "database" | "location" | "send" | "expel"> {

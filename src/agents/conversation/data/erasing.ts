@@ -8,8 +8,8 @@
  *          call has opened. A title from the erased message is removed.
  * ERASE-8  The agents of the conversation delete memories that have only this entry as their source.
  */
-import { attachmentIdOf } from "../../attachments/attachment.ts";
-import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { attachmentIdOf } from "../../../attachments/attachment.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import {
   calledConversationId,
   messageId,
@@ -18,27 +18,27 @@ import {
   resolveId,
   resultAttachmentId,
   turnId,
-} from "../../protocol/ids.ts";
-import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
-import type { Content } from "../../shared/content.ts";
-import { plainText } from "../../shared/content.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { newOperationId } from "../base/mailbox/operation-id.ts";
-import { Removal, type RemovalStep } from "../base/removal/removal.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
-import type { ActorContext } from "./context.ts";
-import type { Erasure } from "./core/erase-entry.ts";
-import { isErased, withoutItem, withoutQuotes } from "./core/erasure.ts";
-import { extractionOf } from "./core/hooks.ts";
-import type { Operation } from "./core/operation.ts";
-import { type ConversationState, runningCompactions } from "./core/state.ts";
-import { isFrom } from "./core/titles.ts";
-import type { Turn } from "./core/turn.ts";
-import { checkKeeper } from "./inbound/access.ts";
-import type { JournalCopies } from "./projections/journal-copies.ts";
-import type { ConversationRuntime } from "./runtime.ts";
-import { quotingTurns, TO_REMOVE } from "./store/entry-eraser.ts";
+} from "../../../protocol/ids.ts";
+import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
+import type { Content } from "../../../shared/content.ts";
+import { plainText } from "../../../shared/content.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { newOperationId } from "../../base/mailbox/operation-id.ts";
+import { Removal, type RemovalStep } from "../../base/removal/removal.ts";
+import type { Wakeup } from "../../base/timers/wakeups.ts";
+import type { ActorContext } from "../context.ts";
+import type { Erasure } from "../core/erase-entry.ts";
+import { isErased, withoutItem, withoutQuotes } from "../core/erasure.ts";
+import { extractionOf } from "../core/hooks.ts";
+import type { Operation } from "../core/operation.ts";
+import { type ConversationState, runningCompactions } from "../core/state.ts";
+import { isFrom } from "../core/titles.ts";
+import type { Turn } from "../core/turn.ts";
+import { checkKeeper } from "../inbound/access.ts";
+import type { JournalCopies } from "../projections/journal-copies.ts";
+import type { ConversationRuntime } from "../runtime.ts";
+import { quotingTurns, TO_REMOVE } from "../store/entry-eraser.ts";
 
 interface ErasingContext
   extends Pick<ActorContext, "clock" | "database" | "keyValue" | "attachments" | "listing" | "conversation"> {

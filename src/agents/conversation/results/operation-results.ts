@@ -1,37 +1,37 @@
 /** Results of tools from outside the actor: from a client, by a handle, or from an executor that lost the actor. */
-import { NOT_DEFERRABLE } from "../../library/tools/deferred.ts";
-import { type Amounts, NOTHING } from "../../model/spending.ts";
-import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../protocol/agent-call.ts";
-import type { AnsweredBy } from "../../protocol/approval.ts";
-import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-schemas.ts";
+import { NOT_DEFERRABLE } from "../../../library/tools/deferred.ts";
+import { type Amounts, NOTHING } from "../../../model/spending.ts";
+import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../../protocol/agent-call.ts";
+import type { AnsweredBy } from "../../../protocol/approval.ts";
+import type { CompletedOperation, SubmittedResult } from "../../../protocol/conversation-schemas.ts";
 import {
   type TaskResult,
   type ToolResult,
   taskErrorSchema,
   taskResultSchema,
-} from "../../protocol/executor-api.ts";
-import { operationId, resolveId, turnId } from "../../protocol/ids.ts";
-import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
-import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
-import { workflowErrorSchema, workflowResultSchema } from "../../protocol/workflow-call.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { validate } from "../../shared/validation.ts";
-import type { RuntimeContext, StoredConversation } from "./context.ts";
-import type { ConversationShell } from "./conversation-core.ts";
-import { extractionOf, hookOperation } from "./core/hooks.ts";
-import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
-import { isAnswered } from "./core/planning/approval.ts";
-import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
-import { clientResult, isRepeated } from "./core/planning/results.ts";
-import { answeredBy } from "./core/shown-call.ts";
-import type { ApprovalResolved, EffectSignal } from "./core/signals.ts";
-import { chainOf } from "./core/state.ts";
-import type { Turn } from "./core/turn.ts";
-import type { Handles } from "./inbound/handles.ts";
-import { operationAt } from "./inbound/message-checks.ts";
+} from "../../../protocol/executor-api.ts";
+import { operationId, resolveId, turnId } from "../../../protocol/ids.ts";
+import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../../protocol/operation-handle.ts";
+import type { ToolOutcome, ToolSubmission } from "../../../protocol/requests.ts";
+import { workflowErrorSchema, workflowResultSchema } from "../../../protocol/workflow-call.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { validate } from "../../../shared/validation.ts";
+import type { RuntimeContext, StoredConversation } from "../context.ts";
+import type { ConversationShell } from "../conversation-core.ts";
+import { extractionOf, hookOperation } from "../core/hooks.ts";
+import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "../core/operation.ts";
+import { isAnswered } from "../core/planning/approval.ts";
+import { checkExpiry, hasOutcome, isDeferrable } from "../core/planning/defer.ts";
+import { clientResult, isRepeated } from "../core/planning/results.ts";
+import { answeredBy } from "../core/shown-call.ts";
+import type { ApprovalResolved, EffectSignal } from "../core/signals.ts";
+import { chainOf } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
+import type { Handles } from "../inbound/handles.ts";
+import { operationAt } from "../inbound/message-checks.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { LargeResults } from "./large-results.ts";
-import type { ConversationDatabase } from "./store/conversation-database.ts";
 
 /** The end of the run of a call. */
 interface RunEnd {

@@ -10,19 +10,23 @@
  * DELETE-3  The conversations that its calls of agents opened are deleted with it.
  * DELETE-4  A deleted agent leaves its conversations. A conversation without another agent fails (LIFE-5), and stays readable.
  */
-import { calledConversationId, operationId } from "../../protocol/ids.ts";
-import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
-import { unwrap } from "../../shared/errors.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { newOperationId } from "../base/mailbox/operation-id.ts";
-import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
-import type { ActorContext } from "./context.ts";
-import type { ConversationState } from "./core/state.ts";
-import { checkKeeper } from "./inbound/access.ts";
-import type { Subscribers } from "./inbound/subscribers.ts";
-import type { ConversationRuntime } from "./runtime.ts";
-import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
+import { calledConversationId, operationId } from "../../../protocol/ids.ts";
+import { MEMORY_SOURCES_ERASED } from "../../../protocol/memory.ts";
+import { unwrap } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { newOperationId } from "../../base/mailbox/operation-id.ts";
+import {
+  ActorRemoval,
+  type ActorRemovalPorts,
+  type ActorTombstone,
+} from "../../base/removal/actor-removal.ts";
+import type { Wakeup } from "../../base/timers/wakeups.ts";
+import type { ActorContext } from "../context.ts";
+import type { ConversationState } from "../core/state.ts";
+import { checkKeeper } from "../inbound/access.ts";
+import type { Subscribers } from "../inbound/subscribers.ts";
+import type { ConversationRuntime } from "../runtime.ts";
+import { CONVERSATION_KEYS } from "../store/conversation-database.ts";
 
 interface RemovalContext
   extends Omit<ActorRemovalPorts, "wakeup" | "kind" | "keys" | "tombstone" | "bury">,

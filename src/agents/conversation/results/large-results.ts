@@ -5,17 +5,17 @@
  *          excerpt of a result, the conversation reads the whole result from its sender before it takes the envelope.
  */
 
-import { excerptOf, isLarge, viewOfResult } from "../../attachments/large-result.ts";
-import type { CallAddress } from "../../protocol/call-address.ts";
-import type { ActorAddress } from "../../protocol/envelope.ts";
-import { MAX_OUTPUT_BYTES } from "../../protocol/executor-api.ts";
-import { resolveId, resultAttachmentId } from "../../protocol/ids.ts";
-import type { ResultExcerpt } from "../../protocol/large-result.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { Json, JsonObject } from "../../shared/json.ts";
-import { NotNow } from "../base/mailbox/handlers.ts";
-import type { LargeResultStores, RuntimeContext, StoredConversation } from "./context.ts";
-import { inlineBytes } from "./core/planning/results.ts";
+import { excerptOf, isLarge, viewOfResult } from "../../../attachments/large-result.ts";
+import type { CallAddress } from "../../../protocol/call-address.ts";
+import type { ActorAddress } from "../../../protocol/envelope.ts";
+import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
+import { resolveId, resultAttachmentId } from "../../../protocol/ids.ts";
+import type { ResultExcerpt } from "../../../protocol/large-result.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { NotNow } from "../../base/mailbox/handlers.ts";
+import type { LargeResultStores, RuntimeContext, StoredConversation } from "../context.ts";
+import { inlineBytes } from "../core/planning/results.ts";
 
 export class LargeResults {
   constructor(

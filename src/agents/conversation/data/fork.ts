@@ -12,34 +12,34 @@
  * FORK-6  The conversations that calls of agents opened before the fork belong to the forked conversation. Deletions and erasures in the
  *         fork keep them. The same holds for an imported conversation.
  */
-import { EventAction, type SessionEvent } from "../../memory/session/session-event.ts";
-import { NOTHING } from "../../model/spending.ts";
-import { NO_USAGE } from "../../model/usage.ts";
-import type { ConversationApi } from "../../protocol/conversation-api.ts";
-import type { ForkConversation } from "../../protocol/conversation-requests.ts";
-import { forkConversation } from "../../protocol/conversation-requests.ts";
-import type { ConversationView } from "../../protocol/conversation-schemas.ts";
-import type { ImportPart } from "../../protocol/data-api.ts";
-import { turnId as idOf, parseItemId } from "../../protocol/ids.ts";
-import { sendParts } from "../../protocol/import-parts.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { toIso } from "../../shared/time.ts";
-import { validateRequest } from "../../shared/validation.ts";
-import { headerOf } from "../base/backup/lines.ts";
-import { newOperationId } from "../base/mailbox/operation-id.ts";
+import { EventAction, type SessionEvent } from "../../../memory/session/session-event.ts";
+import { NOTHING } from "../../../model/spending.ts";
+import { NO_USAGE } from "../../../model/usage.ts";
+import type { ConversationApi } from "../../../protocol/conversation-api.ts";
+import type { ForkConversation } from "../../../protocol/conversation-requests.ts";
+import { forkConversation } from "../../../protocol/conversation-requests.ts";
+import type { ConversationView } from "../../../protocol/conversation-schemas.ts";
+import type { ImportPart } from "../../../protocol/data-api.ts";
+import { turnId as idOf, parseItemId } from "../../../protocol/ids.ts";
+import { sendParts } from "../../../protocol/import-parts.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { toIso } from "../../../shared/time.ts";
+import { validateRequest } from "../../../shared/validation.ts";
+import { headerOf } from "../../base/backup/lines.ts";
+import { newOperationId } from "../../base/mailbox/operation-id.ts";
+import type { ActorContext } from "../context.ts";
+import { checkOpen } from "../core/life.ts";
+import type { ConversationState, ForkOrigin } from "../core/state.ts";
+import { forkTitle } from "../core/titles.ts";
+import type { Turn } from "../core/turn.ts";
+import type { ConversationAccess } from "../inbound/access.ts";
+import type { ConversationQueries } from "../reads/queries.ts";
+import type { ConversationRuntime } from "../runtime.ts";
+import { packHead } from "../store/journal.ts";
+import type { StoredTurn } from "../store/turn-reading.ts";
 import { type Cut, eventLines, journalLines, PAGE, turnLines } from "./backup-lines.ts";
-import type { ActorContext } from "./context.ts";
-import { checkOpen } from "./core/life.ts";
-import type { ConversationState, ForkOrigin } from "./core/state.ts";
-import { forkTitle } from "./core/titles.ts";
-import type { Turn } from "./core/turn.ts";
-import type { ConversationAccess } from "./inbound/access.ts";
-import type { ConversationQueries } from "./reads/queries.ts";
-import type { ConversationRuntime } from "./runtime.ts";
-import { packHead } from "./store/journal.ts";
-import type { StoredTurn } from "./store/turn-reading.ts";
 
 interface ForkContext extends Pick<ActorContext, "clock" | "attachments" | "conversation"> {
   access: ConversationAccess;

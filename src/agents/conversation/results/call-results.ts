@@ -14,7 +14,7 @@
  * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
  */
 
-import { type Amounts, NOTHING } from "../../model/spending.ts";
+import { type Amounts, NOTHING } from "../../../model/spending.ts";
 import {
   AGENT_ASK,
   AGENT_CALL,
@@ -23,11 +23,11 @@ import {
   agentAskSchema,
   agentCallSchema,
   agentResultSchema,
-} from "../../protocol/agent-call.ts";
-import { type CallAddress, isCalled } from "../../protocol/call-address.ts";
-import type { Envelope } from "../../protocol/envelope.ts";
-import type { ToolResult } from "../../protocol/executor-api.ts";
-import { resolveId } from "../../protocol/ids.ts";
+} from "../../../protocol/agent-call.ts";
+import { type CallAddress, isCalled } from "../../../protocol/call-address.ts";
+import type { Envelope } from "../../../protocol/envelope.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { resolveId } from "../../../protocol/ids.ts";
 import {
   RUN_ENDED,
   RUN_START,
@@ -36,24 +36,24 @@ import {
   runEndedSchema,
   runStartSchema,
   runWaitsSchema,
-} from "../../protocol/run-call.ts";
-import type { CalledRun } from "../../protocol/workflow-call.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError, type ErrorData } from "../../shared/errors.ts";
-import { validate } from "../../shared/validation.ts";
-import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
-import { NotNow } from "../base/mailbox/handlers.ts";
-import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { calledRunOf } from "./core/called-run.ts";
-import { extractionOf } from "./core/hooks.ts";
-import { OUTCOME_UNKNOWN } from "./core/operation.ts";
-import { resultOf as answerOf } from "./core/planning/agent-call.ts";
-import { refusedRun } from "./core/planning/run-call.ts";
-import { failure } from "./core/planning/tool-call.ts";
-import type { AgentEnded, Signal } from "./core/signals.ts";
-import type { ConversationState } from "./core/state.ts";
-import { operationAt } from "./inbound/message-checks.ts";
-import type { ConversationRuntime } from "./runtime.ts";
+} from "../../../protocol/run-call.ts";
+import type { CalledRun } from "../../../protocol/workflow-call.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import { validate } from "../../../shared/validation.ts";
+import type { DeliveryOutcome } from "../../base/mailbox/handlers.ts";
+import { NotNow } from "../../base/mailbox/handlers.ts";
+import type { Mailbox } from "../../base/mailbox/mailbox.ts";
+import { calledRunOf } from "../core/called-run.ts";
+import { extractionOf } from "../core/hooks.ts";
+import { OUTCOME_UNKNOWN } from "../core/operation.ts";
+import { resultOf as answerOf } from "../core/planning/agent-call.ts";
+import { refusedRun } from "../core/planning/run-call.ts";
+import { failure } from "../core/planning/tool-call.ts";
+import type { AgentEnded, Signal } from "../core/signals.ts";
+import type { ConversationState } from "../core/state.ts";
+import { operationAt } from "../inbound/message-checks.ts";
+import type { ConversationRuntime } from "../runtime.ts";
 
 type CallRuntime = Pick<ConversationRuntime, "begin" | "state" | "turn" | "hookRuns" | "large">;
 

@@ -6,34 +6,34 @@
  * BACKUP-4  Keys of handles are not exported, because a handle is valid only for its own conversation.
  */
 import { z } from "zod";
-import { schemas } from "../../memory/session/schemas.ts";
-import type { SessionEvent } from "../../memory/session/session-event.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { ImportPart } from "../../protocol/data-api.ts";
-import { ENTRY_TYPES } from "../../protocol/journal.ts";
-import { participantSchema } from "../../protocol/participants.ts";
-import { fromBase64, toBase64 } from "../../shared/base64.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
-import { checkMayImport, type Principal } from "../../shared/principal.ts";
-import { cut } from "../../shared/text.ts";
-import { toIso } from "../../shared/time.ts";
-import { validate } from "../../shared/validation.ts";
-import { headerOf, linesStream } from "../base/backup/lines.ts";
-import { PartImport } from "../base/backup/part-import.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
+import { schemas } from "../../../memory/session/schemas.ts";
+import type { SessionEvent } from "../../../memory/session/session-event.ts";
+import type { KeyValue } from "../../../ports/key-value.ts";
+import type { ImportPart } from "../../../protocol/data-api.ts";
+import { ENTRY_TYPES } from "../../../protocol/journal.ts";
+import { participantSchema } from "../../../protocol/participants.ts";
+import { fromBase64, toBase64 } from "../../../shared/base64.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { agentIdSchema, definitionIdSchema } from "../../../shared/id-schemas.ts";
+import { checkMayImport, type Principal } from "../../../shared/principal.ts";
+import { cut } from "../../../shared/text.ts";
+import { toIso } from "../../../shared/time.ts";
+import { validate } from "../../../shared/validation.ts";
+import { headerOf, linesStream } from "../../base/backup/lines.ts";
+import { PartImport } from "../../base/backup/part-import.ts";
+import type { Wakeup } from "../../base/timers/wakeups.ts";
+import type { ActorContext } from "../context.ts";
+import { runningExtractions } from "../core/hooks.ts";
+import { type ConversationIdentity, type ConversationState, runningCompactions } from "../core/state.ts";
+import type { TurnRow } from "../core/turn-events.ts";
+import { checkKeeper } from "../inbound/access.ts";
+import type { JournalCopies } from "../projections/journal-copies.ts";
+import type { ConversationQueries } from "../reads/queries.ts";
+import type { ConversationRuntime } from "../runtime.ts";
+import { CONVERSATION_KEYS } from "../store/conversation-database.ts";
 import { eventLines, journalLines, PAGE, turnLines } from "./backup-lines.ts";
-import type { ActorContext } from "./context.ts";
-import { runningExtractions } from "./core/hooks.ts";
-import { type ConversationIdentity, type ConversationState, runningCompactions } from "./core/state.ts";
-import type { TurnRow } from "./core/turn-events.ts";
-import { checkKeeper } from "./inbound/access.ts";
-import type { JournalCopies } from "./projections/journal-copies.ts";
 import { readAll } from "./read-all.ts";
-import type { ConversationQueries } from "./reads/queries.ts";
-import type { ConversationRuntime } from "./runtime.ts";
-import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 
 interface BackupContext
   extends Pick<

@@ -1,7 +1,7 @@
 /** The lines of a conversation, as exports and forks write them. Each generator reads pages, so that memory holds one page at a time. */
 
-import type { Head } from "./core/state.ts";
-import type { ConversationDatabase } from "./store/conversation-database.ts";
+import type { Head } from "../core/state.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 /** Rows of one read. */
 export const PAGE = 50;

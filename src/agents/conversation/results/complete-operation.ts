@@ -1,10 +1,10 @@
 /** The completion of deferred operations from within the Worker, such as by the handler of a webhook. */
-import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
-import type { ConversationApi } from "../../protocol/conversation-api.ts";
-import type { CompletedOperation } from "../../protocol/conversation-schemas.ts";
-import { readHandle } from "../../protocol/operation-handle.ts";
-import type { ToolOutcome } from "../../protocol/requests.ts";
-import { durableActor } from "../base/lookup/durable-actors.ts";
+import { completeOperationAt, unknownHandle } from "../../../protocol/complete-operation.ts";
+import type { ConversationApi } from "../../../protocol/conversation-api.ts";
+import type { CompletedOperation } from "../../../protocol/conversation-schemas.ts";
+import { readHandle } from "../../../protocol/operation-handle.ts";
+import type { ToolOutcome } from "../../../protocol/requests.ts";
+import { durableActor } from "../../base/lookup/durable-actors.ts";
 
 /**
  * Gives a deferred operation its result. Idempotent. Throws `CONFLICT` for a late or different result, and `NOT_FOUND` for an unknown

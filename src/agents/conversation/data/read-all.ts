@@ -5,12 +5,12 @@
  *            spans of its trace, and its snapshot.
  */
 import { z } from "zod";
-import { contentSchema } from "../../shared/content.ts";
-import type { Page, PageOptions } from "../../shared/page.ts";
-import { type ConversationState, nextEvent } from "./core/state.ts";
-import type { ConversationQueries } from "./reads/queries.ts";
-import { spanViews } from "./reads/trace-reader.ts";
-import type { ConversationDatabase } from "./store/conversation-database.ts";
+import { contentSchema } from "../../../shared/content.ts";
+import type { Page, PageOptions } from "../../../shared/page.ts";
+import { type ConversationState, nextEvent } from "../core/state.ts";
+import type { ConversationQueries } from "../reads/queries.ts";
+import { spanViews } from "../reads/trace-reader.ts";
+import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 /** Items of a page. */
 const LIMIT = 100;

@@ -8,11 +8,11 @@
  * LASTING-3  The wake-up is armed when the conversation is created, and when its actor starts. A new policy applies from the next start of the actor.
  * LASTING-4  A policy that throws, or returns no number above 0, deletes nothing. The log names its error.
  */
-import type { RetentionPolicy } from "../../policy/retention.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { DAY_MS } from "../../shared/time.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
-import type { ConversationIdentity, ConversationState } from "./core/state.ts";
+import type { RetentionPolicy } from "../../../policy/retention.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { DAY_MS } from "../../../shared/time.ts";
+import type { Wakeup } from "../../base/timers/wakeups.ts";
+import type { ConversationIdentity, ConversationState } from "../core/state.ts";
 
 /** Milliseconds between two attempts to delete a conversation with active turns. */
 const RETRY_MS = DAY_MS;

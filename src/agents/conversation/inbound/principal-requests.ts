@@ -1,37 +1,37 @@
 /** The requests of principals to a conversation: its creation, messages, results of clients' tools, and answers to requests for approval. */
 
-import { checkAnswerer } from "../../policy/answerers.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { unanswered, withDeadline } from "../../ports/deadline.ts";
-import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { ConversationApi } from "../../protocol/conversation-api.ts";
-import type { CreateConversation } from "../../protocol/conversation-requests.ts";
+import { checkAnswerer } from "../../../policy/answerers.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../../ports/deadline.ts";
+import type { AgentApi } from "../../../protocol/agent-api.ts";
+import type { ConversationApi } from "../../../protocol/conversation-api.ts";
+import type { CreateConversation } from "../../../protocol/conversation-requests.ts";
 import type {
   ConversationView,
   ResolvedApproval,
   SubmittedResult,
-} from "../../protocol/conversation-schemas.ts";
-import { checkNew, checkTogether } from "../../protocol/location-policy.ts";
-import type { ApprovalAnswer } from "../../protocol/requests.ts";
-import { approvalAnswer, type ToolSubmission } from "../../protocol/requests.ts";
-import type { StartedTurn } from "../../protocol/signals.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { validateRequest } from "../../shared/validation.ts";
-import type { ActorContext, Find } from "./context.ts";
-import { type ConversationAccess, mayRead, noConversation } from "./inbound/access.ts";
+} from "../../../protocol/conversation-schemas.ts";
+import { checkNew, checkTogether } from "../../../protocol/location-policy.ts";
+import type { ApprovalAnswer } from "../../../protocol/requests.ts";
+import { approvalAnswer, type ToolSubmission } from "../../../protocol/requests.ts";
+import type { StartedTurn } from "../../../protocol/signals.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { validateRequest } from "../../../shared/validation.ts";
+import type { ActorContext, Find } from "../context.ts";
+import { conversationView, resolvedApproval } from "../reads/views.ts";
+import type { ConversationRuntime } from "../runtime.ts";
+import { type ConversationAccess, mayRead, noConversation } from "./access.ts";
 import {
   agentPart,
   checkActorName,
   checkSameRequest,
   conversationRecord,
   parseCreate,
-} from "./inbound/create-conversation.ts";
-import { messageOf, parseSubmissions, startTurnSchema } from "./inbound/requests.ts";
-import { seedEvents } from "./inbound/seed-history.ts";
-import { conversationView, resolvedApproval } from "./reads/views.ts";
-import type { ConversationRuntime } from "./runtime.ts";
+} from "./create-conversation.ts";
+import { messageOf, parseSubmissions, startTurnSchema } from "./requests.ts";
+import { seedEvents } from "./seed-history.ts";
 
 interface RequestContext
   extends Pick<ActorContext, "clock" | "ids" | "name" | "conversation" | "location" | "listing"> {
