@@ -5,16 +5,21 @@
  * - `/c/:id/turns/:turnId`, `/c/:id/turns/:turnId/:view`: the inspector of a turn, with one of its views; `?call=N` selects a model call
  * - `/turns`: the turns of all conversations, with filters
  * - `/inbox`: the requests that wait for the reader
+ * - `/libraries`, `/triggers`: the libraries and the triggers of the tenant
  * - `/dead-letters`: messages between actors that were not delivered
  * - `/runs`, `/runs/:id`: the runs of workflows, one run
  * - `/a`, `/a/:id`: the agents, one agent
  * - `/a/:id/memory`, `/a/:id/memory/:memoryId`: the memory of an agent, with a query and filters; one memory
  * - `/memories`: a search over several agents
- * - `/`: a new conversation
+ * - `/`: a new conversation; `?agent=ID` chooses its agent
  * - every other path: no page
  */
 export type Route =
-  | { page: "new" }
+  | {
+      page: "new";
+      /** The agent that the address chooses. */
+      agentId?: string;
+    }
   | {
       page: "conversation";
       id: string;
@@ -36,6 +41,8 @@ export type Route =
     }
   | { page: "dead-letters" }
   | { page: "inbox" }
+  | { page: "libraries" }
+  | { page: "triggers" }
   | { page: "runs" }
   | { page: "run"; id: string }
   | { page: "agents" }
@@ -67,6 +74,8 @@ export type TurnView = (typeof TURN_VIEWS)[number];
 export const TURNS_PATH = "/turns";
 export const DEAD_LETTERS_PATH = "/dead-letters";
 export const INBOX_PATH = "/inbox";
+export const LIBRARIES_PATH = "/libraries";
+export const TRIGGERS_PATH = "/triggers";
 export const RUNS_PATH = "/runs";
 export const AGENTS_PATH = "/a";
 export const MEMORIES_PATH = "/memories";
@@ -87,6 +96,10 @@ export function routeOf(address: string): Route {
       return { page: "turns", ...(search === "" ? {} : { search: `?${search}` }) };
     case "dead-letters/0":
       return { page: "dead-letters" };
+    case "libraries/0":
+      return { page: "libraries" };
+    case "triggers/0":
+      return { page: "triggers" };
     case "inbox/0":
       return { page: "inbox" };
     case "a/0":
@@ -94,7 +107,7 @@ export function routeOf(address: string): Route {
     case "memories/0":
       return { page: "memories" };
   }
-  if (id === undefined) return (folder ?? "") === "" ? { page: "new" } : missing;
+  if (id === undefined) return (folder ?? "") === "" ? newRoute(search) : missing;
   if (folder === "a" && part === "memory" && parts.length <= 3)
     return {
       ...{ page: "memory", agentId: id },
@@ -134,6 +147,16 @@ export function agentPath(id: string): string {
 export function memoryPath(agentId: string, memoryId?: string, search = ""): string {
   const path = `${agentPath(agentId)}/memory`;
   return `${memoryId === undefined ? path : `${path}/${encodeURIComponent(memoryId)}`}${search}`;
+}
+
+function newRoute(search: string): Route {
+  const agentId = new URLSearchParams(search).get("agent");
+  return { page: "new", ...(agentId === null ? {} : { agentId }) };
+}
+
+/** Returns the address of a new conversation with an agent. */
+export function newPath(agentId: string): string {
+  return `/?agent=${encodeURIComponent(agentId)}`;
 }
 
 /** Returns the route of a turn; `undefined` without a turn, or with an unknown view. */

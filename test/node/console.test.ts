@@ -18,7 +18,7 @@ import {
   titleFrom,
 } from "../../app/src/format.ts";
 import { choiceOf, filterOf, lastNight, searchOf } from "../../app/src/inspector/turn-filter.ts";
-import { conversationPath, routeOf, runPath, TURN_VIEWS, turnPath } from "../../app/src/route.ts";
+import { conversationPath, newPath, routeOf, runPath, TURN_VIEWS, turnPath } from "../../app/src/route.ts";
 import { replacedTurns, threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
 import type { LiveConversation, MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
@@ -61,8 +61,12 @@ describe("addresses", () => {
     expect(routeOf(path)).toEqual({ page: "runs" });
   });
 
-  it.each(["/", "", "/?agent=guide", "/#top"])("%s is the beginning of a conversation", (path) => {
+  it.each(["/", "", "/?other=guide", "/#top"])("%s is the beginning of a conversation", (path) => {
     expect(routeOf(path)).toEqual({ page: "new" });
+  });
+
+  it("I9 the address of a new conversation may choose its agent", () => {
+    expect(routeOf(newPath("guide & co"))).toEqual({ page: "new", agentId: "guide & co" });
   });
 
   it.each([

@@ -1,6 +1,7 @@
 /** The reader with tenant and roles, and the button that ends the session. */
 import { canSignOut, signOut, useSession } from "../session.ts";
 import { Icon } from "./icon.tsx";
+import { showShortcuts } from "./shortcuts.tsx";
 
 export function Account() {
   const { reader } = useSession();
@@ -14,6 +15,15 @@ export function Account() {
           {tenant} · {roles.length === 0 ? "no roles" : roles.join(", ")}
         </p>
       </div>
+      <button
+        type="button"
+        onClick={showShortcuts}
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+        className="rounded-lg p-2 text-muted hover:bg-line/50 hover:text-ink pointer-coarse:hidden"
+      >
+        <Icon name="keyboard" />
+      </button>
       {canSignOut() && (
         <button
           type="button"

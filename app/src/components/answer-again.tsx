@@ -1,5 +1,7 @@
 /** A button below a turn that answers its message again. The answers so far stay readable as earlier versions. */
 import { useState } from "react";
+import { Icon } from "./icon.tsx";
+import { ACTION } from "./turn-button.tsx";
 
 /** Resolves when the new turn has begun; rejects with an error to show. */
 export function AnswerAgain({ onRegenerate }: { onRegenerate: () => Promise<unknown> }) {
@@ -14,13 +16,8 @@ export function AnswerAgain({ onRegenerate }: { onRegenerate: () => Promise<unkn
   };
   return (
     <>
-      <button
-        type="button"
-        onClick={ask}
-        disabled={isAsking}
-        data-testid="answer-again"
-        className="rounded-lg py-1 text-xs text-accent underline pointer-coarse:py-2.5"
-      >
+      <button type="button" onClick={ask} disabled={isAsking} data-testid="answer-again" className={ACTION}>
+        <Icon name="retry" className="size-3.5" />
         Answer again
       </button>
       {problem !== undefined && (

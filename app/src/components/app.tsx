@@ -15,13 +15,16 @@ import { InboxPage } from "./inbox-page.tsx";
 import { DeadLettersPage } from "./inspector/dead-letters-page.tsx";
 import { TurnPage } from "./inspector/turn-page.tsx";
 import { TurnsPage } from "./inspector/turns-page.tsx";
+import { LibrariesPage } from "./libraries-page.tsx";
 import { MemoriesPage } from "./memory/memories-page.tsx";
 import { MemoryPage } from "./memory/memory-page.tsx";
 import { MissingPage } from "./missing-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
 import { Sidebar, type SidebarArea } from "./sidebar.tsx";
+import { TriggersPage } from "./triggers-page.tsx";
 
 /** The link of the list that leads to a page. */
 const AREAS: Record<Route["page"], SidebarArea | undefined> = {
@@ -31,6 +34,8 @@ const AREAS: Record<Route["page"], SidebarArea | undefined> = {
   turns: "turns",
   "dead-letters": "turns",
   inbox: "inbox",
+  libraries: "libraries",
+  triggers: "triggers",
   runs: "runs",
   run: "runs",
   agents: "all-agents",
@@ -51,6 +56,12 @@ export function App() {
   const closeDrawer = useCallback(() => setDrawerOpen(false), []);
   const onMenu = wide ? undefined : openDrawer;
 
+  // On small screens the search is in the drawer, which renders first.
+  const search = useCallback(() => {
+    if (!wide) setDrawerOpen(true);
+    setTimeout(() => document.querySelector<HTMLElement>("[data-testid=search]")?.focus());
+  }, [wide]);
+
   const reloadAll = () => {
     agents.reload();
     conversations.reload();
@@ -69,6 +80,7 @@ export function App() {
 
   return (
     <div className="flex h-full">
+      <Shortcuts onSearch={search} />
       {wide ? (
         <aside className="w-72 shrink-0 border-r border-line bg-sunken">{sidebar}</aside>
       ) : (
@@ -76,7 +88,13 @@ export function App() {
       )}
       <main className="flex min-w-0 flex-1 flex-col">
         {route.page === "new" && (
-          <NewConversationPage agents={agents} onCreated={conversations.reload} onMenu={onMenu} />
+          <NewConversationPage
+            key={route.agentId}
+            agentId={route.agentId}
+            agents={agents}
+            onCreated={conversations.reload}
+            onMenu={onMenu}
+          />
         )}
         {route.page === "missing" && (
           <MissingPage
@@ -99,13 +117,21 @@ export function App() {
             onMenu={onMenu}
           />
         )}
+        {route.page === "libraries" && <LibrariesPage onMenu={onMenu} />}
+        {route.page === "triggers" && <TriggersPage onMenu={onMenu} />}
         {route.page === "inbox" && <InboxPage inbox={inbox} onMenu={onMenu} />}
         {route.page === "dead-letters" && <DeadLettersPage onMenu={onMenu} />}
         {route.page === "runs" && <RunsPage onMenu={onMenu} />}
         {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
         {route.page === "agents" && <AgentsPage agents={agents} onMenu={onMenu} />}
         {route.page === "agent" && (
-          <AgentPage key={route.id} id={route.id} onDeleted={reloadAll} onMenu={onMenu} />
+          <AgentPage
+            key={route.id}
+            id={route.id}
+            conversations={conversations.value}
+            onDeleted={reloadAll}
+            onMenu={onMenu}
+          />
         )}
         {route.page === "memory" && (
           <MemoryPage

@@ -10,10 +10,17 @@ interface ConversationItemProps {
   conversation: ConversationSummary;
   agentName: string;
   current: boolean;
+  testId?: string;
   onNavigate: () => void;
 }
 
-export function ConversationItem({ conversation, agentName, current, onNavigate }: ConversationItemProps) {
+export function ConversationItem({
+  conversation,
+  agentName,
+  current,
+  testId = "conversation-item",
+  onNavigate,
+}: ConversationItemProps) {
   const { id, lastActivityAt, pinned, forkedFrom } = conversation;
   const title = useTitle(id, conversation.title);
   return (
@@ -22,7 +29,7 @@ export function ConversationItem({ conversation, agentName, current, onNavigate 
         to={conversationPath(id)}
         onNavigate={onNavigate}
         aria-current={current ? "page" : undefined}
-        data-testid="conversation-item"
+        data-testid={testId}
         className="block rounded-lg px-3 py-2 hover:bg-line/50 aria-[current=page]:bg-line/80"
       >
         <span className="flex items-center gap-1.5 text-sm">

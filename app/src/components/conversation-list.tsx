@@ -1,6 +1,7 @@
 /** A list of conversations with its states: loading, empty, failed, and more to load. */
 import type { AgentIdentity } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
+import { groupsOf } from "../groups.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
 import { nameAmong } from "../names.ts";
 import { ConversationItem } from "./conversation-item.tsx";
@@ -26,17 +27,24 @@ export function ConversationList({
   return (
     <>
       {list !== undefined && list.length > 0 && (
-        <ul className="space-y-0.5">
-          {list.map((conversation) => (
-            <ConversationItem
-              key={conversation.id}
-              conversation={conversation}
-              agentName={nameAmong(agents, conversation.agentId)}
-              current={conversation.id === currentId}
-              onNavigate={onNavigate}
-            />
+        <div className="space-y-3">
+          {groupsOf(list, new Date()).map(([group, members]) => (
+            <section key={group} aria-label={group}>
+              <h3 className="px-3 pb-0.5 text-xs font-medium text-muted">{group}</h3>
+              <ul className="space-y-0.5">
+                {members.map((conversation) => (
+                  <ConversationItem
+                    key={conversation.id}
+                    conversation={conversation}
+                    agentName={nameAmong(agents, conversation.agentId)}
+                    current={conversation.id === currentId}
+                    onNavigate={onNavigate}
+                  />
+                ))}
+              </ul>
+            </section>
           ))}
-        </ul>
+        </div>
       )}
       {list?.length === 0 && <p className="px-3 py-2 text-sm text-muted">{empty}</p>}
       {more && (

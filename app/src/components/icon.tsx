@@ -29,6 +29,7 @@ const paths = {
   search: "M10.5 4a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M15.3 15.3L20 20",
   inbox: "M4 13l3-8h10l3 8v6H4zM4 13h5l1 3h4l1-3h5",
   keyboard: "M3 6h18v12H3zM7 10v.1M11 10v.1M15 10v.1M8 14h8",
+  book: "M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11",
   spinner: "M12 3a9 9 0 1 0 9 9",
 } as const;
 

@@ -2,9 +2,10 @@
  * Markdown of a model. It is untrusted: HTML is shown as text, links open without a referrer, and images become links,
  * because loading one would reveal to its server that the page is open.
  */
-import { memo, type ReactNode } from "react";
+import { isValidElement, memo, type ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
+import { CodeBlock } from "./code-block.tsx";
 
 const plugins = [remarkGfm];
 
@@ -13,7 +14,20 @@ const components: Components = {
   img: ({ src, alt }) => (
     <ExternalLink href={typeof src === "string" ? src : undefined}>{alt || "Image"}</ExternalLink>
   ),
+  pre: ({ children }) => <Preformatted>{children}</Preformatted>,
 };
+
+/** A block of code is a `pre` with one `code`, whose class names the language. */
+function Preformatted({ children }: { children?: ReactNode }) {
+  const code = isValidElement<{ className?: string; children?: ReactNode }>(children) ? children.props : {};
+  const text = typeof code.children === "string" ? code.children : "";
+  const [, language = ""] = /language-(\S+)/.exec(code.className ?? "") ?? [];
+  return text === "" ? (
+    <pre>{children}</pre>
+  ) : (
+    <CodeBlock code={text.replace(/\n$/, "")} language={language} />
+  );
+}
 
 /** The Markdown renderer has removed unsafe addresses. Their text stays. */
 function ExternalLink({ href, children }: { href: string | undefined; children: ReactNode }) {

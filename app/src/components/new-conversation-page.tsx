@@ -17,13 +17,15 @@ import { PageHeader } from "./page-header.tsx";
 import { Suggestions } from "./suggestions.tsx";
 
 interface NewConversationPageProps {
+  /** The agent that the address chooses. */
+  agentId: string | undefined;
   agents: Resource<AgentIdentity[]>;
   onCreated: () => void;
   onMenu: (() => void) | undefined;
 }
 
-export function NewConversationPage({ agents, onCreated, onMenu }: NewConversationPageProps) {
-  const [chosen, setChosen] = useState<string | null>(null);
+export function NewConversationPage({ agentId: asked, agents, onCreated, onMenu }: NewConversationPageProps) {
+  const [chosen, setChosen] = useState<string | null>(asked ?? null);
   const [creating, setCreating] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
   const list = agents.value;

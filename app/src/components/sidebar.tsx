@@ -3,7 +3,10 @@ import { useEffect, useState } from "react";
 import type { AgentIdentity } from "../../../src/client/index.ts";
 import { type Conversations, useArchived } from "../hooks/use-conversations.ts";
 import type { Inbox } from "../hooks/use-inbox.ts";
-import { AGENTS_PATH, INBOX_PATH, RUNS_PATH, TURNS_PATH } from "../route.ts";
+import { useHasRole } from "../hooks/use-me.ts";
+import { nameAmong } from "../names.ts";
+import { AGENTS_PATH, INBOX_PATH, LIBRARIES_PATH, RUNS_PATH, TRIGGERS_PATH, TURNS_PATH } from "../route.ts";
+import { navigate } from "../router.ts";
 import { Account } from "./account.tsx";
 import { ConversationList, type ConversationListProps } from "./conversation-list.tsx";
 import { Icon, type IconName } from "./icon.tsx";
@@ -11,7 +14,7 @@ import { Link } from "./link.tsx";
 import { Logo } from "./logo.tsx";
 
 /** The areas that the list links to. */
-export type SidebarArea = "inbox" | "turns" | "runs" | "all-agents";
+export type SidebarArea = "inbox" | "turns" | "runs" | "all-agents" | "libraries" | "triggers";
 
 interface SidebarProps {
   agents: AgentIdentity[] | undefined;
@@ -25,6 +28,9 @@ interface SidebarProps {
 
 export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigate }: SidebarProps) {
   const [showsArchive, setShowsArchive] = useState(false);
+  const isAuthor = useHasRole("author");
+  const maySetUp = useHasRole("operator") || isAuthor;
+  const [search, setSearch] = useState("");
   const list = { agents, currentId, onNavigate };
 
   return (
@@ -62,8 +68,52 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
           at={at}
           onNavigate={onNavigate}
         />
+        {maySetUp && (
+          <>
+            <Area
+              name="libraries"
+              to={LIBRARIES_PATH}
+              text="Libraries"
+              icon="book"
+              at={at}
+              onNavigate={onNavigate}
+            />
+            <Area
+              name="triggers"
+              to={TRIGGERS_PATH}
+              text="Triggers"
+              icon="clock"
+              at={at}
+              onNavigate={onNavigate}
+            />
+          </>
+        )}
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (search.trim() === "") return;
+            navigate(`${TURNS_PATH}?text=${encodeURIComponent(search.trim())}`);
+            onNavigate();
+          }}
+          className="pb-2"
+        >
+          <input
+            type="search"
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+            placeholder="Search"
+            aria-label="Search conversations"
+            data-testid="search"
+            className="block w-full rounded-lg border border-line bg-surface px-3 py-1.5 text-base placeholder:text-muted sm:text-sm"
+          />
+          {search.trim() !== "" && (
+            <button type="submit" className="mt-1 px-3 py-1 text-left text-xs text-accent hover:underline">
+              Search the messages for “{search.trim()}”
+            </button>
+          )}
+        </form>
         <div className="flex items-center justify-between px-3 pb-1 text-xs text-muted">
           <h2>{showsArchive ? "Archived" : "Recent"}</h2>
           <button
@@ -78,7 +128,11 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
         {showsArchive ? (
           <Archive {...list} version={conversations.value} />
         ) : (
-          <ConversationList {...list} conversations={conversations} empty="No conversations yet." />
+          <ConversationList
+            {...list}
+            conversations={matching(conversations, search, agents)}
+            empty={search.trim() === "" ? "No conversations yet." : "No title matches."}
+          />
         )}
       </nav>
       <Account />
@@ -89,6 +143,20 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
 /** Returns the number of requests that wait; `undefined` if there are none. */
 function badgeOf({ value = [], more }: Inbox): string | undefined {
   return value.length === 0 ? undefined : `${value.length}${more ? "+" : ""}`;
+}
+
+/** Keeps the conversations whose title or agent has the searched text. */
+function matching(
+  conversations: Conversations,
+  search: string,
+  agents: AgentIdentity[] | undefined,
+): Conversations {
+  const sought = search.trim().toLowerCase();
+  if (sought === "") return conversations;
+  const value = conversations.value?.filter(({ title, agentId }) =>
+    `${title ?? ""} ${nameAmong(agents, agentId)}`.toLowerCase().includes(sought),
+  );
+  return { ...conversations, value };
 }
 
 interface ArchiveProps extends Omit<ConversationListProps, "conversations" | "empty"> {

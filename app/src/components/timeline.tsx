@@ -40,6 +40,7 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
     discard,
     resolveApproval,
     regenerate,
+    edit,
   } = conversation;
   const approvals = useMemo(
     () => ({ resolve: resolveApproval, connected: status === "open" }),
@@ -48,6 +49,7 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   const isClosed = stopped || ended;
   const isCompany =
     (state.conversation?.participants ?? []).filter(({ type }) => type === "agent").length > 1;
+  const isShared = (state.conversation?.participants ?? []).filter(({ type }) => type === "user").length > 1;
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
   const { scroller, content, atEnd, toEnd, leaveEnd } = usePinnedScroll(turns[0]?.id);
@@ -65,8 +67,8 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   useTurnInView(turnId, turns, history, leaveEnd);
 
   return (
-    <div className="relative min-h-0 flex-1">
-      <div ref={scroller} className="relative h-full overflow-y-auto [overflow-anchor:none]">
+    <div className="flex min-h-0 flex-1 flex-col">
+      <div ref={scroller} className="relative min-h-0 flex-1 overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
           {empty && (
@@ -94,6 +96,9 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
                       onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
                       onRetry={isClosed ? undefined : sendAgain}
                       isReplaced={replaced.has(turn.id)}
+                      onEdit={isClosed || turn.id !== newest ? undefined : edit}
+                      isForkable={state.conversation?.calledBy === undefined}
+                      isShared={isShared}
                       onRegenerate={isClosed || turn.id !== newest ? undefined : regenerate}
                     />
                   ))}

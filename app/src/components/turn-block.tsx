@@ -2,20 +2,26 @@
  * One turn: question, work and answers. It renders again only when it changes. Screen readers announce a turn that runs while
  * the page is open. They announce streamed text when it is complete. They do not announce a loaded turn.
  */
-import { memo, useState } from "react";
-import type { TurnItem, TurnState } from "../../../src/client/index.ts";
+import { memo, useContext, useState } from "react";
+import { type MessageView, type TurnItem, type TurnState, textOf } from "../../../src/client/index.ts";
+import { ConversationId } from "../conversation-id.ts";
+import { useSpeaker } from "../hooks/use-speaker.ts";
 import { isOwnMessage } from "../own-message.ts";
 import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
 import { AnswerAgain } from "./answer-again.tsx";
+import { CopyButton } from "./copy-button.tsx";
 import { EarlierVersion } from "./earlier-version.tsx";
+import { EditMessage } from "./edit-message.tsx";
 import { EraseDialog } from "./erase-dialog.tsx";
+import { ForkButton } from "./fork-button.tsx";
+import { Icon } from "./icon.tsx";
 import { InspectLink } from "./inspector/inspect-link.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolItem } from "./tool-item.tsx";
 import { TraceDialog } from "./trace-dialog.tsx";
-import { TurnButton } from "./turn-button.tsx";
+import { ACTION, TurnButton } from "./turn-button.tsx";
 import { TurnError } from "./turn-error.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
 import { TurnProgress } from "./turn-progress.tsx";
@@ -44,6 +50,12 @@ interface TurnBlockProps {
   isReplaced?: boolean;
   /** Answers the turn's message again; absent while the conversation takes no message. */
   onRegenerate?: ((turnId: string) => Promise<unknown>) | undefined;
+  /** Replaces the turn's message; absent while the conversation takes no message. */
+  onEdit?: ((turnId: string, text: string) => Promise<unknown>) | undefined;
+  /** The reader may fork the conversation after the turn. */
+  isForkable?: boolean;
+  /** Several people take part: their messages show their names. */
+  isShared?: boolean;
   /** Sends the turn's message again; absent while the conversation takes no message. */
   onRetry: ((turnId: string) => void) | undefined;
 }
@@ -60,12 +72,16 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
     isErasable = false,
     isReplaced = false,
     onRegenerate,
+    onEdit,
+    isForkable = false,
+    isShared = false,
     waitsFor,
     stopping,
     onStop,
     onRetry: retryTurn,
   } = props;
   const active = turn.status === "active";
+  const conversationId = useContext(ConversationId);
   const [live] = useState(active);
   const onRetry = retryTurn === undefined || !isRepeatable(turn) ? undefined : () => retryTurn(turn.id);
   const wait = waitOf(turn);
@@ -88,14 +104,18 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
           isCompany={isCompany}
           active={active}
           agentId={turn.agentId}
+          turnId={turn.id}
+          isShared={isShared}
+          onEdit={active || isReplaced ? undefined : onEdit}
         />
       ))}
       {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
-      <div className="flex flex-wrap items-center gap-x-3 empty:hidden">
-        <TurnNotes turn={turn} />
+      <div className="-ml-1.5 flex flex-wrap items-center gap-x-1 empty:hidden">
+        {!active && <CopyAnswer turn={turn} />}
         {onRegenerate !== undefined && !active && !isReplaced && isOfPerson(turn) && (
           <AnswerAgain onRegenerate={() => onRegenerate(turn.id)} />
         )}
+        {isForkable && turn.status === "completed" && <ForkButton id={conversationId} turnId={turn.id} />}
         {hasTrace(turn) && (
           <TurnButton
             text="Trace"
@@ -113,6 +133,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
             dialog={(onClose) => <EraseDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
           />
         )}
+        <TurnNotes turn={turn} />
       </div>
       {active && onStop !== undefined && (
         <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
@@ -135,14 +156,17 @@ interface ItemProps {
   nameOf: (agentId: string) => string;
   isCompany: boolean;
   agentId: string;
+  turnId: string;
   active: boolean;
+  isShared: boolean;
+  onEdit: TurnBlockProps["onEdit"];
 }
 
-const Item = memo(function Item({ item, nameOf, isCompany, agentId, active }: ItemProps) {
+const Item = memo(function Item({ item, nameOf, isCompany, agentId, active, ...own }: ItemProps) {
   switch (item.type) {
     case "message":
       return item.message.role === "user" && item.message.runId === undefined ? (
-        <UserMessage content={item.message.content} createdAt={item.message.createdAt} />
+        <OwnMessage message={item.message} {...own} />
       ) : (
         <AgentMessage
           content={item.message.content}
@@ -169,6 +193,45 @@ const Item = memo(function Item({ item, nameOf, isCompany, agentId, active }: It
       return item satisfies never;
   }
 });
+
+interface OwnMessageProps extends Pick<ItemProps, "turnId" | "isShared" | "onEdit"> {
+  message: MessageView;
+}
+
+/** A message of a person. A message of text only can be edited. */
+function OwnMessage({ message: { content, createdAt }, turnId, isShared, onEdit }: OwnMessageProps) {
+  const [isEditing, setEditing] = useState(false);
+  const author = useSpeaker(useContext(ConversationId), turnId, isShared);
+  if (isEditing && onEdit !== undefined)
+    return (
+      <EditMessage
+        text={textOf(content)}
+        onSave={(text) => onEdit(turnId, text)}
+        onClose={() => setEditing(false)}
+      />
+    );
+  return (
+    <div className="flex flex-col items-end gap-1 *:first:w-full">
+      <UserMessage content={content} createdAt={createdAt} author={author} />
+      {onEdit !== undefined && author === "You" && typeof content === "string" && (
+        <button type="button" onClick={() => setEditing(true)} data-testid="edit" className={ACTION}>
+          <Icon name="pencil" className="size-3.5" />
+          Edit<span className="sr-only"> this message</span>
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Copies the texts of the answer. */
+function CopyAnswer({ turn: { items } }: { turn: TurnState }) {
+  const text = items
+    .flatMap((item) =>
+      item.type === "message" && item.message.role === "agent" ? [textOf(item.message.content)] : [],
+    )
+    .join("\n\n");
+  return text === "" ? null : <CopyButton text={text} about="this answer" />;
+}
 
 /** Growing text or a running tool shows that the turn is active. */
 function showsProgress(items: readonly TurnItem[]): boolean {

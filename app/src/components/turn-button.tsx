@@ -1,6 +1,10 @@
 /** A button below a turn that opens a dialog about it. */
 import { type ReactNode, useCallback, useState } from "react";
 
+/** The look of the actions below a turn. */
+export const ACTION =
+  "inline-flex items-center gap-1 rounded-lg px-1.5 py-1 text-xs text-muted hover:bg-sunken hover:text-ink disabled:opacity-60 pointer-coarse:py-2.5";
+
 interface TurnButtonProps {
   text: string;
   /** Completes the text for screen readers. */
@@ -20,7 +24,7 @@ export function TurnButton({ text, about, testId, dialog }: TurnButtonProps) {
         onClick={() => setOpen(true)}
         aria-haspopup="dialog"
         data-testid={testId}
-        className="rounded-lg py-1 text-xs text-accent underline pointer-coarse:py-2.5"
+        className={ACTION}
       >
         {text}
         <span className="sr-only"> {about}</span>

@@ -1,14 +1,19 @@
 /** One agent: its identity, its usage, its memory, and buttons to export or delete it. */
 import { useCallback } from "react";
-import { type AgentView, DramatisClientError } from "../../../../src/client/index.ts";
+import {
+  type AgentView,
+  type ConversationSummary,
+  DramatisClientError,
+} from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { agentDescription, agentName, amountsText, messageOf, momentOf } from "../../format.ts";
 import { useMemoryStatus } from "../../hooks/use-memories.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { useResource } from "../../hooks/use-resource.ts";
-import { AGENTS_PATH, memoryPath } from "../../route.ts";
+import { AGENTS_PATH, memoryPath, newPath } from "../../route.ts";
 import { navigate } from "../../router.ts";
 import { ConfirmedAction } from "../confirmed-action.tsx";
+import { ConversationItem } from "../conversation-item.tsx";
 import { ErrorNote } from "../error-note.tsx";
 import { ExportLink } from "../export-link.tsx";
 import { type Fact, Facts } from "../facts.tsx";
@@ -17,15 +22,21 @@ import { Loading } from "../loading.tsx";
 import { MemoryStatusLine } from "../memory/memory-status.tsx";
 import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
+import { AgentSetup } from "./agent-setup.tsx";
+
+/** The number of conversations on the page. */
+const MAX_RECENT = 5;
 
 interface AgentPageProps {
   id: string;
+  /** The newest conversations of the reader. */
+  conversations: ConversationSummary[] | undefined;
   /** The agent is deleted. */
   onDeleted: () => void;
   onMenu: (() => void) | undefined;
 }
 
-export function AgentPage({ id, onDeleted, onMenu }: AgentPageProps) {
+export function AgentPage({ id, conversations, onDeleted, onMenu }: AgentPageProps) {
   const load = useCallback((signal: AbortSignal) => client.agents.get(id, { signal }), [id]);
   const { value: agent, error, reload } = useResource(load);
   const name = agent === undefined ? id : agentName(agent);
@@ -44,6 +55,18 @@ export function AgentPage({ id, onDeleted, onMenu }: AgentPageProps) {
           {agent !== undefined && (
             <>
               <About agent={agent} />
+              <Link
+                to={newPath(id)}
+                data-testid="talk"
+                className="inline-block rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent"
+              >
+                New conversation
+              </Link>
+              <AgentSetup agent={agent} />
+              <RecentConversations
+                name={name}
+                conversations={conversations?.filter(({ agentId }) => agentId === id) ?? []}
+              />
               <MemoryOf agentId={id} />
               <section aria-labelledby="export-agent" className="space-y-2">
                 <h2 id="export-agent" className="text-sm font-semibold">
@@ -89,6 +112,38 @@ function About({ agent }: { agent: AgentView }) {
     <section aria-label="About this agent" data-testid="agent-facts" className="space-y-3">
       <p className="text-sm wrap-anywhere">{description ?? agentDescription(agent)}</p>
       <Facts facts={facts} />
+    </section>
+  );
+}
+
+function RecentConversations({
+  name,
+  conversations,
+}: {
+  name: string;
+  conversations: ConversationSummary[];
+}) {
+  return (
+    <section aria-labelledby="agent-recent" data-testid="agent-recent" className="space-y-2">
+      <h2 id="agent-recent" className="text-sm font-semibold">
+        Recent conversations
+      </h2>
+      {conversations.length === 0 ? (
+        <p className="text-sm text-muted">None of your latest conversations is with {name}.</p>
+      ) : (
+        <ul className="-mx-3 space-y-0.5">
+          {conversations.slice(0, MAX_RECENT).map((conversation) => (
+            <ConversationItem
+              key={conversation.id}
+              conversation={conversation}
+              agentName={name}
+              current={false}
+              testId="recent-conversation"
+              onNavigate={() => undefined}
+            />
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

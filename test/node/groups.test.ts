@@ -1,0 +1,33 @@
+/** Groups of a list of conversations by day. */
+import { describe, expect, it } from "vitest";
+import { groupsOf } from "../../app/src/groups.ts";
+import { piecesOf } from "../../app/src/highlight.ts";
+
+describe("groups of conversations", () => {
+  it("I9 count midnights, and keep the pinned conversations apart", () => {
+    const now = new Date(2031, 2, 10, 0, 30);
+    const at = (days: number, hours = 23) => ({
+      lastActivityAt: new Date(2031, 2, 10 - days, hours).toISOString(),
+    });
+    const pinned = { ...at(90), pinned: true as const };
+    const items = [pinned, at(0, 0), at(1), at(2), at(7), at(8), at(30), at(31)];
+    expect(groupsOf(items, now).map(([name, members]) => [name, members.length])).toEqual([
+      ["Pinned", 1],
+      ["Today", 1],
+      ["Yesterday", 1],
+      ["Previous 7 days", 2],
+      ["Previous 30 days", 2],
+      ["Older", 1],
+    ]);
+  });
+});
+
+describe("the colours of code", () => {
+  it("I9 keep every character, and leave unknown languages plain", async () => {
+    const code = 'const a = "x"; // "quote"\n\tlet π = /re/g;';
+    const pieces = (await piecesOf(code, "TypeScript")) ?? [];
+    expect(pieces.map(({ text }) => text).join("")).toBe(code);
+    expect(pieces.some(({ kind }) => kind === "kwd")).toBe(true);
+    expect(await piecesOf(code, "klingon")).toBeUndefined();
+  });
+});
