@@ -1,5 +1,5 @@
 /**
- * The case `kills`: kills the server again and again during five kinds of work. Each history is checked first. A run that violates a rule
+ * The case `kills`: kills the server again and again during six kinds of work. Each history is checked first. A run that violates a rule
  * reports no numbers.
  */
 import { appendFileSync } from "node:fs";
@@ -25,6 +25,9 @@ import { storm } from "./storm.ts";
 import { checkTrees, missingInTrees } from "./trees/check.ts";
 import type { TreesHistory } from "./trees/history.ts";
 import { trees } from "./trees/scenario.ts";
+import { checkVersions, missingInVersions } from "./versions/check.ts";
+import { ACTS, type VersionsHistory } from "./versions/history.ts";
+import { versions } from "./versions/scenario.ts";
 
 const PATIENCE_MS = 300_000;
 const BACKGROUND_PATIENCE_MS = 600_000;
@@ -34,6 +37,8 @@ const TREE_USERS = 4;
 const RUNS_PATIENCE_MS = 600_000;
 const KILLS_OF_RUN = 5;
 const BRANCHES = 200;
+const VERSIONS_PATIENCE_MS = 600_000;
+const VERSIONS_USERS = 6;
 
 interface Scope {
   bundle: Bundle;
@@ -88,6 +93,14 @@ const PARTS: Readonly<Record<string, (scope: Scope) => Promise<ResultRow[]>>> = 
     refuse(checkRuns(history));
     refuse(missingInRuns(history));
     return runRows(history);
+  },
+  versions: async ({ bundle, directory, kills, seed }) => {
+    console.log(`\n${kills} kills during forks, edits and regenerations:`);
+    const options = { kills, users: VERSIONS_USERS, seed, patienceMs: VERSIONS_PATIENCE_MS };
+    const history = await versions(bundle, directory, options, tick);
+    refuse(checkVersions(history));
+    refuse(missingInVersions(history));
+    return versionsRows(history);
   },
 };
 
@@ -197,6 +210,20 @@ function treeRows({ kills, trees: grown, hits }: TreesHistory): ResultRow[] {
     row("stopped", grown.filter(({ stopped }) => stopped).length),
     row("conversations", grown.flatMap(({ rooms }) => rooms).length),
     row("runs of tools", hits.length),
+  ];
+}
+
+function versionsRows({ kills, acts, hits, finals }: VersionsHistory): ResultRow[] {
+  const row = (metric: string, count: number) =>
+    summarise({ case: "kills", system: "dramatis", metric: `versions: ${metric}`, unit: "count" }, [count]);
+  return [
+    row("kills", kills.length),
+    row("conversations", finals.length),
+    ...ACTS.flatMap((kind) => {
+      const own = acts.filter((act) => act.kind === kind);
+      return [row(kind, own.length), row(`${kind}, interrupted`, own.filter(({ lost }) => lost > 0).length)];
+    }),
+    row("runs of tools", hits.filter(({ kind }) => kind === "tool").length),
   ];
 }
 

@@ -231,7 +231,8 @@ function isUnreachable(error: unknown): false {
   throw error;
 }
 
-async function untilAnswered(ask: () => Promise<void>, signal: AbortSignal): Promise<void> {
+/** Repeats a request while the server is down. */
+export async function untilAnswered<Value>(ask: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
   for (;;) {
     try {
       return await ask();

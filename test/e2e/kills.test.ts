@@ -17,6 +17,8 @@ import { runs } from "../../bench/kills/runs/scenario.ts";
 import { storm } from "../../bench/kills/storm.ts";
 import { checkTrees } from "../../bench/kills/trees/check.ts";
 import { trees } from "../../bench/kills/trees/scenario.ts";
+import { checkVersions } from "../../bench/kills/versions/check.ts";
+import { versions } from "../../bench/kills/versions/scenario.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/core/conversation-limits.ts";
 
 const PATIENCE_MS = 90_000;
@@ -62,6 +64,14 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     expect(checkTrees(history).filter(isInTime)).toEqual([]);
     expect(history.kills).toHaveLength(2);
     expect(history.trees.length).toBeGreaterThan(1);
+  }, 210_000);
+
+  it("A72 H1 H7 during forks, edits and regenerations: each key has one turn or one fork, and no `once` tool runs twice over all versions", async () => {
+    const options = { kills: 4, users: 3, seed: 7, patienceMs: ONE_TURN_MS };
+    const history = await versions(bundle, join(folder, "versions"), options);
+    expect(checkVersions(history)).toEqual([]);
+    expect(history.kills).toHaveLength(4);
+    expect(history.acts.length).toBeGreaterThan(4);
   }, 210_000);
 
   // For half a minute, it waits for the lost results of `once` tasks, and the turn pauses as long.
