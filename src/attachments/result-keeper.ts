@@ -14,7 +14,6 @@ export interface ResultKeeperPorts {
 
 /** A result before its storage. */
 export interface UnstoredResult {
-  /** The id of its attachment. */
   id: string;
   name: string;
   /** Bytes of its JSON. */

@@ -27,7 +27,6 @@ const DELETED_ROWS = 1_000;
 const SLICES = 20;
 
 const STAYS: readonly string[] = ["dramatis_migrations", "tenant_databases", "libraries", "definitions"];
-/** The tables that move. */
 const TABLES = [...Object.keys(OWNED_TABLES), ...Object.keys(OTHER_TABLES)]
   .filter((table) => !STAYS.includes(table))
   .sort();
@@ -49,7 +48,6 @@ const IN_STEP = "EXISTS (SELECT 1 FROM tenant_databases WHERE tenant = ?1 AND ta
 
 type Value = string | number | null;
 
-/** A move that copies. */
 type Copying = TenantPlace & { target: string };
 
 export class ListsMove {

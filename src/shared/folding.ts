@@ -10,7 +10,6 @@
  * FOLD-5  The first 30 marks in a row count. The time of folding grows linearly with the length of a text.
  */
 
-/** Folds the case of a text. */
 export function foldCase(text: string): string {
   // The first step turns `ẞ` into `ß`, and the second `ß` into `SS`. The capital of `ı` is `I`, so `ı` must stay.
   const parts = text.split("ı").map((part) => part.toLowerCase().toUpperCase().toLowerCase());

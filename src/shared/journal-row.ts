@@ -7,7 +7,6 @@ export interface JournalRowOf<Entry> {
   readonly entries: readonly Entry[];
 }
 
-/** Returns the number of the last entry of a row. */
 export function lastSeq({ seq, entries }: JournalRowOf<unknown>): number {
   return seq + entries.length - 1;
 }

@@ -185,7 +185,6 @@ export function hostKey({ provider, baseUrl }: Pick<ModelProfile, "provider" | "
   return url !== undefined && URL.canParse(url) ? `${provider} ${new URL(url).host}` : provider;
 }
 
-/** Returns the key of a breaker: the host, the model and the account. */
 function breakerKey(profile: ModelProfile, account = keyNameOf(profile)): string {
   return JSON.stringify([hostKey(profile), profile.modelId, account]);
 }

@@ -121,7 +121,6 @@ export interface RuntimeContext
   retained?: { arm(record: ConversationIdentity): readonly Promise<void>[] };
 }
 
-/** The context of the actor. */
 export interface ActorContext
   extends RuntimeContext,
     Pick<Application, "directory" | "eventLog" | "stores" | "attachments" | "location"> {

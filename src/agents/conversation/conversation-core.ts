@@ -45,7 +45,6 @@ export interface ConversationCommit extends Commit<ConversationState> {
 
 export type ConversationShell = ActorShell<ConversationState, Signal, Transition, ConversationCommit, Effect>;
 
-/** A unit of work of a conversation. */
 export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition, ConversationCommit, Effect>;
 
 interface CoreContext

@@ -42,7 +42,6 @@ export interface RuntimeContext extends WakeupPorts {
   approvals: Pick<Projection, "note">;
 }
 
-/** The context of the actor. */
 export interface ActorContext
   extends RuntimeContext,
     Pick<

@@ -42,7 +42,6 @@ const ADMITTED = "run:admitted";
 /** The key of the node of a gate with a rule. */
 const gateKey = (token: number) => `gate:${token}`;
 
-/** A unit of work of a run. */
 export type RunUnit = UnitOfWork<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
 
 export class RunRuntime implements StoredRun {

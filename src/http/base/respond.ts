@@ -82,7 +82,6 @@ export function nothingNamed(kind: string, id: string): DramatisError {
   );
 }
 
-/** Returns the error for an id that no conversation has. */
 export function noConversation(id: string): DramatisError {
   return new DramatisError("NOT_FOUND", `There is no conversation "${shorten(id, MAX_SHOWN_ID)}".`);
 }

@@ -19,7 +19,6 @@ type Described = Pick<
   "id" | "path" | "tag" | "summary" | "description" | "params" | "errors" | "permit"
 >;
 
-/** Describes an operation that exports. */
 export function exportOperation<const Operation extends Described>(operation: Operation) {
   const description = "The file: one JSON text per line.";
   return {

@@ -18,7 +18,6 @@ import { isReference } from "../tasks/steps-schema.ts";
 import { completeTask } from "../tasks/task-schema.ts";
 import type { LibraryPorts } from "./authoring.ts";
 
-/** A task as an author posts it. */
 export type PostedTask = Omit<TaskDefinition, "timeoutMs" | "effect" | "steps"> &
   Required<Pick<TaskDefinition, "steps">> & { timeoutMs?: number };
 
@@ -60,7 +59,6 @@ export async function checkedAction(
   return action;
 }
 
-/** Returns the prompt. */
 export async function checkedPrompt(
   _ports: LibraryPorts,
   _key: DefinitionKey,

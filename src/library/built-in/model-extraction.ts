@@ -40,7 +40,6 @@ const learned = z.object({
     .describe("The local time of the event, YYYY-MM-DD or YYYY-MM-DDTHH:MM; null if the text names no time."),
 });
 
-/** The answer of the model. */
 export const answerSchema = z.object({ memories: z.array(learned) });
 
 export type ExtractionAnswer = z.output<typeof answerSchema>;

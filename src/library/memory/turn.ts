@@ -43,7 +43,6 @@ export type TurnInput = z.output<typeof turnSchema>;
 /** A memory that may be changed, unless it is `readOnly`. */
 export type Offered = Pick<OfferedMemory, "id" | "type" | "content" | "readOnly">;
 
-/** A turn to learn from. */
 export interface LearnedTurn {
   /** The user's own words; empty if the author of the message is not a user. */
   message: string;

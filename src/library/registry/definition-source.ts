@@ -16,7 +16,6 @@ export interface UnversionedDefinition<Kind extends DefinitionKind = DefinitionK
   definition: DefinitionTypes[Kind];
 }
 
-/** One version of a definition. */
 export interface DefinitionVersion<Kind extends DefinitionKind = DefinitionKind>
   extends Omit<UnversionedDefinition<Kind>, "kind"> {
   version: number;

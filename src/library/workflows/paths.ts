@@ -26,7 +26,6 @@ export function mergeSourceProblem(path: string): string | null {
   return nameProblem(names);
 }
 
-/** Returns the names of a path. */
 export function namesOf(path: string): string[] {
   return path.split(".");
 }

@@ -44,7 +44,6 @@ export function aiSdkFailure(error: unknown, now: number): ModelFailure {
   return new ModelFailure(categoryOf(parsed.data), clean(message) || NO_REASON, defined(details));
 }
 
-/** Returns the response of an error, if any. */
 export function aiSdkResponse(error: unknown, now: number): ResponseInfo | undefined {
   const parsed = errorSchema.safeParse(error);
   if (!parsed.success || parsed.data.statusCode === undefined) return undefined;

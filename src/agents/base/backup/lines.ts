@@ -69,7 +69,6 @@ export function atLine<Value>(number: number, read: () => Value): Value {
   }
 }
 
-/** Returns an error with the number of the line. */
 export function inLine(number: number, error: unknown): unknown {
   if (error instanceof DramatisError && error.retriable) return error;
   const why = error instanceof DramatisError ? error.message : "It does not have the format of an export.";

@@ -28,7 +28,6 @@ import { validate } from "../../../shared/validation.ts";
 /** The members of a call that its end needs, even if the rest of the call cannot be built. */
 type CallKey = Pick<ToolInvocation, "operationId" | "attempt" | "toolCallId">;
 
-/** One call of a batch. */
 export interface BatchCall extends CallKey {
   /** The name of the tool or task, for messages. */
   name: string;
@@ -37,7 +36,6 @@ export interface BatchCall extends CallKey {
   invocation(): Omit<ToolInvocation, keyof CallKey>;
 }
 
-/** The end of a call. */
 export interface CallEnd {
   operationId: string;
   attempt: number;

@@ -124,7 +124,6 @@ export class MailboxStore {
     this.keyValue.put<EntryRow>(key, { ...entry, text: JSON.stringify(envelope) });
   }
 
-  /** Returns whether the entry was there. */
   deleteEntry(key: string): boolean {
     return this.keyValue.delete(key);
   }

@@ -80,7 +80,6 @@ export class EventsTarget<Entry> implements JournalTarget<EventLogWriter, Journa
     }
   }
 
-  /** Returns the publications of rows from an entry on. */
   #publications(rows: readonly JournalRowOf<Entry>[], from: number): Publication[] {
     const head = this.actor.head();
     const publishedEntry = this.actor.entries();

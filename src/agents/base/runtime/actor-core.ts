@@ -54,7 +54,6 @@ export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   withdraw(withdrawal: Withdrawal): void;
   /** As `Mailbox.discard`; absent if the actor has no erasure. */
   discard?(operationId: string): void;
-  /** Publishes a commit. */
   publish(commit: Committed): void;
   effects: {
     /** Starts effects that do not run yet. */

@@ -50,7 +50,6 @@ export class ByteSink {
     this.#controller?.enqueue(bytes);
   }
 
-  /** Ends the stream, with an error if there is one. */
   end(error?: Error): void {
     this.leave();
     if (error === undefined) this.#controller?.close();

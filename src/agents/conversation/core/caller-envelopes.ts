@@ -173,7 +173,6 @@ function invitationResult({ tenant }: ConversationIdentity, turn: Turn): CallEnv
   return [resultEnvelope(tenant, { ...invited, from: runId, caller: { runId } }, ended)];
 }
 
-/** Returns the result of a call, to its caller. */
 export function resultEnvelope(
   tenant: string,
   origin: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,

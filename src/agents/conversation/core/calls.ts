@@ -21,7 +21,6 @@ import { addEstimates } from "./ledger.ts";
 import type { AttemptFacts } from "./signals.ts";
 import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 
-/** The outcome of an attempt. */
 export interface AttemptOutcome {
   facts: AttemptFacts;
   category: ErrorCategory | "none";
@@ -117,7 +116,6 @@ export function outcomeOf({
   };
 }
 
-/** Returns the totals of calls. */
 export function totalsOf(calls: readonly CallRecord[] = [], chain: VersionChain): UsageTotals {
   const sum = (amount: (call: CallRecord) => number | undefined) =>
     calls.reduce((total, call) => total + (amount(call) ?? 0), 0);
@@ -145,7 +143,6 @@ export function withUsage(
   };
 }
 
-/** Adds the usage of the models of a task. */
 export function withTaskUsage(totals: UsageTotals, models: TaskModelUsage): UsageTotals {
   return {
     calls: totals.calls + models.calls,

@@ -37,7 +37,6 @@ function notesLength({ concurrentNote, replied, additions, recalled }: Turn): nu
   return lengthOf(recalled?.note) + lengthOf(concurrentNote) + lengthOf(replied) + lengthOf(additions);
 }
 
-/** Returns the length of all content of a turn. */
 export function turnLength({ input, replies, operations, output, tools }: Turn): number {
   return replies.reduce(
     (sum, { text, reasoning, native }) => sum + text.length + lengthOf(reasoning) + lengthOf(native),

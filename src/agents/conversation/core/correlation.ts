@@ -13,7 +13,6 @@ export interface CorrelatedTurn {
   readonly correlationId?: string;
 }
 
-/** Returns the correlation id of a turn. */
 export function correlationOf({ stem, correlationId }: CorrelatedTurn): string {
   return correlationId ?? newCorrelation(stem);
 }

@@ -42,7 +42,6 @@ export type CompactionEffect = {
 /** The request for the versions of an agent that is to join. */
 export type JoinEffect = { kind: "join"; key: string; turn: Turn; operation: Operation };
 
-/** An effect that a turn calls for. */
 export type TurnEffect = ModelCallEffect | OperationEffect | AssemblyEffect | JoinEffect;
 
 /** `key` identifies the work: two effects with the same key are the same attempt. */

@@ -16,7 +16,6 @@ import type { Reply, Turn } from "./turn.ts";
 /** Replaces erased content. */
 export const ERASED = "[erased]";
 
-/** Reports whether an item of a turn was erased. */
 export function isErased({ erased = [] }: Pick<Turn, "erased">, item: number): boolean {
   return erased.includes(item);
 }

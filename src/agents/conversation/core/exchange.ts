@@ -3,7 +3,6 @@ import type { BaseState, ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
 import type { Exchange, Turn } from "./turn.ts";
 
-/** Returns the exchange of a turn. */
 export function exchangeOf({ n, caller, exchange }: Pick<Turn, "n" | "caller" | "exchange">): Exchange {
   return exchange ?? { of: n, by: caller };
 }

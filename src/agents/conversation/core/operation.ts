@@ -39,7 +39,6 @@ export interface OperationHold {
   readonly at: number;
 }
 
-/** The agent that an operation calls. */
 export interface CalledAgent {
   readonly id: string;
   readonly mode: AgentMode;
@@ -316,7 +315,6 @@ export function cancelled(operation: Operation, now: number): Operation {
   return { ...settled(operation, result, now), status: "cancelled" };
 }
 
-/** Returns the status of an operation with this result. */
 export function statusOf(result: ToolResult | undefined): OperationStatus {
   if (result === undefined) return "pending";
   return result.success ? "completed" : "failed";

@@ -177,7 +177,6 @@ export function withoutInputs(note: string): string {
 
 const CALL_LINE = /^- ([^\s(]+)\(.*\): (done|stopped|failed)$/s;
 
-/** Returns the number of the oldest version of a turn. */
 export function oldestVersion(turn: Turn, turnOf: (n: number) => Turn | null): number {
   for (let version: Turn = turn; ; ) {
     const before = turnOf(replacedNumber(version) ?? 0);

@@ -31,7 +31,6 @@ export function pausedReply(
   return { text, ...defined({ reasoning, usage, providerMessageId, native }) };
 }
 
-/** Returns the turn without its paused reply. */
 export function withoutPaused({ paused: _withdrawn, ...turn }: Turn): Turn {
   return turn;
 }

@@ -101,7 +101,6 @@ type SpannedTurn = TracedTurn & Pick<Turn, "agentId" | "correlationId">;
 
 type Place = Pick<Span, "traceId" | "spanId" | "parentSpanId">;
 
-/** The attributes that all spans of a turn have. */
 function attributesOf({ id, tenant, projectId }: ConversationIdentity, turn: SpannedTurn): SpanAttributes {
   return {
     "gen_ai.conversation.id": id,

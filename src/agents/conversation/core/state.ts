@@ -156,7 +156,6 @@ export interface SessionCompaction {
   readonly tried?: number;
 }
 
-/** A call for a summary. */
 export interface SummaryCall {
   /** From 1. Includes attempts at the same history before a stop. */
   readonly attempt: number;
@@ -256,7 +255,6 @@ export function leaseOf(
   return agent?.leased ? (leases[agentId] ?? NEW_LEASE) : undefined;
 }
 
-/** Returns the version chain of an agent of the conversation. */
 export function chainOf({ agents }: Pick<ConversationIdentity, "agents">, agentId: string): VersionChain {
   const agent = agents.find(({ id }) => id === agentId);
   if (agent === undefined)
@@ -287,7 +285,6 @@ export function compactionOf(
   return Object.hasOwn(compactions, sessionId) ? compactions[sessionId] : undefined;
 }
 
-/** A session that is compacted. */
 export interface SessionInCompaction {
   readonly session: string;
   readonly compaction: RunningCompaction;

@@ -19,7 +19,6 @@ const MAX_TITLE_LENGTH = 200;
 export const MAX_AUTOMATIC_TITLE = 80;
 const FORK = "Fork of ";
 
-/** Returns the title of a fork. */
 export function forkTitle(title: string | null): string | null {
   return title === null ? null : shorten(FORK + title, MAX_TITLE_LENGTH);
 }

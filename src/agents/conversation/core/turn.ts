@@ -114,7 +114,6 @@ export interface Turn {
   readonly assembly?: Assembly;
   /** The provider's request that the context hook gave for this cycle. Removed when the turn ends. */
   readonly request?: JsonObject;
-  /** The taint of that request. */
   readonly requestTaint?: Taint;
   /** The origins of the sources in the requests that the turn has made, as in `RequestTaint`. Absent if the list is empty. */
   readonly taint?: Taint;
@@ -124,7 +123,6 @@ export interface Turn {
   readonly recalled?: Recalled;
   /** The memories recalled for earlier cycles of the turn. */
   readonly recalledBefore?: readonly UsedMemory[];
-  /** The hooks of the turn. */
   readonly hooks?: HooksOfTurn;
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
@@ -341,7 +339,6 @@ export interface CallRecord {
   readonly rateLimit?: RateLimitFeedback;
 }
 
-/** The attempts of a call. */
 export type AttemptsRecord = Omit<CallRecord, "item" | "profile">;
 
 /** Returns a turn's issues as a member; `{}` without issues. */

@@ -187,7 +187,6 @@ export class Erasing {
     return firstSeq <= this.context.runtime.store.inherited.seq;
   }
 
-  /** Returns the envelope to each agent. */
   #words({ record: { id, tenant, agents } }: ConversationState, turn: Turn, item: number): NewEnvelope[] {
     const entries = this.context.runtime.store.journal.entriesOf(turn.firstSeq, turn.n, item);
     const body = { conversationId: id, turns: [{ turnId: turnId(turn), entries }] };

@@ -38,7 +38,6 @@ export interface ToolBatchInput extends ToolReports {
 export class ToolBatch {
   readonly #batch: CallBatch;
   readonly #items = new Map<string, number>();
-  /** The hooks of the batch, by operation. */
   readonly #hooks = new Map<Operation, PinnedHook>();
   /** The signals so far. A repeated end gives the same signal object, so the shell finds the stored signal (RUN-4). */
   readonly #signals = new WeakMap<CallEnd, ToolEnded>();

@@ -153,7 +153,6 @@ function reasonOf({ reason }: StopOptions): StopOptions {
   return defined({ reason });
 }
 
-/** Starts a turn. */
 async function startTurn(
   ports: ConnectionContext,
   client: Client,

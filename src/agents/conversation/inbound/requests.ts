@@ -28,7 +28,6 @@ export const startTurnSchema = startTurn.transform(({ tools, toolChoice, tracepa
   ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
 }));
 
-/** Returns the message of a user who starts a turn. */
 export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {
   return {
     type: "conversation.user.message",

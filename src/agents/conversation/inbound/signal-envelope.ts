@@ -52,7 +52,6 @@ export function openSignal(envelope: unknown): OpenedSignal {
   return { type, ...defined({ id, correlationId }), data: dataOf(envelope, type) };
 }
 
-/** Returns the error of a signal that is refused. */
 export function refused(problem: EnvelopeProblem, message: string): DramatisError {
   return new DramatisError("INVALID_SIGNAL", message, { errors: [{ path: "", message: problem }] });
 }

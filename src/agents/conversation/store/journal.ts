@@ -198,35 +198,23 @@ type PackedUsage = [calls: number, input: number, cached: number, output: number
 type PackedHead = {
   /** Turns. */
   n?: number;
-  /** Sessions. */
   s?: Head["sessions"];
   /** Active turns. */
   a?: Head["active"];
-  /** Usage. */
   u?: PackedUsage;
-  /** Status. */
   st?: Head["status"];
-  /** Gate. */
   g?: Head["gate"];
-  /** Order. */
   o?: Head["order"];
-  /** Orchestration. */
   m?: NonNullable<Head["orchestration"]>;
-  /** The queue. */
   q?: NonNullable<Head["queue"]>;
-  /** Compactions. */
   c?: Head["compactions"];
-  /** Extractions. */
   x?: NonNullable<Head["extraction"]>;
-  /** Budget. */
   b?: Head["budget"];
-  /** Leases. */
   l?: NonNullable<Head["leases"]>;
   /** Spent: the amounts that the usage lacks. */
   p?: PackedSpending;
   /** Spent by agents. */
   w?: Record<string, PackedSpending>;
-  /** Exchanges. */
   t?: NonNullable<Head["exchanges"]>;
 };
 type PackedEntry = [type: EntryType, turn?: number | null, item?: number | null, data?: Json];

@@ -155,7 +155,6 @@ function contentsOf(turn: Turn, { texts }: StoredParts): Map<string, TextReferen
   return contents;
 }
 
-/** Returns the keys of stored texts that are not kept. */
 function droppedKeys({ texts }: StoredParts, isKept: (id: string, member: string) => boolean): string[] {
   const members = [...texts].flatMap(([id, stored]) => [...stored.keys()].map((member) => ({ id, member })));
   const dropped = members.filter(({ id, member }) => !isKept(id, member));

@@ -112,7 +112,6 @@ export class Draft {
     this.entries.push(entry);
   }
 
-  /** Adds an entry of a token. */
   noteOf({ id, node }: Pick<Token, "id" | "node">, type: RunEntry["type"], data?: Json): void {
     this.note(data === undefined ? { type, token: id, node } : { type, token: id, node, data });
   }
@@ -330,7 +329,6 @@ export class Draft {
     yield null;
   }
 
-  /** Reports whether a scope is a branch of a fan-out, or within one. */
   isWithin(key: ScopeKey, fanOut: number, branch?: number): boolean {
     for (const one of this.around(key))
       if (one?.fanOut === fanOut && (branch === undefined || one.branch === branch)) return true;

@@ -12,7 +12,6 @@ export interface OutboxRoom {
   readonly bytes: number;
 }
 
-/** Unlimited room. */
 export const UNLIMITED_ROOM: OutboxRoom = {
   envelopes: Number.POSITIVE_INFINITY,
   bytes: Number.POSITIVE_INFINITY,

@@ -109,7 +109,6 @@ export function tallyOf({ branches, finished, failed, spread }: FanOut): Tally {
   return tally;
 }
 
-/** Reports whether parts of a fan-out run. */
 export function runsParts({ spread, branches }: FanOut): boolean {
   return spread !== undefined && branches.some(({ active }) => active > 0);
 }
@@ -134,7 +133,6 @@ export function completedOf({ branches }: FanOut, strategy: SynchronizationStrat
   return typeof strategy === "object" ? all.slice(0, strategy.mOfN) : all;
 }
 
-/** Returns the failed branches of a fan-out, by index. */
 export function failedOf({ branches, spread }: FanOut): [index: number, error: RunError][] {
   return branches.flatMap((branch, index): [number, RunError][] => {
     const { failure } = branch;

@@ -66,7 +66,6 @@ export function plan(
 
 type Signals = { readonly [Type in RunSignal["type"]]: Extract<RunSignal, { type: Type }> };
 
-/** Applies each type of signal. */
 const APPLY: { readonly [Type in keyof Signals]: (draft: Draft, signal: Signals[Type]) => void } = {
   "run.begin": begin,
   "run.advance": () => undefined,

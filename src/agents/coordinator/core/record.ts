@@ -9,7 +9,6 @@ import type { JsonObject } from "../../../shared/json.ts";
 /** The operation of a node that started a run. */
 export interface RunParent {
   readonly runId: string;
-  /** The root run. */
   readonly rootRunId: string;
   readonly operationId: string;
   readonly attempt: number;

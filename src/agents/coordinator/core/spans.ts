@@ -124,7 +124,6 @@ const ENDS: ReadonlySet<RunEntry["type"]> = new Set([
   "token.cancelled",
 ]);
 
-/** The attributes that all spans of a run have. */
 function attributesOf(record: RunRecord): SpanAttributes {
   const { id, tenant, projectId, workflow } = record;
   return {

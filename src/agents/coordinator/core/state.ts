@@ -198,7 +198,6 @@ export interface Working {
   readonly wait?: Readonly<Wait>;
 }
 
-/** A token that works. */
 export type WorkingToken = Token & { readonly phase: Working };
 
 export interface Resolved extends Pick<Working, "input" | "attempt"> {
@@ -219,7 +218,6 @@ export function isOver({ status }: Pick<RunState, "status">): boolean {
   return status !== "running" && status !== "waiting";
 }
 
-/** Returns the definition of a run. */
 export function definitionOf({ record }: Pick<RunState, "record">): WorkflowDefinition {
   return record.workflow.definition;
 }

@@ -18,7 +18,6 @@ import { MAX_OPEN_PARTS } from "./run-limits.ts";
 import { definitionOf, isOver, type RunState, type Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
-/** Returns the share of a run. */
 export function treeShareOf({ share = TREE_SHARE }: Pick<RunRecord, "share">): TreeShare {
   return share;
 }

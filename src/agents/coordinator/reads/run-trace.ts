@@ -12,7 +12,6 @@ const MAX_RUN_SPANS = 1_000;
 /** Entries of the journal that are read for a trace. */
 const MAX_ENTRIES = 20_000;
 
-/** Returns the part of a run in its trace. */
 export function readRunTrace({ record, seq }: RunState, journal: Pick<RunJournal, "from">): TracePart {
   const { id: runId, origin } = record;
   const { spans, opened, hasInvited, isCut } = spansOf(record, rowsOf(journal), MAX_RUN_SPANS);

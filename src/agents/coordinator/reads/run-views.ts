@@ -160,7 +160,6 @@ function gatesOf(state: RunState, tokens: readonly Token[]): GateView[] {
   return gates;
 }
 
-/** Returns the workflow of a run. */
 export function runWorkflow({ record }: RunState): RunWorkflow {
   const { library, id, version, hash, definition } = record.workflow;
   return { library, id, version, hash, definition };

@@ -32,7 +32,6 @@ interface Found extends Statement {
   time?: number;
 }
 
-/** Returns the memory operations of a turn. */
 export function extractByRules(turn: LearnedTurn): MemoryOperation[] {
   const found = new Map<string, Found>();
   for (const statement of statementsIn(turn)) {

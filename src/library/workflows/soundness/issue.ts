@@ -12,12 +12,10 @@ export class Places {
     this.#transitions = new Map(transitions.map((transition, index) => [transition, index]));
   }
 
-  /** Returns an issue of a node. */
   node(ref: string, rule: string, message: string, below = ""): InputIssue {
     return { path: `/nodes/${this.#nodes.get(ref)}${below}`, message: `${rule}: ${message}` };
   }
 
-  /** Returns an issue of a transition. */
   transition(one: WorkflowTransition, rule: string, message: string, below = ""): InputIssue {
     return { path: `/transitions/${this.#transitions.get(one)}${below}`, message: `${rule}: ${message}` };
   }

@@ -59,7 +59,6 @@ export interface Atlas {
   isCut: boolean;
 }
 
-/** Returns the transitions of each node. */
 export function transitionsByNode({ transitions }: WorkflowDefinition): Map<string, WorkflowTransition[]> {
   return Map.groupBy(transitions, ({ from }) => from);
 }

@@ -178,7 +178,6 @@ function splittingNodes(
   return new Set(splitting.flatMap(([first]) => first?.from ?? []));
 }
 
-/** Returns the paths of a schema with a default. */
 function defaultPaths(schema: JsonObject, names: readonly string[]): string[] {
   const { properties } = schema;
   if (!isJsonObject(properties)) return [];

@@ -78,17 +78,14 @@ export class TurnStep {
   }
 }
 
-/** Returns the number of the next entry of a transition. */
 export function nextSeq({ state, entries }: Transition): number {
   return state.seq + entries.length + 1;
 }
 
-/** Adds entries to a transition. */
 export function noted(transition: Transition, ...entries: JournalEntry[]): Transition {
   return { ...transition, entries: [...transition.entries, ...entries] };
 }
 
-/** An entry of a turn. */
 export interface EntryOfTurn {
   readonly turn: Turn;
   readonly item: number;

@@ -8,7 +8,6 @@ import { type FrameBody, noted, silent } from "./fact.ts";
 /** The queue before its first message. */
 const EMPTY: SignalQueue = { first: 0, next: 0, bytes: 0 };
 
-/** Returns the queue of a conversation. */
 export function queueOf({ queue = EMPTY }: Pick<ConversationState, "queue">): SignalQueue {
   return queue;
 }

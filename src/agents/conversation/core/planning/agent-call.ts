@@ -61,7 +61,6 @@ export function planAgentEnded(
   return [charge, ...resume(state, turn, [{ item, result: fittedResult(state, turn, given) }])];
 }
 
-/** Returns the outcome of a call as the result of its tool. */
 export function resultOf({ toolCallId }: Operation, outcome: AgentOutcome): ToolResult {
   if (!("error" in outcome))
     return { tool_call_id: toolCallId, success: true, result: outcome.view ?? outcome.text };

@@ -19,7 +19,6 @@ import { type ConversationState, runningCompactions } from "../state.ts";
 import type { Cancel, Resume, Stop } from "../stop-signals.ts";
 import type { Turn } from "../turn.ts";
 
-/** The error of a turn that was stopped. */
 const STOPPED: ErrorData = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
 
 /** The error of a message to a conversation that is stopped. */

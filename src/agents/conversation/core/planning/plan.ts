@@ -46,7 +46,6 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
 
 type Plan<Taken> = (state: ConversationState, signal: Taken, input: PlanInput) => AgentDecision[];
 
-/** Plans each type of signal. */
 const PLANS: { readonly [Type in Signal["type"]]: Plan<Extract<Signal, { type: Type }>> } = {
   "conversation.user.message": planUserMessage,
   "conversation.cancel": (state, signal, input) => {

@@ -39,7 +39,6 @@ import { mentionedIn, presentAgents } from "./address.ts";
 interface Started {
   /** Before the decision that ends the turn of their caller. */
   before: AgentDecision[];
-  /** After it. */
   after: AgentDecision[];
 }
 
@@ -72,7 +71,6 @@ export function planMentions(
   return { ...started, before: [...started.before, { type: "LOWER_BUDGET", turn: turn.n, budget: own }] };
 }
 
-/** Returns a budget without a part of it. */
 export function without(budget: Budget, part: Budget): Budget {
   const left: Budget = {};
   for (const limit of BUDGET_LIMITS) {

@@ -31,7 +31,6 @@ export interface Fold {
   /** The number of the newest entry; 0 before the first. */
   readonly seq: number;
   readonly lastType: EntryType | null;
-  /** The number of entries by type. */
   readonly counts: Readonly<Partial<Record<EntryType, number>>>;
   readonly status: "active" | "waiting" | "completed" | "failed";
   readonly isStopped: boolean;

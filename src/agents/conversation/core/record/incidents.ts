@@ -56,7 +56,6 @@ const CODES: Readonly<Record<string, IncidentKind>> = {
   BUDGET_EXCEEDED: "refusal",
 };
 
-/** Reports whether entries of a type can be incidents. */
 export function mayBeIncident(type: EntryType): boolean {
   return type in KINDS || type in KINDS_BY_DATA || type === "turn.resumed";
 }

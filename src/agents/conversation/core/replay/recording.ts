@@ -17,7 +17,6 @@ export type ReplayOptions = Pick<
   "agentTurns" | "approvalTimeoutMs" | "clientToolTimeoutMs" | "calls"
 >;
 
-/** An entry of the turn with its number. */
 export type RecordedEntry = Omit<JournalEntry, "turn"> & { seq: number };
 
 /** A commit with entries of the turn. */

@@ -39,7 +39,6 @@ export function textIn(data: JsonObject, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns an operation of a turn. */
 export function operationAt(turn: Turn | undefined, item: number | undefined): Operation | undefined {
   return turn?.operations.find((operation) => operation.item === item);
 }
