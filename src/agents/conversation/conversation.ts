@@ -77,14 +77,8 @@ import { calledRun } from "./results/call-results.ts";
 import { CallEnds } from "./results/operation-results.ts";
 import { connected, givenContext } from "./wiring.ts";
 
-/** Creates the class `Conversation` of an application. */
-export function createConversationClass<Env extends Cloudflare.Env>(
-  application: (env: Env) => ConversationApplication,
-): new (
-  ctx: DurableObjectState,
-  env: Env,
-) => SessionAgent<Env> &
-  ConversationApi &
+/** The methods that other actors and HTTP call. */
+type ConversationRpc = ConversationApi &
   ToolStateApi &
   PastTurnsApi &
   TaskResultApi &
@@ -93,22 +87,17 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   WorkflowResultApi &
   RunCallerApi &
   WholeResultApi &
-  DeferApi {
+  DeferApi;
+
+/** Creates the class `Conversation` of an application. */
+export function createConversationClass<Env extends Cloudflare.Env>(
+  application: (env: Env) => ConversationApplication,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => SessionAgent<Env> & ConversationRpc {
   const outflows = createOutflows();
-  return class Conversation
-    extends ReadableConversation<Env>
-    implements
-      ConversationApi,
-      ToolStateApi,
-      PastTurnsApi,
-      TaskResultApi,
-      TaskErrorApi,
-      AgentResultApi,
-      WorkflowResultApi,
-      RunCallerApi,
-      WholeResultApi,
-      DeferApi
-  {
+  return class Conversation extends ReadableConversation<Env> implements ConversationRpc {
     static override readonly options = { sendIdentityOnConnect: false };
 
     readonly #context = connected(

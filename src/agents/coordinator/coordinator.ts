@@ -62,36 +62,27 @@ import { journalPage, outerView, runIssues, runView, runWorkflow } from "./reads
 import { startRun } from "./starts.ts";
 import { connected, givenContext } from "./wiring.ts";
 
-/** Returns the class `Coordinator` of an application. */
-export function createCoordinatorClass<Env extends Cloudflare.Env>(
-  application: (env: Env) => CoordinatorApplication,
-): new (
-  ctx: DurableObjectState,
-  env: Env,
-) => DurableActor<Env> &
-  CoordinatorApi &
+/** The methods that other actors and HTTP call. */
+type CoordinatorRpc = CoordinatorApi &
   TaskResultApi &
   TaskErrorApi &
   AgentResultApi &
   ChildRunApi &
   WholeResultApi &
   ToolStateApi &
-  DeferApi {
+  DeferApi;
+
+/** Returns the class `Coordinator` of an application. */
+export function createCoordinatorClass<Env extends Cloudflare.Env>(
+  application: (env: Env) => CoordinatorApplication,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => DurableActor<Env> & CoordinatorRpc {
   const outflows = createOutflows();
   /** The turns of all runs in this isolate. */
   const turns = new TenantTurns();
-  return class Coordinator
-    extends DurableActor<Env>
-    implements
-      CoordinatorApi,
-      TaskResultApi,
-      TaskErrorApi,
-      AgentResultApi,
-      ChildRunApi,
-      WholeResultApi,
-      ToolStateApi,
-      DeferApi
-  {
+  return class Coordinator extends DurableActor<Env> implements CoordinatorRpc {
     readonly #application = application(this.env);
     readonly #context = connected(
       givenContext(this.#application, this.env, this.mailbox, this.platform),
