@@ -1,8 +1,9 @@
-/** `dramatis doctor`: checks the address, the token, the version and the health of a server, and says what to change. */
+/** `dramatis doctor`: checks the project in the folder, and the address, the token, the version and the health of a server. It says what to change. */
 import { DramatisClientError, notJson } from "../client/errors.ts";
 import { VERSION } from "../shared/version.ts";
-import type { Answer, Cli, Command } from "./command.ts";
+import type { Answer, Cli, Command, Options } from "./command.ts";
 import { requestFailure } from "./failure.ts";
+import { projectProblems } from "./project-checks.ts";
 import { clean, time, wrap } from "./text.ts";
 
 /** The answer of `GET /health`. */
@@ -84,10 +85,20 @@ async function accessChecks(cli: Cli): Promise<Check[]> {
   });
 }
 
-async function doctor(cli: Cli): Promise<Answer> {
-  const server = await serverChecks(cli);
+function projectChecks(): Check[] {
+  const problems = projectProblems(process.cwd());
+  if (problems === null) return [];
+  if (problems.length === 0)
+    return [{ name: "project", status: "ok", message: "The files of the project are right." }];
+  return problems.map((problem) => ({ name: "project", ...problem }));
+}
+
+async function doctor(cli: Cli, _args: unknown, { project }: Options): Promise<Answer> {
+  const ofProject = projectChecks();
+  const server = project === undefined ? await serverChecks(cli) : [];
   const reached = server[0]?.status === "ok";
-  const checks = [...server, ...tokenChecks(cli, Date.now()), ...(reached ? await accessChecks(cli) : [])];
+  const ofToken = project === undefined ? tokenChecks(cli, Date.now()) : [];
+  const checks = [...ofProject, ...server, ...ofToken, ...(reached ? await accessChecks(cli) : [])];
   const failed = checks.some(({ status }) => status === "failed");
   const text = checks
     .map(({ name, status, message }) => {
@@ -99,5 +110,10 @@ async function doctor(cli: Cli): Promise<Answer> {
 }
 
 export const DOCTOR_COMMANDS: readonly Command[] = [
-  { name: "doctor", about: "checks the server, the token and your roles", run: doctor },
+  {
+    name: "doctor",
+    about: "checks the project in this folder, the server, the token and your roles",
+    options: { "--project": "checks the project only" },
+    run: doctor,
+  },
 ];

@@ -156,6 +156,7 @@ describe("I8 G19 INIT-2 a project of each template type-checks, tests, evaluates
     expect(run(project, "npx", "--no-install", "wrangler", "deploy", "--dry-run")).toMatch(
       /env\.DB .*env\.BUCKET .*--dry-run: exiting now\./s,
     );
+    expect(npm("doctor", "--", "--project")).toContain("The files of the project are right.");
     await answers(await serve(project));
   });
 });

@@ -44,8 +44,8 @@ function idsOf(...agents: AgentInCode[]) {
   return Object.fromEntries(Object.entries(parts).map(([kind, all]) => [kind, all.map(({ id }) => id)]));
 }
 
-describe("I7 AGENT-1 COLLECT-1: an agent brings its definitions along", () => {
-  it("I7 AGENT-1 answers with one agent and one tool, without a library", async () => {
+describe("I7 AGENTCODE-1 COLLECT-1: an agent brings its definitions along", () => {
+  it("I7 AGENTCODE-1 answers with one agent and one tool, without a library", async () => {
     const app = createTestApp({ agents: [agentNamed("guide", { tools: [weather] })] });
     app.model.script(call("weather", { city: "Rome" }), reply("Sunny."));
     const turn = await app.send("guide", "What is the weather in Rome?");
@@ -53,7 +53,7 @@ describe("I7 AGENT-1 COLLECT-1: an agent brings its definitions along", () => {
     expect(turn).toMatchObject({ text: "Sunny.", calls: [{ name: "weather", output: "Sunny in Rome" }] });
   });
 
-  it("I7 AGENT-1 asks another agent in code, which nothing else declares", async () => {
+  it("I7 AGENTCODE-1 asks another agent in code, which nothing else declares", async () => {
     const manager = agentNamed("manager", { agents: [developer] });
     const app = createTestApp({ agents: [manager] });
     app.model.script(
@@ -161,8 +161,8 @@ describe("I7 AGENT-1 COLLECT-1: an agent brings its definitions along", () => {
   });
 });
 
-describe("I7 AGENT-2: settings", () => {
-  it("I7 AGENT-2 `memory` is a scope that learns, or the settings of a persona", () => {
+describe("I7 AGENTCODE-2: settings", () => {
+  it("I7 AGENTCODE-2 `memory` is a scope that learns, or the settings of a persona", () => {
     expect(agentNamed("guide", { memory: "user" }).definition.memory).toEqual({
       scope: "user",
       extract: true,

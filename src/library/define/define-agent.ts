@@ -1,8 +1,8 @@
 /**
  * The builder of agents: a persona with its tools, its model and its colleagues as values.
  *
- * AGENT-1  An agent brings its definitions along: tools, tasks, workflows, model profiles and other agents.
- * AGENT-2  `memory: "user"` gives the agent memory in this scope, and learns from each completed turn. A persona's memory settings decide alone.
+ * AGENTCODE-1  An agent brings its definitions along: tools, tasks, workflows, model profiles and other agents.
+ * AGENTCODE-2  `memory: "user"` gives the agent memory in this scope, and learns from each completed turn. A persona's memory settings decide alone.
  */
 import { z } from "zod";
 import type { ModelProfile } from "../../model/profile.ts";
@@ -43,7 +43,7 @@ export interface AgentOptions extends Pick<Persona, "name" | "description" | "bu
    * everywhere. Other agents reach them with the tool `ask_<id>`.
    */
   agents?: readonly (AgentInCode | string)[] | (() => readonly (AgentInCode | string)[]);
-  /** The owner of the agent's memories, or the memory settings of a persona. Default: no memory (AGENT-2). */
+  /** The owner of the agent's memories, or the memory settings of a persona. Default: no memory (AGENTCODE-2). */
   memory?: MemoryScope | PersonaOptions["memory"];
 }
 

@@ -1,0 +1,296 @@
+/**
+ * Checks the files of a project: the configuration of wrangler, the module of the Worker, its variables and its packages.
+ *
+ * DOCTOR-1  Each broken configuration is reported with its place and the change that mends it, without wrangler.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { z } from "zod";
+import { inputIssues, issuesText } from "../shared/validation.ts";
+
+/** A problem of a project. The Worker does not start, or is not safe, with a `failed` one. */
+export interface ProjectProblem {
+  status: "failed" | "warning";
+  message: string;
+}
+
+const CONFIG = "wrangler.jsonc";
+const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog"];
+/** The exports without which no Worker answers. */
+const REQUIRED = ["Conversation", "Agent", "Executor"];
+const OLDEST_DATE = "2025-11-17";
+/** From this date on, `nodejs_compat` needs no flag. */
+const NODE_DATE = "2026-08-04";
+/** The paths of the server beside static files. */
+const ROUTES = ["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/openapi.json"];
+const MIN_SECRET_BYTES = 32;
+const SECRET = /^AUTH_SECRET$|_API_KEY$/;
+const OLDEST_NODE: Version = [22, 14];
+/** The oldest versions of packages that work. */
+const OLDEST_PACKAGES: Record<string, Version> = { wrangler: [4, 155], zod: [4, 0] };
+
+type Version = [major: number, minor: number];
+
+const names = z.array(z.string()).default([]);
+const bindings = z.array(z.looseObject({ binding: z.string() })).default([]);
+const configSchema = z.looseObject({
+  main: z.string().optional(),
+  compatibility_date: z.string().optional(),
+  compatibility_flags: names,
+  migrations: z
+    .array(z.looseObject({ tag: z.string(), new_sqlite_classes: names, new_classes: names }))
+    .default([]),
+  d1_databases: bindings,
+  r2_buckets: bindings,
+  assets: z
+    .looseObject({
+      directory: z.string().optional(),
+      binding: z.string().optional(),
+      not_found_handling: z.string().optional(),
+      run_worker_first: z.union([z.boolean(), z.array(z.string())]).default([]),
+    })
+    .optional(),
+  vars: z.record(z.string(), z.unknown()).default({}),
+});
+type Config = z.output<typeof configSchema>;
+
+/** Returns the problems of the project in a folder; `null` if the folder has no project of Dramatis. */
+export function projectProblems(folder: string, node = process.versions.node): ProjectProblem[] | null {
+  const read = (path: string) =>
+    existsSync(join(folder, path)) ? readFileSync(join(folder, path), "utf8") : null;
+  if (!/"dramatis"\s*:/.test(read("package.json") ?? "")) return null;
+  return [
+    ...configProblems(folder, read),
+    ...variableProblems(read(".dev.vars") ?? ""),
+    ...versionProblems(folder, node),
+  ];
+}
+
+const failed = (message: string): ProjectProblem => ({ status: "failed", message });
+const warning = (message: string): ProjectProblem => ({ status: "warning", message });
+const quoted = (list: readonly string[]) => list.map((name) => `"${name}"`).join(", ");
+
+/** Returns the value of JSON with comments and trailing commas. Throws `SyntaxError`. */
+function parseJsonc(text: string): unknown {
+  const strings = String.raw`"(?:\\.|[^"\\])*"`;
+  const without = (from: string, part: string) =>
+    from.replace(new RegExp(`(${strings})|${part}`, "g"), (_, kept) => kept ?? "");
+  const json = without(text, String.raw`//[^\n]*|/\*[\s\S]*?\*/`);
+  return JSON.parse(without(json, String.raw`,(?=\s*[}\]])`));
+}
+
+/** Reads a file of the project; `null` if it is absent. */
+type Read = (path: string) => string | null;
+
+function configProblems(folder: string, read: Read): ProjectProblem[] {
+  const text = read(CONFIG) ?? read("wrangler.json");
+  if (text === null)
+    return [
+      read("wrangler.toml") === null
+        ? failed(`${CONFIG} is missing. Copy it from a new project: npx dramatis init ../new-project`)
+        : warning(`The doctor does not read wrangler.toml. Write the configuration as ${CONFIG}.`),
+    ];
+  try {
+    const parsed = configSchema.safeParse(parseJsonc(text));
+    if (parsed.success) return partProblems(parsed.data, folder, read);
+    return [failed(`${CONFIG} is not valid: ${issuesText(inputIssues(parsed.error))}`)];
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return [failed(`${CONFIG} is not valid JSON: ${error.message}. Correct this place.`)];
+  }
+}
+
+function partProblems(config: Config, folder: string, read: Read): ProjectProblem[] {
+  const { main } = config;
+  const code = main === undefined ? null : read(main);
+  return [
+    ...(main === undefined
+      ? [failed(`${CONFIG}: Add "main": "src/worker.ts", the module of the Worker.`)]
+      : []),
+    ...(main !== undefined && code === null
+      ? [failed(`${CONFIG}: "main" is ${main}, but this file does not exist. Write the path of your Worker.`)]
+      : []),
+    ...dateProblems(config),
+    ...classProblems(config, code === null ? null : exportedNames(code), main),
+    ...bindingProblems(config),
+    ...assetProblems(config, folder),
+    ...Object.keys(config.vars).flatMap((name) => {
+      if (SECRET.test(name))
+        return [
+          failed(
+            `${CONFIG}: "vars" contains ${name}, so everybody who can read the repository has it. Move it to .dev.vars, and run: npx wrangler secret put ${name}`,
+          ),
+        ];
+      if (name !== "DRAMATIS_LOCAL") return [];
+      return [
+        failed(
+          `${CONFIG}: "vars" contains DRAMATIS_LOCAL, which is for your own machine only. Move it to .dev.vars.`,
+        ),
+      ];
+    }),
+  ];
+}
+
+function dateProblems({
+  compatibility_date: date = "",
+  compatibility_flags: flags,
+}: Config): ProjectProblem[] {
+  const set = `Set "compatibility_date": "2026-08-15".`;
+  const experimental = flags.filter((flag) => flag === "experimental" || flag === "enable_abortsignal_rpc");
+  return [
+    ...(date < OLDEST_DATE
+      ? [
+          failed(
+            `${CONFIG}: "compatibility_date" is ${date === "" ? "missing" : `${date}, which is too old`}. ${set}`,
+          ),
+        ]
+      : date < NODE_DATE && !flags.includes("nodejs_compat")
+        ? [failed(`${CONFIG}: ${date} needs "compatibility_flags": ["nodejs_compat"]. Add it, or: ${set}`)]
+        : []),
+    ...experimental.map((flag) =>
+      failed(
+        `${CONFIG}: Cloudflare does not deploy Workers with the experimental flag "${flag}". Remove it: Dramatis needs no such flag.`,
+      ),
+    ),
+  ];
+}
+
+function classProblems({ migrations }: Config, exported: Set<string> | null, main = ""): ProjectProblem[] {
+  const migrated = migrations.flatMap(({ new_sqlite_classes }) => new_sqlite_classes);
+  const withoutSql = migrations.flatMap(({ new_classes }) => new_classes);
+  const known = new Set([...migrated, ...withoutSql]);
+  const expected = exported ?? new Set(REQUIRED);
+  const unmigrated = ACTORS.filter((name) => expected.has(name) && !known.has(name));
+  const unexported = exported === null ? [] : [...known].filter((name) => !exported.has(name));
+  const missing = exported === null ? [] : REQUIRED.filter((name) => !exported.has(name) && !known.has(name));
+  const entry = `{ "tag": "v${migrations.length + 1}", "new_sqlite_classes": [${quoted(unmigrated)}] }`;
+  return [
+    ...(unmigrated.length > 0 ? [failed(`${CONFIG}: Add ${entry} to "migrations", at the end.`)] : []),
+    ...withoutSql.map((name) =>
+      failed(
+        `${CONFIG}: "new_classes" has ${name}, so it has no SQL. Move it to "new_sqlite_classes" before the first deployment.`,
+      ),
+    ),
+    ...unexported.map((name) =>
+      failed(
+        `${main} does not export ${name}, which a migration names. Add ${name} to \`export const { … } = app\`, or remove it from "migrations".`,
+      ),
+    ),
+    ...missing.map((name) =>
+      failed(`${main} does not export ${name}. Add it to \`export const { … } = app\`.`),
+    ),
+  ];
+}
+
+/** Returns the names that a module exports; `null` if other modules add names. */
+function exportedNames(code: string): Set<string> | null {
+  const text = code.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+  if (/\bexport\s*\*/.test(text)) return null;
+  const lists = [...text.matchAll(/\bexport\s+(?:(?:const|let|var)\s*)?\{([^}]*)\}/g)];
+  const declared = [...text.matchAll(/\bexport\s+(?:abstract\s+)?(?:class|const|let|var|function)\s+(\w+)/g)];
+  const listed = lists.flatMap(([, list = ""]) =>
+    list.split(",").map((item) => item.split(/:|\bas\b/).at(-1)),
+  );
+  return new Set([...listed, ...declared.map(([, name]) => name)].map((name = "") => name.trim()));
+}
+
+function bindingProblems({ d1_databases: databases, r2_buckets: buckets }: Config): ProjectProblem[] {
+  const lack = (kind: string, given: { binding: string }[], name: string, add: string, loss: string) => {
+    if (given.some(({ binding }) => binding === name)) return [];
+    const [other] = given;
+    const fix = other === undefined ? `Add ${add}` : `Rename the binding "${other.binding}" to "${name}"`;
+    return [warning(`${CONFIG}: There is no ${kind} binding ${name}, so ${loss}. ${fix}.`)];
+  };
+  return [
+    ...lack(
+      "D1",
+      databases,
+      "DB",
+      `"d1_databases": [{ "binding": "DB", "database_name": "my-app" }]`,
+      "lists, dead letters and libraries by API answer 503",
+    ),
+    ...lack(
+      "R2",
+      buckets,
+      "BUCKET",
+      `"r2_buckets": [{ "binding": "BUCKET", "bucket_name": "my-app" }]`,
+      "attachments answer 503",
+    ),
+  ];
+}
+
+function assetProblems({ assets }: Config, folder: string): ProjectProblem[] {
+  if (assets?.directory === undefined) return [];
+  const { directory, binding, not_found_handling: notFound, run_worker_first: first } = assets;
+  const covers = (route: string) =>
+    typeof first === "boolean" ? first : first.some((given) => given === route || given === "/*");
+  const hidden = notFound === "single-page-application" ? ROUTES.filter((route) => !covers(route)) : [];
+  return [
+    ...(existsSync(join(folder, directory))
+      ? []
+      : [
+          failed(
+            `${CONFIG}: The folder ${directory} of "assets" does not exist. Run npm install${directory.startsWith("node_modules") ? "" : " and npm run build"}, or write "node_modules/dramatis/console".`,
+          ),
+        ]),
+    ...(hidden.length > 0
+      ? [
+          failed(
+            `${CONFIG}: The page hides routes of the server. Add ${quoted(hidden)} to "run_worker_first" of "assets".`,
+          ),
+        ]
+      : []),
+    ...(binding === "ASSETS"
+      ? []
+      : [
+          warning(
+            `${CONFIG}: "assets" has no "binding": "ASSETS", so searches of memories compare only words. Add it.`,
+          ),
+        ]),
+  ];
+}
+
+function variableProblems(text: string): ProjectProblem[] {
+  const { AUTH_SECRET: secret, DRAMATIS_MODEL: model, ...others } = parseEnv(text);
+  const [, provider = ""] = /^([^/]+)\/./.exec(model ?? "") ?? [];
+  const key = { openai: "OPENAI", anthropic: "ANTHROPIC", gemini: "GEMINI" }[provider];
+  return [
+    ...(secret !== undefined && Buffer.byteLength(secret) < MIN_SECRET_BYTES
+      ? [
+          failed(
+            `.dev.vars: AUTH_SECRET has ${Buffer.byteLength(secret)} bytes. It needs at least ${MIN_SECRET_BYTES}. Make one: openssl rand -base64 48`,
+          ),
+        ]
+      : []),
+    ...(model !== undefined && provider === ""
+      ? [failed(`.dev.vars: DRAMATIS_MODEL must be "provider/model", such as openai/gpt-4.1-mini.`)]
+      : []),
+    ...(key !== undefined && !others[`${key}_API_KEY`] && !others[`${key}_BASE_URL`]
+      ? [
+          failed(
+            `.dev.vars: DRAMATIS_MODEL needs ${key}_API_KEY, or ${key}_BASE_URL of a server without keys. Add it.`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+function versionProblems(folder: string, node: string): ProjectProblem[] {
+  const isOlder = (version: string, [major, minor]: Version) => {
+    const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
+    return ownMajor < major || (ownMajor === major && ownMinor < minor);
+  };
+  const packages = Object.entries(OLDEST_PACKAGES).flatMap(([name, oldest]) => {
+    const path = join(folder, "node_modules", name, "package.json");
+    if (!existsSync(path))
+      return [failed(`The package ${name} is not installed. Run: npm install ${name}@^${oldest.join(".")}`)];
+    // SAFETY: npm requires the version of a package.
+    const { version } = JSON.parse(readFileSync(path, "utf8")) as { version: string };
+    if (!isOlder(version, oldest)) return [];
+    return [failed(`${name} ${version} is too old. Run: npm install ${name}@^${oldest.join(".")}`)];
+  });
+  return isOlder(node, OLDEST_NODE)
+    ? [failed(`Node ${node} is too old. Install Node ${OLDEST_NODE.join(".")} or newer.`), ...packages]
+    : packages;
+}

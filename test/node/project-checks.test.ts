@@ -1,0 +1,274 @@
+/** The doctor of a project: each broken configuration has a message that says what to change. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { DOCTOR_COMMANDS } from "../../src/cli/doctor.ts";
+import { writeProject } from "../../src/cli/new-project.ts";
+import { projectProblems } from "../../src/cli/project-checks.ts";
+
+const root = mkdtempSync(join(tmpdir(), "dramatis-doctor-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+const NODE = "24.0.0";
+
+const sound = join(root, "sound");
+writeProject({ folder: sound, version: "0.4.0" });
+mkdirSync(join(sound, "node_modules/dramatis/console"), { recursive: true });
+for (const [name, version] of [
+  ["wrangler", "4.155.0"],
+  ["zod", "4.6.7"],
+] as const)
+  write(sound, `node_modules/${name}/package.json`, JSON.stringify({ version }));
+
+function write(project: string, path: string, text: string): void {
+  mkdirSync(dirname(join(project, path)), { recursive: true });
+  writeFileSync(join(project, path), text);
+}
+
+let count = 0;
+/** Returns a copy of the sound project. */
+function copy(): string {
+  count += 1;
+  const project = join(root, `project-${count}`);
+  cpSync(sound, project, { recursive: true });
+  return project;
+}
+
+interface Parts {
+  main?: string | undefined;
+  compatibility_date?: string;
+  migrations: { tag: string; new_sqlite_classes?: string[]; new_classes?: string[] }[];
+  d1_databases: object[];
+  assets: Record<string, unknown>;
+  [name: string]: unknown;
+}
+
+const CLASSES = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog"];
+
+/** Changes the configuration of the sound project. */
+const configured = (change: (parts: Parts) => Parts) => (project: string) => {
+  const parts: Parts = {
+    name: "sound",
+    main: "src/worker.ts",
+    compatibility_date: "2026-08-15",
+    migrations: [{ tag: "v1", new_sqlite_classes: CLASSES }],
+    d1_databases: [{ binding: "DB" }],
+    r2_buckets: [{ binding: "BUCKET" }],
+    assets: { directory: "node_modules/dramatis/console", binding: "ASSETS" },
+  };
+  write(project, "wrangler.jsonc", JSON.stringify(change(parts)));
+};
+
+test("G20 DOCTOR-1 finds no problem in a new project, and no project in other folders", () => {
+  expect(projectProblems(sound, NODE)).toEqual([]);
+  expect(projectProblems(root, NODE)).toBeNull();
+});
+
+test("G20 DOCTOR-1 reads comments and trailing commas as wrangler does", () => {
+  const project = copy();
+  write(
+    project,
+    "wrangler.jsonc",
+    `{ // "main": "no.ts"
+      /* , */ "main": "src/worker.ts", "compatibility_date": "2026-08-15", "vars": { "URL": "http://a//b,}" },
+      "migrations": [{ "tag": "v1", "new_sqlite_classes": ["${CLASSES.join('","')}",] },],
+      "d1_databases": [{ "binding": "DB" }], "r2_buckets": [{ "binding": "BUCKET" }], }`,
+  );
+  expect(projectProblems(project, NODE)).toEqual([]);
+});
+
+test.each<[string, (project: string) => void, "failed" | "warning", string]>([
+  ["no configuration", (project) => rmSync(join(project, "wrangler.jsonc")), "failed", "npx dramatis init"],
+  [
+    "a configuration in TOML",
+    (project) => {
+      rmSync(join(project, "wrangler.jsonc"));
+      write(project, "wrangler.toml", "");
+    },
+    "warning",
+    "Write the configuration as wrangler.jsonc.",
+  ],
+  [
+    "broken JSON",
+    (project) => write(project, "wrangler.jsonc", '{ "main" "x" }'),
+    "failed",
+    "Correct this place.",
+  ],
+  [
+    "a value of another type",
+    configured((parts) => ({ ...parts, main: 7 as never })),
+    "failed",
+    "wrangler.jsonc is not valid: /main:",
+  ],
+  [
+    "no main",
+    configured((parts) => ({ ...parts, main: undefined })),
+    "failed",
+    'Add "main": "src/worker.ts"',
+  ],
+  [
+    "a wrong main",
+    configured((parts) => ({ ...parts, main: "src/index.ts" })),
+    "failed",
+    '"main" is src/index.ts, but this file does not exist.',
+  ],
+  [
+    "no compatibility date",
+    configured(({ compatibility_date: _, ...parts }) => parts),
+    "failed",
+    '"compatibility_date" is missing. Set "compatibility_date": "2026-08-15".',
+  ],
+  [
+    "an old compatibility date",
+    configured((parts) => ({ ...parts, compatibility_date: "2024-01-01" })),
+    "failed",
+    "2024-01-01, which is too old",
+  ],
+  [
+    "a date that needs a flag",
+    configured((parts) => ({ ...parts, compatibility_date: "2026-01-01" })),
+    "failed",
+    'needs "compatibility_flags": ["nodejs_compat"]',
+  ],
+  [
+    "an experimental flag",
+    configured((parts) => ({ ...parts, compatibility_flags: ["enable_abortsignal_rpc"] })),
+    "failed",
+    'experimental flag "enable_abortsignal_rpc". Remove it',
+  ],
+  [
+    "a class without a migration",
+    configured((parts) => ({
+      ...parts,
+      migrations: [{ tag: "v1", new_sqlite_classes: CLASSES.slice(0, 4) }],
+    })),
+    "failed",
+    'Add { "tag": "v2", "new_sqlite_classes": ["EventLog"] } to "migrations", at the end.',
+  ],
+  [
+    "a class without SQL",
+    configured((parts) => ({
+      ...parts,
+      migrations: [{ tag: "v1", new_sqlite_classes: CLASSES.slice(1), new_classes: ["Conversation"] }],
+    })),
+    "failed",
+    '"new_classes" has Conversation, so it has no SQL. Move it to "new_sqlite_classes"',
+  ],
+  [
+    "a migration of a class that the Worker does not export",
+    (project) =>
+      write(
+        project,
+        "src/worker.ts",
+        "export const { Conversation, Agent, Executor, Trigger, EventLog } = app;",
+      ),
+    "failed",
+    "src/worker.ts does not export Coordinator, which a migration names.",
+  ],
+  [
+    "a missing export",
+    (project) => write(project, "src/worker.ts", `export const { ${CLASSES.join(", ")} } = app;`),
+    "failed",
+    "src/worker.ts does not export Executor. Add it",
+  ],
+  [
+    "no D1",
+    configured((parts) => ({ ...parts, d1_databases: [] })),
+    "warning",
+    'There is no D1 binding DB, so lists, dead letters and libraries by API answer 503. Add "d1_databases"',
+  ],
+  [
+    "a D1 binding of another name",
+    configured((parts) => ({ ...parts, d1_databases: [{ binding: "DATABASE" }] })),
+    "warning",
+    'Rename the binding "DATABASE" to "DB".',
+  ],
+  [
+    "no R2",
+    configured((parts) => ({ ...parts, r2_buckets: [] })),
+    "warning",
+    "There is no R2 binding BUCKET, so attachments answer 503.",
+  ],
+  [
+    "a folder of assets that does not exist",
+    configured((parts) => ({ ...parts, assets: { directory: "public", binding: "ASSETS" } })),
+    "failed",
+    'The folder public of "assets" does not exist. Run npm install and npm run build',
+  ],
+  [
+    "a page that hides the API",
+    configured((parts) => ({
+      ...parts,
+      assets: {
+        ...parts.assets,
+        not_found_handling: "single-page-application",
+        run_worker_first: ["/api/*"],
+      },
+    })),
+    "failed",
+    'Add "/health", "/conversations/*", "/agents/*", "/v1/*", "/openapi.json" to "run_worker_first"',
+  ],
+  [
+    "assets without a binding",
+    configured(({ assets: { binding: _, ...assets }, ...parts }) => ({ ...parts, assets })),
+    "warning",
+    "so searches of memories compare only words",
+  ],
+  [
+    "a secret in the configuration",
+    configured((parts) => ({ ...parts, vars: { OPENAI_API_KEY: "sk-1" } })),
+    "failed",
+    "npx wrangler secret put OPENAI_API_KEY",
+  ],
+  [
+    "local access in the configuration",
+    configured((parts) => ({ ...parts, vars: { DRAMATIS_LOCAL: "1" } })),
+    "failed",
+    "Move it to .dev.vars.",
+  ],
+  [
+    "a short secret",
+    (project) => write(project, ".dev.vars", "AUTH_SECRET=short\n"),
+    "failed",
+    "AUTH_SECRET has 5 bytes. It needs at least 32.",
+  ],
+  [
+    "a model without a provider",
+    (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=gpt-4.1\n"),
+    "failed",
+    'DRAMATIS_MODEL must be "provider/model"',
+  ],
+  [
+    "a model without a key",
+    (project) => write(project, ".dev.vars", "DRAMATIS_MODEL=anthropic/claude-haiku-5-5\n"),
+    "failed",
+    "DRAMATIS_MODEL needs ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL",
+  ],
+  [
+    "an old package",
+    (project) => write(project, "node_modules/zod/package.json", '{"version": "3.25.0"}'),
+    "failed",
+    "zod 3.25.0 is too old. Run: npm install zod@^4.0",
+  ],
+  [
+    "a missing package",
+    (project) => rmSync(join(project, "node_modules/wrangler"), { recursive: true }),
+    "failed",
+    "The package wrangler is not installed. Run: npm install wrangler@^4.155",
+  ],
+])("G20 DOCTOR-1 %s", (_, breakIt, status, message) => {
+  const project = copy();
+  breakIt(project);
+  expect(projectProblems(project, NODE)).toEqual([{ status, message: expect.stringContaining(message) }]);
+});
+
+test("G20 DOCTOR-1 an old Node", () => {
+  const message = "Node 20.11.0 is too old. Install Node 22.14 or newer.";
+  expect(projectProblems(sound, "20.11.0")).toEqual([{ status: "failed", message }]);
+});
+
+test("G20 the doctor of this repository checks no project", async () => {
+  // SAFETY: the command uses no other member without a server.
+  const answer = await DOCTOR_COMMANDS[0]?.run({ width: 80 } as never, [], { project: "" });
+  expect(answer).toMatchObject({ value: { ok: true, checks: [] } });
+});
