@@ -225,9 +225,10 @@ async function stopTurn(
   }
 }
 
-/** Returns `false` for a lost connection. Throws any other error. */
+/** Returns `false` for a lost connection, and for a request without an answer in its time. Throws any other error. */
 function isUnreachable(error: unknown): false {
   if (error instanceof DramatisClientError && error.retriable) return false;
+  if (error instanceof DOMException && error.name === "TimeoutError") return false;
   throw error;
 }
 
