@@ -56,9 +56,9 @@ const PARTS = {
     store: ["core"],
     reads: ["core", "store"],
     inbound: ["core", "store", "reads", ...RUNTIME],
-    projections: ["core", "reads"],
+    copies: ["core", "reads"],
     results: ["core", "store", "reads", "inbound", ...RUNTIME],
-    data: ["core", "store", "reads", "inbound", "projections", ...RUNTIME],
+    data: ["core", "store", "reads", "inbound", "copies", ...RUNTIME],
   },
   [COORDINATOR]: {
     core: [],

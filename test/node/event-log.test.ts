@@ -1,8 +1,8 @@
 /** The log of a tenant on SQLite: publications, reads, searches, and the plans of its statements. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { EventsTarget, type LoggedActor } from "../../src/agents/base/copies/events-target.ts";
 import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
-import { EventsTarget, type LoggedActor } from "../../src/agents/base/projections/events-target.ts";
 import { LogFollowers } from "../../src/agents/event-log/log-followers.ts";
 import { LogReader, MAX_READ } from "../../src/agents/event-log/log-reader.ts";
 import { LATE_MS, LogStore, MAX_BATCH_TEXTS } from "../../src/agents/event-log/log-store.ts";

@@ -1,6 +1,6 @@
-/** A projection of a directory that is slow, or down for a while. */
+/** A copy of a directory that is slow, or down for a while. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Projection } from "../../src/agents/base/projections/projection.ts";
+import { Copy } from "../../src/agents/base/copies/copy.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -19,8 +19,8 @@ class World {
   listed = "";
   put: () => Promise<unknown> = async () => undefined;
 
-  begin(): Projection {
-    return new Projection({
+  begin(): Copy {
+    return new Copy({
       directory: () => true,
       put: async () => {
         const { value } = this.stored;
@@ -41,15 +41,15 @@ class World {
     });
   }
 
-  async change(projection: Projection, value: string): Promise<void> {
+  async change(copy: Copy, value: string): Promise<void> {
     this.stored = { value, changedAt: this.now };
-    await projection.note();
+    await copy.note();
   }
 
   /** Fires the wake-up. */
-  ring(projection: Projection): void {
+  ring(copy: Copy): void {
     this.now = this.armed ?? Number.NaN;
-    const again = projection.wake();
+    const again = copy.wake();
     this.armed = again === null ? null : this.now + again;
   }
 }
@@ -79,13 +79,13 @@ test("PUB-1 the next life publishes a change if a life ends during a slow put", 
 
 test("PUB-2 a change during a put causes another put after it", async () => {
   const world = new World();
-  const projection = world.begin();
+  const copy = world.begin();
   const waiting: (() => void)[] = [];
   world.put = () => new Promise<void>((resolve) => waiting.push(resolve));
-  await world.change(projection, "old");
-  const published = projection.publish();
-  await world.change(projection, "new");
-  void projection.publish();
+  await world.change(copy, "old");
+  const published = copy.publish();
+  await world.change(copy, "new");
+  void copy.publish();
   expect(waiting).toHaveLength(1);
   waiting[0]?.();
   await settled();
@@ -98,62 +98,62 @@ test("PUB-2 a change during a put causes another put after it", async () => {
 test("PUB-3 retries start after 15 seconds and back off to 15 minutes", async () => {
   const world = new World();
   world.put = () => Promise.reject(new Error("no such table"));
-  const projection = world.begin();
-  await world.change(projection, "first");
-  await projection.publish();
+  const copy = world.begin();
+  await world.change(copy, "first");
+  await copy.publish();
   const pauses: number[] = [];
   for (let attempt = 0; attempt < 10; attempt++) {
     const before = world.now;
     // Every other attempt runs in a new life.
-    world.ring(attempt % 2 === 0 ? projection : world.begin());
+    world.ring(attempt % 2 === 0 ? copy : world.begin());
     pauses.push(world.now - before);
     await settled();
   }
   const expected = [15 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 4 * MINUTE, 8 * MINUTE];
   expect(pauses).toEqual([...expected, 15 * MINUTE, 15 * MINUTE, 15 * MINUTE]);
   world.put = async () => undefined;
-  world.ring(projection);
+  world.ring(copy);
   await settled();
   expect(world.listed).toBe("first");
-  await world.change(projection, "second");
+  await world.change(copy, "second");
   expect(world.armed).toBe(world.now + 15 * SECOND);
 });
 
 test("PUB-4 a put that can do more later is repeated then, and by a change at once", async () => {
   const world = new World();
-  const projection = world.begin();
+  const copy = world.begin();
   let puts = 0;
   world.put = async () => {
     puts += 1;
     return puts < 3 ? MINUTE : undefined;
   };
-  await world.change(projection, "first");
+  await world.change(copy, "first");
   world.armed = null;
-  await projection.publish();
+  await copy.publish();
   expect([puts, world.armed]).toEqual([1, world.now + MINUTE]);
-  await projection.publish();
+  await copy.publish();
   expect(puts, "not before its time").toBe(1);
-  await world.change(projection, "second");
-  await projection.publish();
+  await world.change(copy, "second");
+  await copy.publish();
   expect(puts).toBe(2);
   world.now += MINUTE;
-  world.ring(projection);
+  world.ring(copy);
   await settled();
-  expect([puts, world.armed, projection.wake()]).toEqual([3, null, null]);
+  expect([puts, world.armed, copy.wake()]).toEqual([3, null, null]);
 });
 
 test("PUB-5 without a directory a change arms no wake-up and is not put", async () => {
   const world = new World();
   const put = vi.fn(async () => undefined);
   const arm = vi.fn(async () => undefined);
-  const projection = new Projection({
+  const copy = new Copy({
     put,
     directory: () => null,
     clock: { now: () => world.now },
     wakeup: { arm, disarm: () => undefined },
   });
-  await projection.note();
-  await projection.publish();
-  expect(projection.wake()).toBeNull();
+  await copy.note();
+  await copy.publish();
+  expect(copy.wake()).toBeNull();
   expect([put.mock.calls, arm.mock.calls]).toEqual([[], []]);
 });

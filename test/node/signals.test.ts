@@ -1,6 +1,7 @@
 /** Signals from outside: their envelopes, their ids, and the queue of messages that cannot begin yet. */
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { UsageCopy } from "../../src/agents/conversation/copies/usage-copy.ts";
 import { callerKey } from "../../src/agents/conversation/core/caller.ts";
 import {
   MAX_ACTIVE_TURNS,
@@ -12,7 +13,6 @@ import { fitting } from "../../src/agents/conversation/core/planning/signal-queu
 import { Ingress } from "../../src/agents/conversation/inbound/ingress.ts";
 import { openSignal } from "../../src/agents/conversation/inbound/signal-envelope.ts";
 import { Stops } from "../../src/agents/conversation/inbound/stops.ts";
-import { UsageProjection } from "../../src/agents/conversation/projections/usage-projection.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import { defineLibrary } from "../../src/library/define/define.ts";
 import { NO_USAGE } from "../../src/model/usage.ts";
@@ -511,7 +511,7 @@ describe("the wake-up of the active window", () => {
     const put = Promise.withResolvers<void>();
     let disarmed = 0;
     const state = { ...room.runtime.state, usage: { ...NO_USAGE, calls: 1 } };
-    const projection = new UsageProjection(
+    const copy = new UsageCopy(
       {
         clock: systemClock,
         runtime: { state, dueIn: isDue ? 0 : null },
@@ -523,10 +523,10 @@ describe("the wake-up of the active window", () => {
         },
       },
     );
-    projection.changed();
-    projection.wake();
+    copy.changed();
+    copy.wake();
     await put.promise;
-    await expect.poll(() => projection.wake()).toBeNull();
+    await expect.poll(() => copy.wake()).toBeNull();
     expect(disarmed).toBe(expected);
   });
 });

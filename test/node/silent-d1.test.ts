@@ -1,6 +1,6 @@
 /** A D1 database that never answers: every query of the project fails in time. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Projection } from "../../src/agents/base/projections/projection.ts";
+import { Copy } from "../../src/agents/base/copies/copy.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
@@ -116,7 +116,7 @@ test("INTIME-1 PUB-1 a publication waits no longer than that, and is repeated on
   const clock = new VirtualClock();
   let d1 = database(1);
   const puts: number[] = [];
-  const projection = new Projection({
+  const copy = new Copy({
     clock,
     directory: () => new D1Directory(d1, clock),
     put: (directory) => {
@@ -125,14 +125,14 @@ test("INTIME-1 PUB-1 a publication waits no longer than that, and is repeated on
     },
     wakeup: { arm: async () => undefined, disarm: () => undefined },
   });
-  await projection.note();
-  const published = projection.publish();
+  await copy.note();
+  const published = copy.publish();
   await clock.advance(D1_TIMEOUT_MS);
   await published;
   d1 = database(2);
   await clock.advance(60_000);
-  projection.wake();
-  await projection.publish();
+  copy.wake();
+  await copy.publish();
   expect(puts).toHaveLength(2);
-  expect(projection.wake()).toBeNull();
+  expect(copy.wake()).toBeNull();
 });

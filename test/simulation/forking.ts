@@ -1,11 +1,11 @@
 /** The fork, the import and the erasure of a simulated conversation, as the actor's class on the platform connects them. */
 
 import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
+import type { JournalCopies } from "../../src/agents/conversation/copies/journal-copies.ts";
 import { ConversationBackup } from "../../src/agents/conversation/data/backup.ts";
 import { Erasing } from "../../src/agents/conversation/data/erasing.ts";
 import { ConversationFork } from "../../src/agents/conversation/data/fork.ts";
 import { ConversationAccess } from "../../src/agents/conversation/inbound/access.ts";
-import type { JournalCopies } from "../../src/agents/conversation/projections/journal-copies.ts";
 import type { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { conversationView } from "../../src/agents/conversation/reads/views.ts";
 import type { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";

@@ -1,8 +1,8 @@
 /** The copies of a conversation in the directory, as the actor's class on the platform connects them. */
 
 import type { EventLogWriter } from "../../src/agents/base/lookup/event-logs.ts";
-import { JournalCopies } from "../../src/agents/conversation/projections/journal-copies.ts";
-import { UsageProjection } from "../../src/agents/conversation/projections/usage-projection.ts";
+import { JournalCopies } from "../../src/agents/conversation/copies/journal-copies.ts";
+import { UsageCopy } from "../../src/agents/conversation/copies/usage-copy.ts";
 import type { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import type { Clock } from "../../src/ports/clock.ts";
@@ -15,7 +15,7 @@ interface Window {
 }
 
 export class Publications {
-  readonly usage: UsageProjection;
+  readonly usage: UsageCopy;
   readonly copies: JournalCopies;
 
   constructor(
@@ -24,9 +24,9 @@ export class Publications {
     clock: Pick<Clock, "now" | "timer">,
     window: Window,
   ) {
-    // SAFETY: the projections use only these members.
+    // SAFETY: the copies use only these members.
     const context = { runtime, clock, directory: () => published as Directory, eventLog: () => log };
-    this.usage = new UsageProjection(context, { disarm: () => !this.copies.isBehind && window.disarm() });
+    this.usage = new UsageCopy(context, { disarm: () => !this.copies.isBehind && window.disarm() });
     this.copies = new JournalCopies(context, {
       arm: window.arm,
       disarm: () => runtime.dueIn === null && !this.usage.isBehind && window.disarm(),

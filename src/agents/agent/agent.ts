@@ -37,11 +37,11 @@ import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validateRequest } from "../../shared/validation.ts";
 import type { Application } from "../base/application.ts";
+import { Copy } from "../base/copies/copy.ts";
 import type { DurableActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
-import { Projection } from "../base/projections/projection.ts";
 import { AgentBackup } from "./backup.ts";
 import { changed, checkAgentSize, checkAuthor, checkedPersona, type Personas } from "./checks.ts";
 import { LeaseStore } from "./lease-store.ts";
@@ -107,7 +107,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       agent: () => this.#store.identity(),
     });
 
-    readonly #listing: Projection = new Projection({
+    readonly #listing: Copy = new Copy({
       clock: systemClock,
       wakeup: this.ownWakeup("listing", () =>
         this.#store.find() === undefined ? null : this.#listing.wake(),

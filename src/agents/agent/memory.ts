@@ -22,7 +22,7 @@ import { defined } from "../../shared/defined.ts";
 import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
-import { Projection } from "../base/projections/projection.ts";
+import { Copy } from "../base/copies/copy.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { MemoryUpkeep, type UpkeepPorts } from "./upkeep.ts";
@@ -59,7 +59,7 @@ export class AgentMemory {
   readonly upkeep: MemoryUpkeep;
   readonly #index: SearchIndex;
   readonly #copies: Copies;
-  readonly #projection: Projection;
+  readonly #copy: Copy;
   readonly #search: MemorySearch;
   readonly #clock: Clock;
 
@@ -84,13 +84,13 @@ export class AgentMemory {
       ...ports,
       index: this.#index,
       objects: stores.objects,
-      noted: async () => void (await Promise.all([this.#projection.note(), this.upkeep.noted()])),
-      committed: () => void this.#projection.publish(),
+      noted: async () => void (await Promise.all([this.#copy.note(), this.upkeep.noted()])),
+      committed: () => void this.#copy.publish(),
     });
     this.extractions = new Extractions(this.corpus);
     this.upkeep = new MemoryUpkeep({ ...ports.upkeep, clock, corpus: this.corpus });
     this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: () => this.#pump() });
-    this.#projection = new Projection({
+    this.#copy = new Copy({
       clock,
       wakeup: ports.wakeup,
       directory: () => true,
@@ -104,12 +104,12 @@ export class AgentMemory {
 
   /** Starts pending work. Returns the milliseconds until the next call, or `null` if the copies are up to date. */
   wake(): number | null {
-    return this.#projection.wake();
+    return this.#copy.wake();
   }
 
   /** Starts to bring the copies up to date. */
   publish(): void {
-    void this.#projection.publish();
+    void this.#copy.publish();
   }
 
   async status(): Promise<MemoryStatus> {
@@ -153,7 +153,7 @@ export class AgentMemory {
   /** Starts work that a deployment caused. */
   #awaken(): void {
     try {
-      this.#projection.note().catch((error: unknown) => console.error(error));
+      this.#copy.note().catch((error: unknown) => console.error(error));
       this.publish();
     } catch (error) {
       console.error(error);

@@ -23,7 +23,7 @@ import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { Application } from "../base/application.ts";
-import type { Projection } from "../base/projections/projection.ts";
+import type { Copy } from "../base/copies/copy.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import type { Client } from "../base/sockets/client.ts";
@@ -107,9 +107,9 @@ export interface RuntimeContext
   /** Takes a commit, before its frames are published. */
   onCommit(): void;
   /** The calls that wait for people, in the directory. */
-  approvals: Pick<Projection, "note" | "publish">;
+  approvals: Pick<Copy, "note" | "publish">;
   /** The conversation's entry in the directory and in the indexes of its agents. */
-  listing: Pick<Projection, "note"> & {
+  listing: Pick<Copy, "note"> & {
     /** Announces a new conversation, in the transaction that creates it. Returns the wake-ups. */
     announce(record: ConversationIdentity): readonly Promise<void>[];
   };
@@ -137,7 +137,7 @@ export interface ActorContext
   importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
   /** As `Mailbox.forget`. */
   forgetMail(): boolean;
-  listing: RuntimeContext["listing"] & Pick<Projection, "publish">;
+  listing: RuntimeContext["listing"] & Pick<Copy, "publish">;
   /** Ends the connections of principals who may no longer read the conversation. */
   expel(): void;
 }

@@ -3,7 +3,7 @@
  * answers errors as data. The shell in `runtime.ts` does the work.
  *
  * The path of a message: `inbound/` checks it, `core/` plans and reduces it (pure), `store/` commits it, and `effects/` calls
- * models and tools. Their outcomes return to the shell as signals. `reads/` answers queries, and `projections/` publishes to the
+ * models and tools. Their outcomes return to the shell as signals. `reads/` answers queries, and `copies/` publishes to the
  * agent, the directory and the metrics sink.
  */
 

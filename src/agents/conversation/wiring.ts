@@ -4,13 +4,16 @@ import { SpanQueue } from "../../adapters/telemetry/span-queue.ts";
 import { ResultKeeper } from "../../attachments/result-keeper.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import { defined } from "../../shared/defined.ts";
+import { approvalsCopy } from "../base/copies/approvals-copy.ts";
+import type { Copy } from "../base/copies/copy.ts";
 import type { ActorWork, WakeupsOfActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { approvalsProjection } from "../base/projections/approvals-projection.ts";
-import type { Projection } from "../base/projections/projection.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import type { ActorContext, ConversationApplication } from "./context.ts";
+import { ConversationListing } from "./copies/conversation-listing.ts";
+import { JournalCopies } from "./copies/journal-copies.ts";
+import { UsageCopy } from "./copies/usage-copy.ts";
 import { waitingCalls } from "./core/waiting-calls.ts";
 import { ConversationBackup } from "./data/backup.ts";
 import { Erasing } from "./data/erasing.ts";
@@ -30,9 +33,6 @@ import { Replacing } from "./inbound/replacing.ts";
 import { Stops } from "./inbound/stops.ts";
 import { Subscribers } from "./inbound/subscribers.ts";
 import { outgoing } from "./mailbox-handlers.ts";
-import { ConversationListing } from "./projections/conversation-listing.ts";
-import { JournalCopies } from "./projections/journal-copies.ts";
-import { UsageProjection } from "./projections/usage-projection.ts";
 import { ConversationRecord } from "./reads/conversation-record.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { ConversationRuntime } from "./runtime.ts";
@@ -79,9 +79,9 @@ export function givenContext(
 export interface ConversationContext extends ActorContext {
   access: ConversationAccess;
   listing: ConversationListing;
-  usage: UsageProjection;
+  usage: UsageCopy;
   copies: JournalCopies;
-  approvals: Projection;
+  approvals: Copy;
   runtime: ConversationRuntime;
   queries: ConversationQueries;
   record: ConversationRecord;
@@ -139,12 +139,12 @@ export function connected(given: Given, outflows: Outflows): ConversationContext
   } satisfies Partial<ConversationContext>);
   context.access = new ConversationAccess(context);
   context.listing = new ConversationListing(context, listed("listing"));
-  context.usage = new UsageProjection(context, { disarm: () => !context.copies.isBehind && window.disarm() });
+  context.usage = new UsageCopy(context, { disarm: () => !context.copies.isBehind && window.disarm() });
   context.copies = new JournalCopies(context, {
     arm: window.arm,
     disarm: () => context.runtime.dueIn === null && !context.usage.isBehind && window.disarm(),
   });
-  context.approvals = approvalsProjection({
+  context.approvals = approvalsCopy({
     ...{ clock, directory, wakeup: listed("approvals") },
     waiting: () => {
       const { state } = context.runtime;

@@ -8,7 +8,7 @@ import type { WholeResultApi } from "../../protocol/large-result.ts";
 import type { ChildRun, ChildRunApi } from "../../protocol/run-call.ts";
 import type { RunCallerApi } from "../../protocol/workflow-call.ts";
 import type { Application } from "../base/application.ts";
-import type { Projection } from "../base/projections/projection.ts";
+import type { Copy } from "../base/copies/copy.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import type { Client } from "../base/sockets/client.ts";
@@ -37,9 +37,9 @@ export interface RuntimeContext extends WakeupPorts {
   /** As `Mailbox.withdraw`. */
   withdraw(withdrawal: Withdrawal): void;
   /** The run's entry in the directory. */
-  listing: Pick<Projection, "note">;
+  listing: Pick<Copy, "note">;
   /** The gates that wait for people, in the directory. */
-  approvals: Pick<Projection, "note">;
+  approvals: Pick<Copy, "note">;
 }
 
 export interface ActorContext

@@ -2,14 +2,14 @@
 import type { ChildRunApi } from "../../protocol/run-call.ts";
 import type { RunCallerApi } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
+import { approvalsCopy } from "../base/copies/approvals-copy.ts";
+import { Copy } from "../base/copies/copy.ts";
+import { EventsTarget } from "../base/copies/events-target.ts";
+import { CopiesWakeup, JournalCopy } from "../base/copies/journal-copy.ts";
 import type { ActorWork, WakeupsOfActor } from "../base/durable-actor.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import type { EventLogWriter } from "../base/lookup/event-logs.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { approvalsProjection } from "../base/projections/approvals-projection.ts";
-import { EventsTarget } from "../base/projections/events-target.ts";
-import { CopiesWakeup, JournalProjection } from "../base/projections/journal-projection.ts";
-import { Projection } from "../base/projections/projection.ts";
 import type { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import type { ActorContext, CoordinatorApplication } from "./context.ts";
@@ -60,11 +60,11 @@ export function givenContext(
 /** The context with the parts of the actor. */
 export interface CoordinatorContext extends ActorContext {
   runtime: RunRuntime;
-  approvals: Projection;
-  listing: Projection;
+  approvals: Copy;
+  listing: Copy;
   events: RunEvents;
   /** The copy of the journal in the log of the tenant. */
-  logged: JournalProjection<EventLogWriter, RunJournalRow>;
+  logged: JournalCopy<EventLogWriter, RunJournalRow>;
   readers: RunReaders;
   sockets: RunSockets;
   waiters: RunWaiters;
@@ -101,7 +101,7 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
   const expiry = wakeups.add("expiry", () => context.sockets.expire());
   context.expireAt = (time) => expiry.arm(Math.max(0, time - clock.now()));
   context.turn = () => turns.take(context.runtime.state.record.tenant, clock);
-  context.approvals = approvalsProjection({
+  context.approvals = approvalsCopy({
     ...{ clock, directory },
     wakeup: ownWakeup(
       "approvals",
@@ -113,7 +113,7 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
       return { tenant, place, seq: state.seq, waiting: waitingGates(state) };
     },
   });
-  context.listing = new Projection({
+  context.listing = new Copy({
     clock,
     wakeup: copies,
     directory,
@@ -137,7 +137,7 @@ export function connected(given: Given, turns: TenantTurns, outflows: Outflows):
     // The last step: an error of the telemetry stops no other step.
     telemetry.ended(before, commit.row);
   });
-  context.logged = new JournalProjection(
+  context.logged = new JournalCopy(
     { clock, runtime: context.runtime },
     new EventsTarget(loggedRun(context.runtime, given)),
     copies,

@@ -18,7 +18,7 @@ import { TriggerStore } from "./store/trigger-store.ts";
 export interface TriggerPorts extends WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
-  /** Publishes a change, as `Projection.note`. Called in the transaction of the change. */
+  /** Publishes a change, as `Copy.note`. Called in the transaction of the change. */
   note(): Promise<void>;
   /** Starts a run or a turn, once per key. Rethrows a refusal. */
   start(firing: Firing): Promise<TriggerStarted>;

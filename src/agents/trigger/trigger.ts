@@ -17,8 +17,8 @@ import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { validateRequest } from "../../shared/validation.ts";
 import type { Application } from "../base/application.ts";
+import { Copy } from "../base/copies/copy.ts";
 import { DurableActor } from "../base/durable-actor.ts";
-import { Projection } from "../base/projections/projection.ts";
 import type { TriggerRecord } from "./core/record.ts";
 import { actorOf, start } from "./effects/start.ts";
 import {
@@ -62,7 +62,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       start: (firing) => start(this.#application, firing),
     });
 
-    readonly #listing: Projection = new Projection({
+    readonly #listing: Copy = new Copy({
       clock: systemClock,
       wakeup: this.ownWakeup("listing", () =>
         this.#runtime.store.find() === undefined ? null : this.#listing.wake(),

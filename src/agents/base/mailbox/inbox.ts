@@ -18,7 +18,7 @@ import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import { fitsUtf8 } from "../../../shared/utf8.ts";
 import { boundedError, checkIncoming } from "./checks.ts";
-import type { DeadLetterProjection } from "./dead-letter-projection.ts";
+import type { DeadLetterCopy } from "./dead-letter-copy.ts";
 import { type AfterCommit, type Handlers, NotNow, runEffects } from "./handlers.ts";
 import { MAX_RESULT_BYTES, RECEIPT_KEPT_MS, TRIM_EVERY } from "./mailbox-limits.ts";
 import type { Outbox } from "./outbox.ts";
@@ -39,7 +39,7 @@ export class Inbox {
     private readonly store: MailboxStore,
     private readonly handlers: Handlers,
     private readonly outbox: Outbox,
-    private readonly letters: DeadLetterProjection,
+    private readonly letters: DeadLetterCopy,
   ) {}
 
   async receive(input: unknown, attemptInput: unknown): Promise<Answer> {

@@ -22,7 +22,7 @@ import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
 import { type ActorSchema, REFUSED_RETRY_MS, StorageRefusal, upgrade } from "../storage/schema-upgrade.ts";
 import { type DeadLetter, deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
-import { DeadLetterProjection } from "./dead-letter-projection.ts";
+import { DeadLetterCopy } from "./dead-letter-copy.ts";
 import {
   Handlers,
   type OutcomeHandler,
@@ -45,13 +45,13 @@ export class Mailbox {
   #isUpToDate = false;
   readonly #handlers = new Handlers();
   readonly #store: MailboxStore;
-  readonly #letters: DeadLetterProjection;
+  readonly #letters: DeadLetterCopy;
   readonly #outbox: Outbox;
   readonly #inbox: Inbox;
 
   constructor(private readonly ports: MailboxPorts) {
     this.#store = new MailboxStore(ports.database, ports.keyValue);
-    this.#letters = new DeadLetterProjection(ports, this.#store);
+    this.#letters = new DeadLetterCopy(ports, this.#store);
     const settlement = new Settlement(ports, this.#store, this.#handlers, this.#letters);
     this.#outbox = new Outbox(ports, this.#store, settlement);
     this.#inbox = new Inbox(ports, this.#store, this.#handlers, this.#outbox, this.#letters);

@@ -7,7 +7,7 @@
 
 import { firstOperationId } from "../../../protocol/envelope.ts";
 import { LETTER_KEPT_MS } from "../../../protocol/mailbox-api.ts";
-import type { DeadLetterProjection } from "./dead-letter-projection.ts";
+import type { DeadLetterCopy } from "./dead-letter-copy.ts";
 import type { AfterCommit, Handlers } from "./handlers.ts";
 import { MAX_ATTEMPTS } from "./mailbox-limits.ts";
 import type { OutboxEntry, Outcome } from "./outbox-entry.ts";
@@ -19,7 +19,7 @@ export class Settlement {
     private readonly ports: MailboxPorts,
     private readonly store: MailboxStore,
     private readonly handlers: Handlers,
-    private readonly letters: DeadLetterProjection,
+    private readonly letters: DeadLetterCopy,
   ) {}
 
   /**

@@ -28,6 +28,7 @@ import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { Removal, type RemovalStep } from "../../base/removal/removal.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
+import type { JournalCopies } from "../copies/journal-copies.ts";
 import type { Erasure } from "../core/erase-entry.ts";
 import { isErased, withoutItem, withoutQuotes } from "../core/erasure.ts";
 import { extractionOf } from "../core/hooks.ts";
@@ -36,7 +37,6 @@ import { type ConversationState, runningCompactions } from "../core/state.ts";
 import { isFrom } from "../core/titles.ts";
 import type { Turn } from "../core/turn.ts";
 import { checkKeeper } from "../inbound/access.ts";
-import type { JournalCopies } from "../projections/journal-copies.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 import { quotingTurns, TO_REMOVE } from "../store/entry-eraser.ts";
 

@@ -9,8 +9,8 @@
  */
 import type { RunEntry } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
-import { type LoggedActor, loggedCode, loggedData } from "../../base/projections/events-target.ts";
-import type { CopiedActor } from "../../base/projections/journal-projection.ts";
+import { type LoggedActor, loggedCode, loggedData } from "../../base/copies/events-target.ts";
+import type { CopiedActor } from "../../base/copies/journal-copy.ts";
 import type { ActorContext, StoredRun } from "../context.ts";
 import { codeOf } from "../core/spans.ts";
 import { correlationOf } from "../core/trace.ts";

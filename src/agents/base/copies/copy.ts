@@ -11,7 +11,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 
-export interface ProjectionPorts<Target> {
+export interface CopiedData<Target> {
   clock: Pick<Clock, "now">;
   /** Returns `null` if there is no directory. */
   directory(): Target | null;
@@ -31,7 +31,7 @@ export interface ProjectionPorts<Target> {
 const MIN_RETRY_MS = 15_000;
 const MAX_RETRY_MS = 15 * 60_000;
 
-export class Projection<Target = unknown> {
+export class Copy<Target = unknown> {
   /** `null` until this life has looked. */
   #isBehind: boolean | null = null;
   /** The time at which this life found the directory behind, minus the minimal pause; `null` while the directory is current. */
@@ -42,7 +42,7 @@ export class Projection<Target = unknown> {
   #retryAt = 0;
   #running: Promise<void> | null = null;
 
-  constructor(private readonly ports: ProjectionPorts<Target>) {}
+  constructor(private readonly ports: CopiedData<Target>) {}
 
   /** Reports whether a change or an earlier life may have left something to put. `true` until this life has looked. */
   get isBehind(): boolean {

@@ -11,7 +11,7 @@ import {
 } from "../../../protocol/event-log.ts";
 import { type JournalRowOf, lastSeq } from "../../../shared/journal-row.ts";
 import type { EventLogWriter } from "../lookup/event-logs.ts";
-import type { CopiedActor, JournalTarget } from "./journal-projection.ts";
+import type { CopiedActor, JournalTarget } from "./journal-copy.ts";
 
 /** The actor of a journal in the log. */
 export interface LoggedActor<Entry> {

@@ -9,7 +9,7 @@ import type { Directory } from "../../../d1/directory.ts";
 import type { ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { wholeLength } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import { Projection, type ProjectionPorts } from "./projection.ts";
+import { type CopiedData, Copy } from "./copy.ts";
 
 /** Requests of one actor that are listed. Others follow as these are answered. */
 const MAX_LISTED = 100;
@@ -21,14 +21,14 @@ const MAX_PROMPT_LENGTH = 50_000;
 /** Bytes of the listed requests of one actor, as JSON. A value of D1 has at most 2,000,000 bytes. */
 const MAX_LIST_BYTES = 1_500_000;
 
-interface ListedActor extends Pick<ProjectionPorts<Directory>, "clock" | "wakeup" | "directory"> {
+interface ListedActor extends Pick<CopiedData<Directory>, "clock" | "wakeup" | "directory"> {
   /** Returns the actor's requests as of its newest journal entry. */
   waiting(): { tenant: string; place: string; seq: number; waiting: readonly ListedApproval[] };
 }
 
-/** Returns the projection of an actor's requests. */
-export function approvalsProjection({ clock, wakeup, directory, waiting: read }: ListedActor): Projection {
-  return new Projection({
+/** Returns the copy of an actor's requests. */
+export function approvalsCopy({ clock, wakeup, directory, waiting: read }: ListedActor): Copy {
+  return new Copy({
     clock,
     wakeup,
     directory,

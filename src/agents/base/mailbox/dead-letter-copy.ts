@@ -7,7 +7,7 @@
  */
 
 import type { DeadLetterWriter } from "../../../d1/dead-letters.ts";
-import { Projection } from "../projections/projection.ts";
+import { Copy } from "../copies/copy.ts";
 import { deadLetterView } from "./dead-letter.ts";
 import type { MailboxPorts } from "./ports.ts";
 import type { MailboxStore } from "./store.ts";
@@ -17,15 +17,15 @@ const BATCH = 50;
 /** Failures in one attempt that count as an outage of the directory. */
 const MAX_FAILURES = 10;
 
-export class DeadLetterProjection {
+export class DeadLetterCopy {
   #notes = 0;
-  readonly #projection: Projection;
+  readonly #copy: Copy;
 
   constructor(
     private readonly ports: MailboxPorts,
     private readonly store: MailboxStore,
   ) {
-    this.#projection = new Projection({
+    this.#copy = new Copy({
       clock: ports.clock,
       directory: () => this.#target(),
       put: ({ directory, tenant }) => this.#put(directory, tenant),
@@ -39,17 +39,17 @@ export class DeadLetterProjection {
   note(operationId: string): void {
     if (this.ports.directory() === null) return;
     this.store.markUnpublished(operationId, `${this.ports.clock.now()}:${++this.#notes}`);
-    this.#projection.note().catch((error: unknown) => console.error(error));
+    this.#copy.note().catch((error: unknown) => console.error(error));
   }
 
-  /** As `Projection.publish`. */
+  /** As `Copy.publish`. */
   publish(): void {
-    void this.#projection.publish();
+    void this.#copy.publish();
   }
 
-  /** As `Projection.wake`. */
+  /** As `Copy.wake`. */
   wake(): number | null {
-    return this.#projection.wake();
+    return this.#copy.wake();
   }
 
   #target() {

@@ -5,7 +5,7 @@
  * USAGE-1  The directory ends with the conversation's own totals, also after outages and crashes.
  */
 import type { Clock } from "../../../ports/clock.ts";
-import { Projection } from "../../base/projections/projection.ts";
+import { Copy } from "../../base/copies/copy.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
 import { type ConversationState, primaryAgent } from "../core/state.ts";
@@ -16,15 +16,15 @@ interface UsageContext extends Pick<ActorContext, "directory"> {
   runtime: { readonly state: ConversationState; readonly dueIn: number | null };
 }
 
-export class UsageProjection {
-  readonly #projection: Projection;
+export class UsageCopy {
+  readonly #copy: Copy;
 
   /** `window` is the wake-up that active turns share. */
   constructor(
     private readonly context: UsageContext,
     window: Pick<Wakeup, "disarm">,
   ) {
-    this.#projection = new Projection({
+    this.#copy = new Copy({
       clock: context.clock,
       directory: context.directory,
       put: (directory) => {
@@ -43,19 +43,19 @@ export class UsageProjection {
     });
   }
 
-  /** As `Projection.isBehind`. */
+  /** As `Copy.isBehind`. */
   get isBehind(): boolean {
-    return this.#hasUsage && this.#projection.isBehind;
+    return this.#hasUsage && this.#copy.isBehind;
   }
 
   /** Notes that a turn or a call for a summary has ended: its calls count now. */
   changed(): void {
-    void this.#projection.note();
+    void this.#copy.note();
   }
 
-  /** As `Projection.wake`. Call it when the wake-up of the active window fires. */
+  /** As `Copy.wake`. Call it when the wake-up of the active window fires. */
   wake(): number | null {
-    return this.#hasUsage ? this.#projection.wake() : null;
+    return this.#hasUsage ? this.#copy.wake() : null;
   }
 
   /** Reports whether a call of an ended turn, or for a summary, counts. */

@@ -8,7 +8,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { type JournalRowOf, lastSeq } from "../../../shared/journal-row.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
-import { Projection } from "./projection.ts";
+import { Copy } from "./copy.ts";
 
 /** The actor of a copy. */
 export interface CopiedActor<Row> {
@@ -100,8 +100,8 @@ const SLICE = 64;
 /** Milliseconds until a change of an actor without work is published. */
 const NOTED_MS = 15_000;
 
-export class JournalProjection<Target, Row extends JournalRowOf<unknown> = JournalRowOf<unknown>> {
-  readonly #projection: Projection<Target>;
+export class JournalCopy<Target, Row extends JournalRowOf<unknown> = JournalRowOf<unknown>> {
+  readonly #copy: Copy<Target>;
   /** The last published entry; `undefined` until this life has read it, and after a failure. */
   #upTo: number | undefined;
 
@@ -113,17 +113,17 @@ export class JournalProjection<Target, Row extends JournalRowOf<unknown> = Journ
     // While the actor works, its wake-up is armed.
     const wakeup = { arm: async () => undefined, disarm: () => window.disarm() };
     const put = (found: Target) => this.#put(found);
-    this.#projection = new Projection({ clock: context.clock, directory: target.find, wakeup, put });
+    this.#copy = new Copy({ clock: context.clock, directory: target.find, wakeup, put });
   }
 
-  /** As `Projection.isBehind`. */
+  /** As `Copy.isBehind`. */
   get isBehind(): boolean {
-    return this.#projection.isBehind;
+    return this.#copy.isBehind;
   }
 
   /** Notes a commit. Without a heartbeat it arms the wake-up: an actor that waits has none. */
   changed(): void {
-    void this.#projection.note();
+    void this.#copy.note();
     const { dueIn } = this.context.runtime;
     if (this.target.find() === null || (dueIn ?? Number.POSITIVE_INFINITY) <= NOTED_MS) return;
     this.window.armAfterCommit(NOTED_MS);
@@ -134,18 +134,18 @@ export class JournalProjection<Target, Row extends JournalRowOf<unknown> = Journ
    * Throws if the wake-up cannot be written.
    */
   note(): Promise<void> {
-    void this.#projection.note();
+    void this.#copy.note();
     return this.target.find() === null ? Promise.resolve() : this.window.arm(NOTED_MS);
   }
 
-  /** As `Projection.publish`. */
+  /** As `Copy.publish`. */
   publish(): Promise<void> {
-    return this.#projection.publish();
+    return this.#copy.publish();
   }
 
-  /** As `Projection.wake`. Call it when the wake-up of the actor's work fires. */
+  /** As `Copy.wake`. Call it when the wake-up of the actor's work fires. */
   wake(): number | null {
-    const pause = this.#projection.wake();
+    const pause = this.#copy.wake();
     if (pause === null || this.context.runtime.dueIn === null) return pause;
     // An actor that works has its own wake-up. So a put that succeeds needs no other.
     void this.publish().then(() => {

@@ -1,8 +1,8 @@
 /** The entry of a conversation in the directory and in the indexes of its agents. */
 import type { Directory } from "../../../d1/directory.ts";
 import { CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
+import { Copy } from "../../base/copies/copy.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
-import { Projection } from "../../base/projections/projection.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext, StoredConversation } from "../context.ts";
 import type { ConversationIdentity } from "../core/state.ts";
@@ -13,7 +13,7 @@ interface ListingContext extends Pick<ActorContext, "clock" | "directory" | "sen
   runtime: Pick<StoredConversation, "state">;
 }
 
-export class ConversationListing extends Projection<Directory> {
+export class ConversationListing extends Copy<Directory> {
   constructor(
     private readonly context: ListingContext,
     wakeup: Wakeup,
@@ -32,7 +32,7 @@ export class ConversationListing extends Projection<Directory> {
     });
   }
 
-  /** As `Projection.note`, also for the log of events: it has the people who may read the conversation. */
+  /** As `Copy.note`, also for the log of events: it has the people who may read the conversation. */
   override note(): Promise<void> {
     const noted = [super.note(), this.context.copies.events.note()];
     return Promise.all(noted).then(() => undefined);

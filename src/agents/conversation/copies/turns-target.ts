@@ -10,7 +10,7 @@ import type { Directory } from "../../../d1/directory.ts";
 import type { TurnRecord } from "../../../protocol/turn-records.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import type { JournalTarget } from "../../base/projections/journal-projection.ts";
+import type { JournalTarget } from "../../base/copies/journal-copy.ts";
 import type { ActorContext } from "../context.ts";
 import type { JournalRow } from "../core/journal-entry.ts";
 import { turnRecord } from "../reads/turn-record.ts";

@@ -1,16 +1,16 @@
 /** All copies of a conversation's journal: its turns in the directory, and its entries and messages in the log of its tenant. */
-import { EventsTarget } from "../../base/projections/events-target.ts";
-import { CopiesWakeup, JournalProjection } from "../../base/projections/journal-projection.ts";
+import { EventsTarget } from "../../base/copies/events-target.ts";
+import { CopiesWakeup, JournalCopy } from "../../base/copies/journal-copy.ts";
 import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
 import { type CopiedConversation, loggedConversation } from "./logged-conversation.ts";
 import { TurnsTarget } from "./turns-target.ts";
 
-type Copy = Pick<JournalProjection<unknown>, "isBehind" | "note" | "publish" | "wake">;
+type Copy = Pick<JournalCopy<unknown>, "isBehind" | "note" | "publish" | "wake">;
 
 export class JournalCopies {
-  readonly turns: Pick<JournalProjection<unknown>, "changed">;
-  readonly events: Pick<JournalProjection<unknown>, "changed" | "note" | "publish">;
+  readonly turns: Pick<JournalCopy<unknown>, "changed">;
+  readonly events: Pick<JournalCopy<unknown>, "changed" | "note" | "publish">;
   readonly #all: readonly Copy[];
   readonly #wakeup: CopiesWakeup;
 
@@ -23,33 +23,29 @@ export class JournalCopies {
     window: Wakeup,
   ) {
     this.#wakeup = new CopiesWakeup(context.clock, window, () => this.isBehind);
-    const turns = new JournalProjection(context, new TurnsTarget(context), this.#wakeup);
-    const events = new JournalProjection(
-      context,
-      new EventsTarget(loggedConversation(context)),
-      this.#wakeup,
-    );
+    const turns = new JournalCopy(context, new TurnsTarget(context), this.#wakeup);
+    const events = new JournalCopy(context, new EventsTarget(loggedConversation(context)), this.#wakeup);
     this.turns = turns;
     this.events = events;
     this.#all = [turns, events];
   }
 
-  /** Reports whether a copy may lack a change, as `Projection.isBehind` does. */
+  /** Reports whether a copy may lack a change, as `Copy.isBehind` does. */
   get isBehind(): boolean {
     return this.#all.some(({ isBehind }) => isBehind);
   }
 
-  /** As `JournalProjection.note`, for all copies. */
+  /** As `JournalCopy.note`, for all copies. */
   note(): Promise<void> {
     return Promise.all(this.#all.map((copy) => copy.note())).then(() => undefined);
   }
 
-  /** As `Projection.publish`, for all copies. */
+  /** As `Copy.publish`, for all copies. */
   async publish(): Promise<void> {
     await Promise.all(this.#all.map((copy) => copy.publish()));
   }
 
-  /** As `Projection.wake`, for all copies. */
+  /** As `Copy.wake`, for all copies. */
   wake(): number | null {
     this.#wakeup.fires();
     const pauses = this.#all.map((copy) => copy.wake()).filter((pause) => pause !== null);

@@ -1,6 +1,6 @@
 /** The requests of an actor that the directory lists. */
 import { expect, test } from "vitest";
-import { approvalsProjection } from "../../src/agents/base/projections/approvals-projection.ts";
+import { approvalsCopy } from "../../src/agents/base/copies/approvals-copy.ts";
 import type { Directory } from "../../src/d1/directory.ts";
 import type { ListedApproval } from "../../src/protocol/waiting-approvals.ts";
 import { utf8Length } from "../../src/shared/utf8.ts";
@@ -13,15 +13,15 @@ async function listed(waiting: ListedApproval[]): Promise<readonly ListedApprova
       found = requests;
     },
   };
-  const projection = approvalsProjection({
+  const copy = approvalsCopy({
     clock: { now: () => 0 },
     wakeup: { arm: async () => undefined, disarm: async () => undefined },
-    // SAFETY: the projection calls this method only.
+    // SAFETY: the copy calls this method only.
     directory: () => directory as Directory,
     waiting: () => ({ tenant: "t", place: "run", seq: 1, waiting }),
   });
-  await projection.note();
-  await projection.publish();
+  await copy.note();
+  await copy.publish();
   return found;
 }
 
