@@ -154,6 +154,7 @@ export function dramatis(options: DramatisOptions) {
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => libraries(env, tenant),
       ...defined({ signIn }),
+      model: () => (defaultProfile(env).provider === "offline" ? "offline" : undefined),
       missing: () =>
         missingParts(
           env,

@@ -29,6 +29,8 @@ export interface Session {
   reader?: Reader;
   /** The application's login; absent = the reader pastes a token. */
   signIn?: SignIn;
+  /** No language model is connected. */
+  isOffline?: boolean;
   /** The server's reason for the last refusal. */
   reason?: string;
   /** Changes with each sign-in. */
@@ -86,7 +88,7 @@ export async function startSession(): Promise<void> {
   // A page from the browser's memory could show the data of a session that is over.
   window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
   token = knownSession()?.token;
-  void signInOnce();
+  void factsOnce();
   try {
     if (!(await enter(token))) await refused(token);
   } catch {
@@ -141,7 +143,7 @@ export async function enter(candidate: string | undefined): Promise<boolean> {
     load("/");
     return true;
   }
-  change({ phase: "ready", reader, entry: session.entry + 1, ...(await signInOnce()) });
+  change({ phase: "ready", reader, entry: session.entry + 1, ...(await factsOnce()) });
   waiting?.resolve();
   waiting = null;
   scheduleRenewal();
@@ -181,7 +183,7 @@ async function refused(used: string | undefined): Promise<void> {
   if (waiting !== null) return waiting.promise;
   waiting = Promise.withResolvers();
   const { promise } = waiting;
-  const { signIn } = await signInOnce();
+  const { signIn } = await factsOnce();
   change({ ...defined({ signIn }) });
   const other = session.phase === "starting" && used === undefined ? await tokenOfOtherTab() : undefined;
   const found = other !== undefined ? enter(other) : signIn?.token !== undefined && renew();
@@ -198,24 +200,29 @@ function send(url: string, bearer: string | undefined, init: RequestInit = {}): 
   return fetch(url, { ...init, headers, cache: "no-store" });
 }
 
-let asked: Promise<{ signIn?: SignIn }> | undefined;
+let asked: Promise<Facts> | undefined;
 
-/** Reads the application's login once. Without an answer the reader pastes a token. */
-function signInOnce(): Promise<{ signIn?: SignIn }> {
-  asked ??= readSignIn().catch(() => {
+/** Facts of the server that need no session. */
+type Facts = Pick<Session, "signIn" | "isOffline">;
+
+/** Reads the facts of the server once. Without an answer the reader pastes a token. */
+function factsOnce(): Promise<Facts> {
+  asked ??= readFacts().catch(() => {
     asked = undefined;
     return {};
   });
   return asked;
 }
 
-async function readSignIn(): Promise<{ signIn?: SignIn }> {
+async function readFacts(): Promise<Facts> {
   const response = await send("/health", undefined);
   // SAFETY: the members are checked below.
-  const { signIn } = (await response.json()) as { signIn?: SignIn };
-  if (signIn === undefined || !isPageAddress(signIn.page)) return {};
+  const { signIn, model } = (await response.json()) as { signIn?: SignIn; model?: unknown };
+  const isOffline = model === "offline";
+  if (signIn === undefined || !isPageAddress(signIn.page)) return { isOffline };
   const { page, token, signOut } = signIn;
   return {
+    isOffline,
     signIn: {
       page,
       ...(isOwnPath(token) ? { token } : {}),

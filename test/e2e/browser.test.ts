@@ -92,6 +92,26 @@ if (hasChromium) {
       await answers(page, "word-60", false).waitFor();
     });
 
+    it("I9 says that no model is connected and how to connect one, and the agent introduces itself", async () => {
+      const page = await visit();
+      const banner = page.getByTestId("offline-banner");
+      await banner.getByRole("button", { name: "Connect a model" }).click();
+      for (const way of ["OPENAI_API_KEY=", "http://127.0.0.1:11434/v1", '"binding": "AI"'])
+        await page.getByTestId("connect-model").getByText(way).waitFor();
+      await page.keyboard.press("Escape");
+      await banner.getByRole("button", { name: "Hide this note" }).click();
+      await page.reload();
+      await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
+      await say(page, "Hello");
+      await answers(page, /I am a helpful assistant\..*calculator/s, false).waitFor();
+      expect(await banner.count()).toBe(0);
+      await page.getByTestId("new-conversation").click();
+      await page.getByTestId("agent-picker").getByText("Manager", { exact: true }).click();
+      await say(page, "Write a haiku about autumn");
+      await answers(page, "No language model is connected", false).waitFor();
+      expect(await page.getByTestId("tool-card").count()).toBe(0);
+    });
+
     it("shows the input, the progress and the result of a tool call", async () => {
       const page = await visit();
       await say(page, "What is 12*(3+4)?");

@@ -443,6 +443,7 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
       libraries: tooFar,
       directory: tooFar,
       missing: tooFar,
+      model: tooFar,
     }),
     seed: async () => {},
   });
@@ -537,6 +538,7 @@ describe("authentication", () => {
         libraries: untouched,
         directory: untouched,
         missing: () => [],
+        model: () => undefined,
       }),
       seed: async () => {},
     });

@@ -319,7 +319,50 @@ describe("rules 10 and 11: the conversation is remembered", () => {
   });
 });
 
-describe("rule 18: everything else", () => {
+describe("rule 18: greetings and questions about the agent", () => {
+  const weather = {
+    name: "weather",
+    description: "Returns the weather of a city. In degrees Celsius.",
+    inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  };
+  const answerOf = async (text: string, persona: string, tools: object[] = []) => {
+    const body = {
+      messages: [
+        { role: "system", text: persona },
+        { role: "user", text },
+      ],
+      tools,
+    };
+    let said = "";
+    for await (const payload of offlineModel(body))
+      said += String((JSON.parse(String(payload)) as { text?: string }).text ?? "");
+    return said;
+  };
+
+  test("answers from the persona and the tools of the agent", async () => {
+    const persona = "You are a guide to the mountains of Norway. Be brief.";
+    const hello = await answerOf("Hello!", persona, [weather]);
+    expect(hello).toContain("Offline model: hello. I am a guide to the mountains of Norway.");
+    for (const text of [hello, await answerOf("What can you do?", persona, [weather])]) {
+      expect(text).toContain('weather: Returns the weather of a city. Try `!tool weather {"city":');
+      expect(text).not.toContain("calculator");
+    }
+    expect(await answerOf("What does the weather do?", persona, [weather])).toContain(
+      "Offline model: weather: Returns the weather of a city.",
+    );
+    expect(await answerOf("Hi", "Answer in French.")).toContain("I am an agent of this server.");
+  });
+
+  test("calculates without a calculator, if the message asks for it", async () => {
+    const persona = "You are a guide.";
+    expect(await answerOf("What is 12 * 34?", persona)).toBe("Offline model: 12 * 34 is 408.");
+    expect(await answerOf("-2**2 + (7 % 4) / .5", persona)).toBe("Offline model: -2**2 + (7 % 4) / .5 is 2.");
+    for (const text of ["What is 1/0?", "My number is 12-34"])
+      expect(await answerOf(text, persona)).toContain(`you wrote "${text}"`);
+  });
+});
+
+describe("rule 19: everything else", () => {
   test("repeats the message and suggests other messages", async () => {
     const { text } = await ask("Tell me a story.");
     expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);

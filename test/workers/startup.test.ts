@@ -15,7 +15,7 @@ test("GET /health needs no token and returns the version", async () => {
   const { status, body } = await answer(await send("/health", {}, null));
   expect(status).toBe(200);
   const version = expect.stringMatching(/^\d+\.\d+\.\d+/);
-  expect(body).toEqual({ status: "ok", version, missing: [] });
+  expect(body).toEqual({ status: "ok", version, missing: [], model: "offline" });
   expect((await send("/health", { method: "HEAD" }, null)).status).toBe(200);
 });
 

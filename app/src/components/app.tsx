@@ -20,6 +20,7 @@ import { MemoriesPage } from "./memory/memories-page.tsx";
 import { MemoryPage } from "./memory/memory-page.tsx";
 import { MissingPage } from "./missing-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
+import { OfflineBanner } from "./offline-banner.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
@@ -87,6 +88,7 @@ export function App() {
         drawerOpen && <Drawer onClose={closeDrawer}>{sidebar}</Drawer>
       )}
       <main className="flex min-w-0 flex-1 flex-col">
+        <OfflineBanner />
         {route.page === "new" && (
           <NewConversationPage
             key={route.agentId}

@@ -7,7 +7,10 @@ interface SuggestionsProps {
 }
 
 export function Suggestions({ agentId, onPick }: SuggestionsProps) {
-  const { description, examples = [] } = useAgentView(agentId) ?? {};
+  const agent = useAgentView(agentId);
+  const { description } = agent ?? {};
+  // Every agent can answer this question from its own instructions and tools.
+  const examples = agent === undefined ? [] : (agent.examples ?? ["What can you do?"]);
   const about = description !== undefined && <p>{description}</p>;
   if (examples.length === 0) return about;
   return (

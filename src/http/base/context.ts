@@ -25,6 +25,8 @@ export interface RequestPorts {
   attachments(): AttachmentStore;
   libraries(tenant: string): LibraryPorts;
   missing(): MissingPart[];
+  /** `offline` if no language model is connected. */
+  model(): "offline" | undefined;
   /** The login of the console. Absent = its readers paste a token. */
   signIn?: SignIn;
 }

@@ -17,7 +17,7 @@ export const healthRoutes: readonly Route[] = [
       tag: "runtime",
       summary: "Check whether the runtime is ready",
       description:
-        "Needs no authentication. `missing` lists optional parts that are absent or do not work, each with the fix. `signIn` has the addresses of the application's login.",
+        "Needs no authentication. `missing` lists optional parts that are absent or do not work, each with the fix. `signIn` has the addresses of the application's login. `model` is present if no language model is connected: the offline model answers agents without a model profile.",
       open: true,
       answers: ok(
         "The declared agents exist, and tools can run.",
@@ -25,15 +25,16 @@ export const healthRoutes: readonly Route[] = [
           status: z.literal("ok"),
           version: z.string(),
           missing: z.array(z.strictObject({ name: z.string(), message: z.string() })),
+          model: z.literal("offline").optional(),
           signIn: z
             .strictObject({ page: z.string(), token: z.string().optional(), signOut: z.string().optional() })
             .optional(),
         }),
       ),
     },
-    async (_, { seed, missing, signIn }) => {
+    async (_, { seed, missing, model, signIn }) => {
       await ready(seed);
-      return json({ status: "ok", version: VERSION, missing: missing(), ...defined({ signIn }) });
+      return json({ status: "ok", version: VERSION, missing: missing(), ...defined({ model: model(), signIn }) });
     },
   ),
 ];

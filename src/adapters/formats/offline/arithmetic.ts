@@ -42,3 +42,37 @@ function isExpression(text: string): boolean {
   while (before !== after) [before, after] = [after, after.replace(GROUP, " 0 ")];
   return EXPRESSION.test(after) && OPERATOR.test(text);
 }
+
+/** Returns the value of an expression; `undefined` if it is no finite number. Powers bind from the right. */
+export function computed(expression: string): number | undefined {
+  const tokens = expression.replaceAll("**", "^").match(/\d+(?:\.\d+)?|\.\d+|[-+*/%^()]/g) ?? [];
+  let next = 0;
+  const take = (...signs: string[]) => (signs.includes(tokens[next] ?? "") ? tokens[next++] : undefined);
+  const unary = (): number => {
+    const sign = take("-", "+");
+    if (sign !== undefined) return sign === "-" ? -unary() : unary();
+    const base = atom();
+    return take("^") === undefined ? base : base ** unary();
+  };
+  const atom = (): number => {
+    if (take("(") === undefined) return Number(tokens[next++] ?? Number.NaN);
+    const value = sum();
+    return take(")") === undefined ? Number.NaN : value;
+  };
+  const product = (): number => {
+    let value = unary();
+    for (let sign = take("*", "/", "%"); sign !== undefined; sign = take("*", "/", "%")) {
+      const other = unary();
+      value = sign === "*" ? value * other : sign === "/" ? value / other : value % other;
+    }
+    return value;
+  };
+  const sum = (): number => {
+    let value = product();
+    for (let sign = take("+", "-"); sign !== undefined; sign = take("+", "-"))
+      value = sign === "+" ? value + product() : value - product();
+    return value;
+  };
+  const value = sum();
+  return next === tokens.length && Number.isFinite(value) ? value : undefined;
+}

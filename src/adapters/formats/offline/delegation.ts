@@ -10,7 +10,7 @@ import { labelled, type OfflineAnswer, unlabelled } from "./answer.ts";
 import { isCommanded } from "./commands.ts";
 import { outcomeOf } from "./results.ts";
 import type { Colleague, SeenResult, View } from "./view.ts";
-import { VERB, VERB_BEFORE, workerOf } from "./work.ts";
+import { PROSE, VERB, VERB_BEFORE, workerOf } from "./work.ts";
 
 /** Only the beginning of a message is searched for work. */
 const MAX_READ = 2_000;
@@ -129,6 +129,7 @@ function workIn(message: string, colleagues: readonly Colleague[]): Ask[][] {
   const [beginning, verbs = ""] = REQUESTED.exec(read) ?? WISHED.exec(read) ?? [];
   if (beginning === undefined) return [];
   const object = text.slice(beginning.length);
+  if (PROSE.test(object)) return [];
   const asked = [...verbs.matchAll(new RegExp(VERB, "gi"))].map(([verb]) => verb.toLowerCase());
   const [build = "build"] = asked;
   const all = asked.every((verb) => workerOf(verb) === "developer") ? ["plan", build, "review"] : asked;

@@ -5,7 +5,7 @@ import { membersOf, objects, stringOf } from "../common/json.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { isCommanded } from "./commands.ts";
 import type { View } from "./view.ts";
-import { VERB_BEFORE } from "./work.ts";
+import { PROSE, VERB_BEFORE } from "./work.ts";
 
 const MAX_SUBJECT = 120;
 const MAX_EXCERPT = 240;
@@ -85,6 +85,7 @@ export function answerInRole(view: View): OfflineAnswer | undefined {
       : undefined;
   }
   if (GREETING.test(subject)) return labelled(`I am the ${role}. ${INTRODUCTIONS[role]}`);
+  if (!isCalled && PROSE.test(subject)) return undefined;
   if (role === "researcher" && results.length === 0 && offers("search_docs"))
     return call("search_docs", { query: subject });
   return labelled(answer(`"${subject}"`));

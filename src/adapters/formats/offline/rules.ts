@@ -7,13 +7,11 @@
  * OFFLINE-4  Equal schemas give equal values. A value fits its schema if such a value is found. Otherwise the
  *            answer is the first value that was made, or `{}`.
  */
-import type { Json, JsonObject } from "../../../shared/json.ts";
-import { FirstChoice } from "../../../shared/json-schema/draw.ts";
-import { makeValue, NoValue } from "../../../shared/json-schema/make-value.ts";
-import { Spent } from "../../../shared/json-schema/meter.ts";
 import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { delegate, putTogether } from "./delegation.ts";
+import { exampleOf } from "./example.ts";
+import { introduce } from "./introduction.ts";
 import { answerFromMemory, forget, remember } from "./memories.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
 import { answerInRole, listFindings } from "./roles.ts";
@@ -51,6 +49,7 @@ const RULES: readonly Rule[] = [
   answerFromMemory,
   delegate,
   answerInRole,
+  introduce,
 ];
 
 export function answerTo(view: View): OfflineAnswer {
@@ -73,15 +72,4 @@ function demanded(answer: OfflineAnswer, { forced, output }: View): OfflineAnswe
   }
   if (output === undefined || answer.kind === "calls") return answer;
   return { kind: "text", text: JSON.stringify(exampleOf(output)) };
-}
-
-/** Returns a value of a schema: the first of the choices, as short as possible (OFFLINE-4). */
-function exampleOf(schema: JsonObject): Json {
-  try {
-    return makeValue(schema, () => new FirstChoice("offline"));
-  } catch (error) {
-    if (error instanceof NoValue) return error.closest ?? {};
-    if (error instanceof Spent) return {};
-    throw error;
-  }
 }

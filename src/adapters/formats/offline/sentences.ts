@@ -1,7 +1,7 @@
-/** Rules 8 to 14 and 18: sentences that the offline model understands, and its answer to all others. */
+/** Rules 8 to 14 and 19: sentences that the offline model understands, and its answer to all others. */
 import { cut, shorten } from "../../../shared/text.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
-import { findExpression } from "./arithmetic.ts";
+import { computed, findExpression } from "./arithmetic.ts";
 import { readDateQuestion } from "./dates.ts";
 import type { View } from "./view.ts";
 
@@ -65,13 +65,18 @@ export function askCalendar({ text, offers }: View): OfflineAnswer | undefined {
   return question && call("dates", question);
 }
 
-/** Rule 14. */
-export function calculate({ text, offers }: View): OfflineAnswer | undefined {
-  const expression = offers("calculator") ? findExpression(read(text)) : undefined;
-  return expression === undefined ? undefined : call("calculator", { expression });
+/** Rule 14. Without the calculator, only a message that is a question or the expression itself is a calculation. */
+export function calculate({ text, offers, isCalled }: View): OfflineAnswer | undefined {
+  const expression = findExpression(read(text));
+  if (expression === undefined) return undefined;
+  if (offers("calculator")) return call("calculator", { expression });
+  const isAsked =
+    /^\s*(?:what(?:'s|’s| is)|how much is|calculate|compute)\b/i.test(text) || text.trim() === expression;
+  const value = isAsked && !isCalled ? computed(expression) : undefined;
+  return value === undefined ? undefined : labelled(`${expression} is ${value}.`);
 }
 
-/** Messages that rule 18 suggests, with the tool that they need. */
+/** Messages that rule 19 suggests, with the tool that they need. */
 const SUGGESTIONS: readonly [message: string, tool?: string][] = [
   ["What is 12*(3+4)?", "calculator"],
   ["What day is today?", "dates"],
@@ -83,7 +88,7 @@ const SUGGESTIONS: readonly [message: string, tool?: string][] = [
   ["!say hello"],
 ];
 
-/** Rule 18. */
+/** Rule 19. */
 export function explain({ text, offers, colleagues, isCalled }: View): OfflineAnswer {
   const asks = isCalled ? [] : requestsFor(colleagues);
   const suggested = SUGGESTIONS.filter(([, tool]) => tool === undefined || offers(tool));

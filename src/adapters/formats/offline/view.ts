@@ -43,6 +43,8 @@ export interface View {
   /** Results of background operations at the end. They start a new cycle. */
   outcomes: readonly SeenResult[];
   persona: string;
+  /** Its tools. */
+  tools: OfflineBody["tools"];
   /** The agents behind its tools that take a message. */
   colleagues: readonly Colleague[];
   /** Another agent called or mentioned this agent. */
@@ -71,6 +73,7 @@ export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): Vi
     rounds: since.filter(({ calls = [] }) => calls.length > 0).length,
     outcomes: outcomesAtEnd(last >= 0 ? since : []),
     persona: messages[0]?.role === "system" ? messages[0].text : "",
+    tools,
     colleagues: tools.flatMap(colleagueOf),
     isCalled: tools.some(({ name }) => name === "decline" || name === "stay_silent"),
     notice: end?.role === "system" ? end.text : undefined,

@@ -21,7 +21,15 @@ const schemaObject = z.custom<JsonObject>(isJsonObject);
 /** A request. Other keys are ignored, as by a server. */
 export const bodySchema = z.object({
   messages: z.array(messageSchema),
-  tools: z.array(z.object({ name: z.string(), inputSchema: schemaObject.default({}) })).default([]),
+  tools: z
+    .array(
+      z.object({
+        name: z.string(),
+        description: z.string().default(""),
+        inputSchema: schemaObject.default({}),
+      }),
+    )
+    .default([]),
   toolChoice: z.union([z.enum(["auto", "none", "required"]), z.object({ name: z.string() })]).default("auto"),
   /** Demands an answer that is JSON of this schema. */
   output: z.object({ schema: schemaObject }).optional(),
