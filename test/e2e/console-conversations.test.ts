@@ -1,0 +1,270 @@
+/**
+ * Conversations in the console, in a real browser: requests for approval in the inbox and the chat; the list with rename, pin, archive,
+ * forks and order; copy, colours of code, edit, drafts, search and shortcuts.
+ */
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { workConsole } from "../support/work-console.ts";
+
+const PAYOUT = '!tool pay_out {"amount": 125000.5, "currency": "EUR", "due": "2031-03-04"}';
+const CODE = `export const greeting = "Hello"; // ${"a long comment ".repeat(12)}`;
+
+describe.runIf(hasChromium)(
+  `conversations in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`,
+  () => {
+    const world = workConsole();
+
+    describe("requests in sight", () => {
+      async function visit(width: number): Promise<Page> {
+        world.visitor = new Visitor(world.browser, world.server.url, {
+          viewport: { width, height: 844 },
+          locale: "en-GB",
+          timezoneId: "Europe/Berlin",
+        });
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        return world.visitor.open(`/c/${id}`);
+      }
+
+      it("I1 a question of a workflow appears inside its conversation, with a form of its schema, and its run is a link", async () => {
+        const page = await visit(390);
+        await say(page, PAYOUT);
+        const gate = page.getByTestId("gate");
+        await gate.getByRole("heading", { name: "How much do we pay out?" }).waitFor();
+        await gate.getByText("Ask the cashier").waitFor();
+        await gate.getByTestId("readable").getByText("€125,000.50").waitFor();
+        await gate
+          .getByTestId("readable")
+          .getByText(/^Tuesday,? 4 March 2031$/)
+          .waitFor();
+        await gate.getByText('"amount": 125000.5').waitFor();
+        expect(await sidewaysScrollers(page)).toEqual([]);
+        await page.reload();
+        await gate.getByLabel("Amount").fill("98000");
+        await gate.getByText("98,000").waitFor();
+        await gate.getByRole("button", { name: "Send answer" }).click();
+        await gate.getByText("Enter a value.").waitFor();
+        await gate.getByLabel("At", { exact: true }).fill("2031-03-05T09:30");
+        const run = page.getByTestId("tool-card").getByRole("link", { name: "Open the run" });
+        expect(await run.getAttribute("href")).toMatch(/^\/runs\/run_/);
+        await gate.getByRole("button", { name: "Send answer" }).click();
+        await answers(page, /98000.*2031-03-05T08:30:00.000Z/, false).waitFor();
+        await expect.poll(() => gate.count()).toBe(0);
+      });
+
+      it("I1 APPROVE-1 the inbox counts the requests, links to their places, and takes the answers", async () => {
+        const page = await visit(1440);
+        const desk = world.desk.url("/now/inbox");
+        await say(page, `!tool transfer {"url": "${desk}", "item": "rent"}`);
+        await page.getByRole("group", { name: /^Approve this call/ }).waitFor();
+        const place = new URL(page.url()).pathname;
+        const run = await world.client.runs.start({ workflow: "work/refunds", input: { orders: ["Z9"] } });
+        await page.getByTestId("inbox").click();
+        await page.reload();
+        const item = (text: string) => page.getByTestId("inbox-item").filter({ hasText: text });
+        await item("Refund the order Z9?").waitFor();
+        await page.getByTestId("inbox-badge").getByText("2").waitFor();
+        const links = await page
+          .getByTestId("inbox-item")
+          .getByRole("link")
+          .evaluateAll((all) => all.map((one) => one.getAttribute("href")));
+        expect(links.map((link) => link?.replace(/#.*/, "")).sort()).toEqual(
+          [place, `/runs/${run.id}`].sort(),
+        );
+        await item("Refund the order Z9?").getByRole("button", { name: "Deny" }).click();
+        await page.getByTestId("inbox-note").getByText("Denied.").waitFor();
+        await page.getByTestId("inbox-badge").getByText("1").waitFor();
+        await item("rent").getByRole("button", { name: "Approve" }).click();
+        await page.getByText("Nothing waits for you.").waitFor();
+        await expect.poll(() => world.desk.bodiesOf("/now/inbox")).toEqual(["rent"]);
+        expect(await page.getByTestId("inbox-badge").count()).toBe(0);
+      });
+    });
+
+    describe("the list of conversations", () => {
+      async function talk(text: string): Promise<string> {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        for await (const _ of world.client.streamTurn(id, { content: `!say ${text}` }));
+        return id;
+      }
+
+      for (const width of [390, 1440]) {
+        it(`G24 TITLE-1 TITLE-4 DIR-13 renames, pins, archives and shows forks at ${width} px`, async () => {
+          const first = await talk(`First ${width}`);
+          await talk(`Second ${width}`);
+          const fork = await world.client.conversations.fork(first);
+          world.visitor = new Visitor(world.browser, world.server.url, { viewport: { width, height: 800 } });
+          const page = await world.visitor.open(`/c/${first}`);
+          /** Shows the list, which small screens have in a drawer. */
+          const withList = async (work: (list: Page) => Promise<void>) => {
+            if (width < 768) await page.getByRole("button", { name: "Conversations", exact: true }).click();
+            await work(page);
+            if (width < 768) await page.keyboard.press("Escape");
+          };
+          const items = () => page.getByTestId("conversation-item").allTextContents();
+          const indexOf = async (text: string) => (await items()).findIndex((one) => one.includes(text));
+          const menu = async (work: () => Promise<void>) => {
+            await page.getByTestId("settings").click();
+            await work();
+            expect(await sidewaysScrollers(page)).toEqual([]);
+            await page.keyboard.press("Escape");
+          };
+
+          await page.getByRole("heading", { name: `!say First ${width}` }).waitFor();
+          await withList(async () => {
+            await expect.poll(() => indexOf(`Second ${width}`)).toBeGreaterThanOrEqual(0);
+            expect((await items()).find((one) => one.includes(`Fork of !say First ${width}`))).toContain(
+              "· Fork",
+            );
+          });
+
+          await menu(async () => {
+            await page.getByTestId("title").fill(`Renamed ${width}`);
+            await page.getByRole("button", { name: "Rename", exact: true }).click();
+            await page.getByRole("heading", { name: `Renamed ${width}` }).waitFor();
+            await page.getByTestId("pin").click();
+            await page.getByRole("button", { name: "Unpin" }).waitFor();
+          });
+          await withList(() => expect.poll(() => indexOf(`Renamed ${width}`)).toBe(0));
+          await withList(() =>
+            page.getByTestId("conversation-item").first().getByRole("img", { name: "Pinned" }).waitFor(),
+          );
+
+          await menu(async () => {
+            await page.getByTestId("pin").click();
+            await page.getByRole("button", { name: "Pin", exact: true }).waitFor();
+            await page.getByTestId("archive").click();
+            await page.getByRole("button", { name: "Remove from archive" }).waitFor();
+          });
+          await withList(async () => {
+            await expect.poll(() => indexOf(`Renamed ${width}`)).toBe(-1);
+            await page.getByTestId("toggle-archive").click();
+            await expect.poll(() => indexOf(`Renamed ${width}`)).toBe(0);
+            await page.getByTestId("toggle-archive").click();
+          });
+          await menu(async () => {
+            await page.getByTestId("archive").click();
+            await page.getByRole("button", { name: "Archive", exact: true }).waitFor();
+          });
+          await withList(() => expect.poll(() => indexOf(`Renamed ${width}`)).toBeGreaterThanOrEqual(0));
+
+          await page.goto(`${world.server.url}/c/${fork.id}`);
+          await page.getByRole("heading", { name: `Fork of !say First ${width}` }).waitFor();
+          await page.getByTestId("original").click();
+          await page.waitForURL(`**/c/${first}`);
+        });
+      }
+    });
+
+    describe("a chat in the console", () => {
+      const visit = (path: string, options?: BrowserContextOptions): Promise<Page> => {
+        world.visitor = new Visitor(world.browser, world.server.url, options);
+        return world.visitor.open(path);
+      };
+
+      it("I9 copies, colours code, edits, answers again, forks, and keeps drafts, on a phone", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        const page = await visit(`/c/${id}`, {
+          viewport: { width: 390, height: 844 },
+          permissions: ["clipboard-read", "clipboard-write"],
+        });
+        const copied = () => page.evaluate<string>("navigator.clipboard.readText()");
+        const draft = () => page.getByTestId("composer").inputValue();
+        await say(page, `!say Look:\n\`\`\`ts\n${CODE}\n\`\`\``);
+        const block = page.getByTestId("message-agent").getByTestId("code");
+        await block.locator(".code-kwd").getByText("export").waitFor();
+        expect(await block.locator("pre").textContent()).toBe(CODE);
+        expect(
+          await block.evaluate((element) => Reflect.get(element.querySelector("pre") ?? {}, "scrollWidth")),
+        ).toBeGreaterThan(390);
+        expect(await sidewaysScrollers(page)).toEqual([]);
+        await block.getByTestId("copy").click();
+        await block.getByText("Copied").waitFor();
+        expect(await copied()).toBe(CODE);
+        await page.getByRole("button", { name: "Copy this answer" }).click();
+        await expect.poll(copied).toBe(`Look:\n\`\`\`ts\n${CODE}\n\`\`\``);
+
+        await page.getByTestId("composer").fill("Half a thought");
+        await page.reload();
+        await expect.poll(draft).toBe("Half a thought");
+        await page.goto(`${world.server.url}/a/clerk`);
+        await page.goBack();
+        await expect.poll(draft).toBe("Half a thought");
+        await page.getByTestId("composer").fill("");
+
+        await page.getByTestId("edit").click();
+        await page.getByLabel("Edit message").fill("!say Shorter.");
+        await page.keyboard.press("Enter");
+        await answers(page, "Shorter.", false).waitFor();
+        await page.getByTestId("earlier-version").waitFor();
+        await page.getByTestId("answer-again").click();
+        await expect.poll(() => page.getByTestId("earlier-version").count()).toBe(2);
+        await answers(page, "Shorter.", false).last().waitFor();
+        await page.getByTestId("fork").last().click();
+        await page.waitForURL((url) => url.pathname.startsWith("/c/") && !url.pathname.includes(id));
+        await page.getByTestId("original").waitFor();
+        await answers(page, "Shorter.", false).last().waitFor();
+      });
+
+      it("I9 finds conversations, groups them by day, and is used by shortcuts, which a list explains", async () => {
+        const { id } = await world.client.conversations.create({
+          agentId: "clerk",
+          title: "Lamps for the hall",
+        });
+        const other = await world.client.conversations.create({ agentId: "porter", title: "Ropes" });
+        const page = await visit(`/c/${id}`, { viewport: { width: 1440, height: 900 } });
+        const items = page.getByTestId("conversation-item");
+        await page.getByRole("region", { name: "Today" }).getByText("Lamps for the hall").waitFor();
+        await items.filter({ hasText: "Ropes" }).waitFor();
+        await page.keyboard.press("Control+k");
+        await page.keyboard.type("lamps");
+        await expect.poll(() => items.count()).toBe(1);
+        await page.keyboard.press("Enter");
+        await page.waitForURL("**/turns?text=lamps");
+        await page.keyboard.press("Control+Shift+O");
+        await page.waitForURL(`${world.server.url}/`);
+        await page.goto(`${world.server.url}/c/${other.id}`);
+        await page.getByTestId("composer").waitFor();
+        await page.locator("h1").click();
+        await page.evaluate("document.activeElement.blur()");
+        await page.keyboard.press("/");
+        expect(await page.evaluate("document.activeElement.dataset.testid")).toBe("composer");
+        await page.keyboard.type("? is a letter here");
+        expect(await page.getByTestId("shortcuts").count()).toBe(0);
+        await page.evaluate("document.activeElement.blur()");
+        await page.keyboard.press("?");
+        await page.getByTestId("shortcuts").getByText("Search conversations").waitFor();
+        await page.keyboard.press("Escape");
+        await expect.poll(() => page.getByTestId("shortcuts").count()).toBe(0);
+      });
+
+      it("I9 shows the setup of an agent, the libraries, and the triggers, which authors disable", async () => {
+        const made = await fetch(`${world.server.url}/api/triggers`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({
+            when: { cron: "30 6 * * *", timeZone: "Europe/Berlin" },
+            starts: { workflow: "work/refunds", input: { orders: [] } },
+          }),
+        });
+        expect(made.status).toBe(201);
+        const page = await visit("/a/clerk");
+        const setup = page.getByTestId("agent-setup");
+        await setup.getByText("You are a clerk.").waitFor();
+        await setup.getByText("pay, research").waitFor();
+        await page.getByTestId("talk").click();
+        expect(await page.getByRole("radio", { name: /Clerk/ }).isChecked()).toBe(true);
+        await page.getByTestId("libraries").click();
+        await page.locator("[data-library=work] > summary").click();
+        await page.getByText("payout_desk@1").click();
+        await page.getByText('"initialNode": "desk"').waitFor();
+        await page.getByTestId("triggers").click();
+        const trigger = page.getByTestId("trigger");
+        await trigger.getByText("Cron 30 6 * * * (Europe/Berlin)").waitFor();
+        await trigger.getByText("work/refunds").waitFor();
+        await trigger.getByRole("button", { name: "Disable" }).click();
+        await trigger.getByText("Disabled").waitFor();
+      });
+    });
+  },
+);
