@@ -117,9 +117,9 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
           </span>
         )}
       </div>
-      <h3 id={title} tabIndex={-1} data-question className="font-medium whitespace-pre-wrap wrap-anywhere">
+      <h2 id={title} tabIndex={-1} data-question className="font-medium whitespace-pre-wrap wrap-anywhere">
         {prompt === "" ? "An answer is needed." : prompt}
-      </h3>
+      </h2>
       {rule !== undefined && (
         <p className="text-xs text-muted">
           {whoMayAnswer(rule)} {excluded && NOT_YOU}
