@@ -19,15 +19,9 @@ const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
 );
 
 /** Tests on workerd that count or name the rows of a database, or advance the clock by days. Each file gets its own runtime. */
-const FRESH = [
-  "auth",
-  "event-log",
-  "libraries",
-  "lists-database",
-  "long-pause",
-  "release-work",
-  "retention",
-].map((name) => `test/workers/${name}.test.ts`);
+const FRESH = ["auth", "event-log", "libraries", "lists-database", "release-work", "retention"].map(
+  (name) => `test/workers/${name}.test.ts`,
+);
 
 interface Files {
   include: string[];

@@ -1,4 +1,4 @@
-/** Conversations that are deleted after a time without activity, on the real Worker. */
+/** Conversations over long times, on the real Worker: they answer, or are deleted after a time without activity. */
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterAll, expect, test, vi } from "vitest";
@@ -6,7 +6,7 @@ import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { DAY_MS } from "../../src/shared/time.ts";
 import { expectErased, rowsOfD1 } from "./everything.ts";
 import { RETENTION_DAYS } from "./worker.ts";
-import { ADA, crash, createAgent, request, TestConversation } from "./world.ts";
+import { ADA, crash, createAgent, createConversation, request, TestConversation } from "./world.ts";
 
 // Ids are made in order of time, so the clock only advances.
 afterAll(() => void vi.useRealTimers());
@@ -109,3 +109,19 @@ test.each(["broken", "zero"])(
     expect(await status(conversation)).toBe(200);
   },
 );
+
+test("A24 after 60 days without a message the conversation answers the next message with its history", async () => {
+  const conversation = await createConversation(await createAgent("test/plain"));
+  const first = await conversation.play({ replies: [[{ text: "Hi." }]] });
+  await conversation.ended(first.turnId);
+  await conversation.evict();
+  pass(60);
+  const second = await conversation.play({ replies: [[{ text: "Yes." }]] });
+  const turn = await conversation.ended(second.turnId);
+  const before = await conversation.turn(first.turnId);
+  expect(turn.answer).toBe("Yes.");
+  expect(Date.parse(turn.createdAt) - Date.parse(before.createdAt)).toBeGreaterThanOrEqual(60 * DAY_MS);
+  const [request] = await second.play.requests(1);
+  const texts = request?.body.messages.map(({ content }) => content);
+  expect(texts?.slice(-3)).toEqual([first.play.content, "Hi.", second.play.content]);
+});
