@@ -1,11 +1,15 @@
-/** The ports on workerd: the common contract, row counts, and the SDK's job queue in the same transactions. */
+/** The ports on workerd: contracts of storage, turns and staged changes, row counts, and the job queue of the SDK in the same transactions. */
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SqliteConversationStore } from "../../src/engine/sqlite-store.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
+import {
+  DurableKeyValue,
+  DurableSqlDatabase,
+  durableStorage,
+} from "../../src/ports/workers/durable-storage.ts";
 import { R2ObjectStore } from "../../src/ports/workers/r2-object-store.ts";
 import {
   conversationOf,
@@ -17,10 +21,14 @@ import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
 import { portContract } from "../support/port-contract.ts";
+import { stagingContract } from "../support/staging-contract.ts";
+import { turnStoreContract } from "../support/turn-store-contract.ts";
 
 /** Runs `body` inside a new Durable Object. */
-async function inFreshObject(body: (state: DurableObjectState) => void | Promise<void>): Promise<void> {
-  await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, state) => body(state));
+async function inFreshObject<Value>(
+  body: (state: DurableObjectState) => Value | Promise<Value>,
+): Promise<Value> {
+  return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, state) => body(state));
 }
 
 describe("ports on workerd", () => {
@@ -151,3 +159,21 @@ describe("the system's clock and ids", () => {
 });
 
 describe("objects in R2", () => objectStoreContract(() => new R2ObjectStore(Reflect.get(env, "BUCKET"))));
+
+describe("turns on workerd", () => {
+  turnStoreContract(
+    (body) =>
+      inFreshObject(({ storage }) =>
+        body({ db: new DurableSqlDatabase(storage), kv: new DurableKeyValue(storage) }),
+      ),
+    8,
+  );
+});
+
+describe("staged changes on workerd", () => {
+  const errors = vi.spyOn(console, "error");
+  beforeEach(() => void errors.mockImplementation(() => undefined));
+  afterEach(() => void errors.mockReset());
+
+  stagingContract((body) => inFreshObject(({ storage }) => body(durableStorage(storage))));
+});
