@@ -1,19 +1,16 @@
 /** Every page of the console under axe, at two widths, in light and in dark, in a real browser. */
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { source } from "axe-core";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
 import { workConsole } from "../support/work-console.ts";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 describe.runIf(hasChromium)(`axe on every page (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
   const world = workConsole();
 
   /** Returns the violations of the page: their rules, with the first element of each. */
   async function violations(page: Page): Promise<string[]> {
-    await page.evaluate(`${AXE}; undefined`);
+    await page.evaluate(`${source}; undefined`);
     return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
       violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary).join(" | ")))`);
   }
