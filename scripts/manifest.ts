@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 /** Entry points of the package and their modules, without extension. */
-const ENTRIES = {
+export const ENTRIES = {
   ".": "index",
   "./actors": "actors",
   "./sessions": "sessions",

@@ -20,6 +20,7 @@ const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
 const PAGES = [
   "README.md",
   ...[
+    "start",
     "tools",
     "agents",
     "company",
@@ -38,6 +39,8 @@ const PAGES = [
     "simulation",
     "protocols",
     "deploy",
+    "react",
+    "examples",
   ].map((name) => `docs/${name}.md`),
 ];
 
@@ -60,10 +63,10 @@ function exampleWith(part: string, pages: readonly string[] = PAGES): Example {
   return found[0] as Example;
 }
 
-/** The configuration of README.md, with the migrations of docs/delivery.md and of docs/tools.md. */
+/** The configuration of docs/start.md, with the migrations of docs/delivery.md and of docs/tools.md. */
 function configuration(changes: object = {}): string {
   const pattern = JSON.parse(page("wrangler.jsonc"));
-  const printed = JSON.parse(exampleWith('"main": "src/', ["README.md"]).text);
+  const printed = JSON.parse(exampleWith('"main": "src/', ["docs/start.md"]).text);
   const { migrations } = JSON.parse(`{${exampleWith('"migrations": [', ["docs/delivery.md"]).text}}`);
   return JSON.stringify({
     ...pattern,
@@ -114,7 +117,7 @@ beforeAll(async () => {
   }
   write("wrangler.jsonc", configuration());
   write(".dev.vars", "DRAMATIS_LOCAL=1\nSHELF=main\nPAYMENTS_URL=http://127.0.0.1:1\n");
-  const [, init = ""] = /^npx tsc (--init .+) && npx tsc --noEmit$/m.exec(page("README.md")) ?? [];
+  const [, init = ""] = /^npx tsc (--init .+) && npx tsc --noEmit$/m.exec(page("docs/start.md")) ?? [];
   run(project, process.execPath, TSC, ...init.split(" "));
   run(project, process.execPath, WRANGLER, "types");
 });
@@ -127,7 +130,7 @@ describe("G2 the code of the documentation, as printed", () => {
     expect(PAGES.filter((name) => !pages.has(name))).toEqual(["docs/simulation.md"]);
   });
 
-  it("compiles after the README's `wrangler types` and `tsc --init`, with typed exports", () => {
+  it("compiles after the tutorial's `wrangler types` and `tsc --init`, with typed exports", () => {
     expect(typeErrors("--noEmit")).toEqual([]);
     write("src/wrong.ts", 'import { exports } from "cloudflare:workers";\nexports.Nothing;\n');
     expect(typeErrors("--noEmit")).toEqual([expect.stringContaining("'Nothing' does not exist")]);
@@ -145,30 +148,25 @@ describe("G2 the code of the documentation, as printed", () => {
     for (const file of files) rmSync(join(project, file));
   });
 
-  it("bundles under the compatibility dates and flags that the README names, and not below", () => {
+  it("bundles under the compatibility dates and flags that the tutorial names, and not below", () => {
     const deploy = (changes: object) => {
       write("dated.jsonc", configuration(changes));
       return run(project, process.execPath, WRANGLER, "deploy", "--dry-run", "--config", "dated.jsonc");
     };
     const [, oldest = "", since = ""] =
-      /`compatibility_date` of (\S+) or later\. Before (\S+) it\s+also needs/.exec(page("README.md")) ?? [];
-    const flags = JSON.parse(`{${/`("compatibility_flags": \[.+?\])`/.exec(page("README.md"))?.[1]}}`);
+      /`compatibility_date` of (\S+) or later\. Before (\S+) it\s+also needs/.exec(page("docs/start.md")) ??
+      [];
+    const flags = JSON.parse(`{${/`("compatibility_flags": \[.+?\])`/.exec(page("docs/start.md"))?.[1]}}`);
     expect(deploy({ compatibility_date: since })).toContain("exiting now");
     expect(deploy({ compatibility_date: oldest, ...flags })).toContain("exiting now");
     expect(() => deploy({ compatibility_date: oldest })).toThrow('Could not resolve "path"');
   });
 
-  it("G16 deploys the configuration of docs/deploy.md and of a clone without ids, as a dry run", () => {
-    const dryRun = (folder: string, config: string, ...options: string[]) => {
-      const all = ["--dry-run", "--outdir", join(project, "dry"), "--config", config, ...options];
-      return run(folder, process.execPath, WRANGLER, "deploy", ...all);
-    };
-    write("deploy.jsonc", examplesIn("docs/deploy.md", page("docs/deploy.md"))[0]?.text ?? "");
-    const printed = dryRun(project, "deploy.jsonc");
-    expect(printed).toMatch(/env\.DB\s+D1 Database[\s\S]*env\.BUCKET\s+R2 Bucket[\s\S]*exiting now/);
+  it("G16 deploys a clone without ids, as a dry run", () => {
     expect(page("wrangler.jsonc")).not.toContain('"database_id"');
-    const console = join(project, "node_modules/dramatis/console");
-    expect(dryRun(ROOT, "wrangler.jsonc", "--assets", console)).toMatch(
+    const assets = ["--assets", join(project, "node_modules/dramatis/console")];
+    const dryRun = ["deploy", "--dry-run", "--outdir", join(project, "dry"), ...assets];
+    expect(run(ROOT, process.execPath, WRANGLER, ...dryRun)).toMatch(
       /env\.DB .+ D1 Database[\s\S]*exiting now/,
     );
   });

@@ -1,4 +1,4 @@
-/** The package of `npm run build` and `npm pack`, used in an empty project as the README describes. */
+/** The package of `npm run build` and `npm pack`, used in an empty project as the tutorial describes. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,10 +48,10 @@ function exportedValues(file: string): string[] {
   ];
 }
 
-/** Examples of the README, with language and text. */
+/** Examples of the tutorial, with language and text. */
 function printedExamples(): { language: string; text: string }[] {
-  const readme = readFileSync(join(installed, "README.md"), "utf8");
-  return [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", text = ""]) => ({
+  const tutorial = readFileSync(join(ROOT, "docs/start.md"), "utf8");
+  return [...tutorial.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", text = ""]) => ({
     language,
     text,
   }));
@@ -77,7 +77,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(project, name), text);
 }
 
-/** The repository's configuration, with the values that the README prints. */
+/** The repository's configuration, with the values that the tutorial prints. */
 function writeConfiguration(): void {
   const pattern = JSON.parse(readFileSync(join(ROOT, "wrangler.jsonc"), "utf8"));
   const changes = JSON.parse(exampleWith('"main": "src/'));
@@ -176,7 +176,7 @@ const OLDER = {
   skipLibCheck: true,
 };
 
-describe("G2 the README's example, as printed, after `npm init -y` and the printed `npx tsc --init`", () => {
+describe("G2 the tutorial's example, as printed, after `npm init -y` and the printed `npx tsc --init`", () => {
   const check = (...options: string[]) => errorsOf(["--noEmit", "--pretty", "false", ...options]);
 
   beforeAll(() => {
@@ -224,7 +224,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
     expect(told).toContain("--dry-run: exiting now.");
   });
 
-  it("deploys with the configuration of docs/deploy.md, as far as that can be tried without an account", () => {
+  it("G16 deploys with the configuration of docs/deploy.md, as far as that can be tried without an account", () => {
     const page = readFileSync(join(ROOT, "docs/deploy.md"), "utf8");
     const [, configuration = ""] = /^```jsonc\n(.*?)^```$/ms.exec(page) ?? [];
     write("deploy.jsonc", configuration);
@@ -254,7 +254,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
       await waitUntilGone(pids);
     });
 
-    /** Sends the body of the README's curl command for this path. */
+    /** Sends the body of the tutorial's curl command for this path. */
     function curl(path: RegExp, at: string): Promise<Response> {
       const sh = printedExamples().filter(({ language }) => language === "sh");
       const commands = sh.flatMap(({ text }) => text.replaceAll("\\\n", "").split("\n"));
@@ -268,7 +268,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
       });
     }
 
-    it("answers the README's curl commands", async () => {
+    it("answers the tutorial's curl commands", async () => {
       expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok" });
       const created = await curl(/\/api\/conversations\s/, "/api/conversations");
       expect(created.status).toBe(201);
@@ -278,7 +278,7 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
       expect(turn).toContain('"type":"turn.completed"');
     });
 
-    it("answers the README's client, in Node and without React", () => {
+    it("answers the tutorial's client, in Node and without React", () => {
       const text = exampleWith('from "dramatis/client";\n\nconst client');
       write("client.mts", text.replace(/http:\/\/localhost:\d+/, url));
       expect(typeErrors([...bundler, ...worker, "--skipLibCheck"], "client.mts")).toEqual([]);
@@ -333,7 +333,7 @@ describe("G2 the entry points", () => {
     expect(typeErrors(options, "named.mts")).toEqual([]);
   });
 
-  it("only dramatis/react needs React, and with React the README's component compiles", () => {
+  it("only dramatis/react needs React, and with React the tutorial's component compiles", () => {
     const load = () => run(project, process.execPath, "--eval", 'await import("dramatis/react")');
     expect(load).toThrow("Cannot find package 'react'");
     installFromCheckout(project, ["react", "@types/react"]);
