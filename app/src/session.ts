@@ -31,7 +31,7 @@ export interface Session {
   signIn?: SignIn;
   /** No language model is connected. */
   isOffline?: boolean;
-  /** The server's reason for the last refusal. */
+  /** The server's reason for the last refusal; empty if only the token is missing. */
   reason?: string;
   /** Changes with each sign-in. */
   entry: number;
@@ -126,8 +126,9 @@ export async function checkSession(): Promise<void> {
 export async function enter(candidate: string | undefined): Promise<boolean> {
   const response = await send("/api/me", candidate);
   if (response.status === 401) {
-    const reason = await detailOf(response);
-    change({ ...defined({ reason }) });
+    const reason = (await detailOf(response)) ?? "";
+    // The form asks for the token already.
+    change({ reason: candidate === undefined && reason.startsWith("Send a token") ? "" : reason });
     return false;
   }
   if (!response.ok) throw new Error(`The server answered ${response.status}. Try again later.`);

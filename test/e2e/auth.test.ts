@@ -132,7 +132,8 @@ describe("npm start with AUTH_SECRET", () => {
           route.fulfill({ json: { signIn: { page: "javascript:alert(1)", signOut: "//evil.example" } } }),
         );
         await page.reload();
-        await page.getByText("Send a token").waitFor();
+        await page.getByTestId("token").waitFor();
+        expect(await page.getByText("Authorization").count()).toBe(0);
         expect(await page.getByRole("link").count()).toBe(0);
         await enter("not.a.token");
         await page.getByText("The server refused this token.").waitFor();
@@ -192,8 +193,8 @@ describe("npm start with AUTH_SECRET", () => {
         await page.goto(`${start.url}/`);
         await expect
           .poll(async () => {
-            await page.getByTestId("runs").click();
-            await page.getByTestId("turns").click();
+            // The lists load again.
+            await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
             return dialog.getByText("Sign in as bob").isVisible();
           })
           .toBe(true);

@@ -110,7 +110,7 @@ function TokenForm({ reason, children }: { reason: string | undefined; children:
 
   return (
     <form onSubmit={(event) => void submit(event)} className="space-y-4">
-      {reason !== undefined && <p className="text-sm text-muted">{reason}</p>}
+      {reason !== undefined && reason !== "" && <p className="text-sm text-muted">{reason}</p>}
       <Field label="Token" description="A token of your system. It stays in this tab." error={error}>
         {(control) => (
           <input
