@@ -174,7 +174,7 @@ function classProblems({ migrations }: Config, exported: Set<string> | null, mai
     ),
     ...unexported.map((name) =>
       failed(
-        `${main} does not export ${name}, which a migration names. Add ${name} to \`export const { … } = app\`, or remove it from "migrations".`,
+        `${main} does not export ${name}, which a migration names. Add ${name} to \`export const { … } = app\`, or remove it from \`migrations\`.`,
       ),
     ),
     ...missing.map((name) =>
