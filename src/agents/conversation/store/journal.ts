@@ -77,6 +77,8 @@ export class Journal {
       const [stored] = this.database.all<Row>(BACKWARD, Math.min(first + step - 1, middleSeq), 1);
       if (stored === undefined) break;
       const middle = unpack(stored);
+      // The journal lacks rows.
+      if (lastSeq(middle.row) < first) break;
       if (middle.head.active.includes(n)) first = lastSeq(middle.row) + 1;
       else found = middle;
     }

@@ -70,7 +70,7 @@ function causesOfMessage(scene: Scene, next: RecordedEntry): Cause[] {
     case "llm.call.failed":
       return failed(scene, textIn(data, "message"));
     case "turn.resumed":
-      return data.reason === "paused" ? emptyReply(scene, "paused") : recovery();
+      return data.reason === "paused" ? emptyReply(scene, "paused") : recovery(scene);
     case "message.reset":
       return turn === undefined ? [] : withdrawn(turn.n, data);
     default:

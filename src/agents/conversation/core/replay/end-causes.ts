@@ -4,6 +4,7 @@ import type { Caller } from "../../../../protocol/caller-schemas.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { exceeded } from "../planning/budget.ts";
 import { failTurn, stopTurn } from "../planning/cancel.ts";
+import { planRecovery } from "../planning/recovery.ts";
 import type { Signal } from "../signals.ts";
 import { emptyReply, failed } from "./model-causes.ts";
 import type { RecordedEntry } from "./recording.ts";
@@ -49,7 +50,7 @@ function causesOfError(scene: Scene, error: ErrorData): Cause[] {
     case "MODEL_FAILED":
       return failed(scene, error.message);
     case "RECOVERY_EXHAUSTED":
-      return recovery();
+      return recovery(scene);
     case "BUDGET_EXCEEDED":
       return [{ signal: NOTHING_NEW }];
     case "TIMEOUT":
@@ -84,9 +85,19 @@ export function budgetExceeded({ turn }: Scene, entry: RecordedEntry): Cause[] {
   return [{ signal: NOTHING_NEW }, { decide, unchecked }];
 }
 
-/** Returns the causes of a turn that begins again after a crash. The clock may have been set back. */
-export function recovery(): Cause[] {
+/** Returns the causes of a turn that begins again after a crash. The clock may have been set back, or the model call may have waited. */
+export function recovery({ turn }: Scene): Cause[] {
   const type = "conversation.cmd.recover";
   const signals: Signal[] = [{ type }, { type, wasSetBack: true }];
-  return signals.map((signal) => ({ signal }));
+  const causes = signals.map((signal): Cause => ({ signal }));
+  if (turn === undefined || turn.call === null) return causes;
+  const { n, call } = turn;
+  const decide: Decide = (state, input) => {
+    const waiting = {
+      ...(state.active.get(n) ?? turn),
+      call: { ...call, notBefore: Number.POSITIVE_INFINITY },
+    };
+    return planRecovery({ ...state, active: new Map([[n, waiting]]) }, input.now, input);
+  };
+  return [...causes, { decide, unchecked: "The pause that a provider requested is not stored." }];
 }

@@ -24,7 +24,7 @@ import { differenceAtEnd, differenceIn, differenceOf } from "./compare.ts";
 import { countOf } from "./model-causes.ts";
 import { type RecordedRow, type Recording, readRecording } from "./recording.ts";
 import { type Cause, dataOf, NOTHING_NEW, type Scene } from "./scene.ts";
-import { extraOf, surroundings, type World, worldsOf } from "./worlds.ts";
+import { extrasOf, surroundings, type World, worldsOf } from "./worlds.ts";
 
 type Unchecked = NonNullable<TurnReplay["partial"]>[number];
 
@@ -69,10 +69,12 @@ function replayRow(recording: Recording, row: RecordedRow, turn: Turn | undefine
 function inWorld(recording: Recording, row: RecordedRow, turn: Turn | undefined, world: World): Played {
   const played = play(recording, row, turn, world);
   if (played.divergence === null) return played;
-  // Other work in the same commit may have used a part of the budget.
-  const extra = extraOf(row, played.transition.state.spent);
-  const again = play(recording, row, turn, { ...world, extra });
-  return again.divergence === null ? again : played;
+  // Other work in the same commit may have used a part of the budget: all of it before the entry, or a part.
+  for (const extra of extrasOf(row, played.transition.state.spent, played.divergence)) {
+    const again = play(recording, row, turn, { ...world, extra });
+    if (again.divergence === null) return again;
+  }
+  return played;
 }
 
 /** Applies the causes of a commit's entries, until each recorded entry is made or planning makes another entry. */
@@ -91,13 +93,16 @@ function play(recording: Recording, row: RecordedRow, turn: Turn | undefined, wo
   for (let made = 0; made < expected.length; ) {
     const rest = expected.slice(made);
     const scene: Scene = { recording, rest, turn: transition.state.active.get(n), now: row.at };
-    let chosen: { cause: Cause; next: Transition } | undefined;
+    // The first cause that makes the most of the recorded entries.
+    let chosen: { cause: Cause; next: Transition; count: number } | undefined;
     for (const cause of causesOf(scene)) {
       const next = stepOf(transition, cause, input);
       if (next === null || entriesOf(next).length === made) continue;
-      const isEqual = differenceIn(expected, entriesOf(next)) === null;
-      if (isEqual || chosen === undefined) chosen = { cause, next };
-      if (isEqual) break;
+      const entries = entriesOf(next);
+      const isEqual = entries.length <= expected.length && differenceIn(expected, entries) === null;
+      const count = isEqual ? entries.length : 0;
+      if (chosen === undefined || count > chosen.count) chosen = { cause, next, count };
+      if (count === expected.length) break;
     }
     if (chosen === undefined) break;
     transition = chosen.next;

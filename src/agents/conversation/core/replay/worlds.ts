@@ -1,8 +1,11 @@
 /** The conversation around a turn at one of its commits. Pure. */
 import { type Amounts, addAmounts, NOTHING, subtractAmounts } from "../../../../model/spending.ts";
+import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget } from "../../../../protocol/budget.ts";
 import type { Participant } from "../../../../protocol/participants.ts";
+import { isJsonObject } from "../../../../shared/json.ts";
 import type { ConversationIdentity, ConversationState } from "../state.ts";
 import type { Turn } from "../turn.ts";
+import type { Divergence } from "./compare.ts";
 import type { RecordedRow, Recording } from "./recording.ts";
 import { dataOf } from "./scene.ts";
 
@@ -97,7 +100,24 @@ function present(record: ConversationIdentity, agentId: string): ConversationIde
   };
 }
 
-/** Returns the use that a commit added beside the use that the replay made. */
-export function extraOf({ after }: RecordedRow, spent: Amounts): Amounts {
-  return subtractAmounts(after.spent, spent);
+/**
+ * Returns the uses that other work may have added: all that the commit added beside the use of the replay, and the part before the entry
+ * that differs.
+ */
+export function extrasOf({ after }: RecordedRow, spent: Amounts, divergence: Divergence | null): Amounts[] {
+  const all = subtractAmounts(after.spent, spent);
+  const [expected, actual] = [divergence?.expected, divergence?.actual].map((entry) => leftIn(entry?.data));
+  if (expected === undefined || actual === undefined) return [all];
+  const part = BUDGET_LIMITS.filter((limit) => expected[limit] !== undefined).map((limit) => {
+    const [less, more] = [expected[limit] ?? 0, actual[limit] ?? 0];
+    return [AMOUNT[limit], amountOf(more, limit) - amountOf(less, limit)] as const;
+  });
+  return [all, { ...all, ...Object.fromEntries(part) }];
+}
+
+/** Returns the rest of the conversation's budget in the data of an entry. */
+function leftIn(data: unknown): Budget | undefined {
+  const left = isJsonObject(data) ? data.budgetLeft : undefined;
+  // SAFETY: planning writes the rest of a budget.
+  return isJsonObject(left) ? (left as Budget) : undefined;
 }
