@@ -39,8 +39,8 @@ const PAGES = [
     "simulation",
     "protocols",
     "deploy",
-    "react",
     "examples",
+    "react",
   ].map((name) => `docs/${name}.md`),
 ];
 
@@ -111,7 +111,7 @@ beforeAll(async () => {
   run(project, "npm", "init", "-y");
   const { dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   installFromCheckout(project, [...Object.keys(dependencies), "zod"]);
-  installFromCheckout(project, ["react", "@types/react", "ai", "@ai-sdk/react"]);
+  installFromCheckout(project, ["react", "@types/react", "ai", "@ai-sdk/react", "vitest"]);
   for (const [path, text] of filesOf(inLanguage("ts"))) {
     write(path, path === "src/worker.ts" ? workerWithShop(text) : text);
   }
@@ -127,7 +127,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe("G2 the code of the documentation, as printed", () => {
   it("has blocks of every page that shows code", () => {
     const pages = new Set(inLanguage("ts").map((example) => example.page));
-    expect(PAGES.filter((name) => !pages.has(name))).toEqual(["docs/simulation.md"]);
+    expect(PAGES.filter((name) => !pages.has(name))).toEqual(["docs/simulation.md", "docs/react.md"]);
   });
 
   it("compiles after the tutorial's `wrangler types` and `tsc --init`, with typed exports", () => {
