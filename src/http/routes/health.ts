@@ -34,7 +34,12 @@ export const healthRoutes: readonly Route[] = [
     },
     async (_, { seed, missing, model, signIn }) => {
       await ready(seed);
-      return json({ status: "ok", version: VERSION, missing: missing(), ...defined({ model: model(), signIn }) });
+      return json({
+        status: "ok",
+        version: VERSION,
+        missing: missing(),
+        ...defined({ model: model(), signIn }),
+      });
     },
   ),
 ];
