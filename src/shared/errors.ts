@@ -51,22 +51,25 @@ export interface ErrorData {
   retryAfter?: number;
 }
 
+interface ErrorOptions {
+  retriable?: boolean;
+  errors?: InputIssue[];
+  /** A retry may succeed after this many milliseconds. */
+  retryAfter?: number;
+  cause?: unknown;
+}
+
 /** An error inside an actor or a handler. `message` states the problem and the fix. */
 export class DramatisError extends Error {
   override readonly name = "DramatisError";
+  readonly code: ErrorCode;
+  readonly options: ErrorOptions;
 
-  constructor(
-    readonly code: ErrorCode,
-    message: string,
-    readonly options: {
-      retriable?: boolean;
-      errors?: InputIssue[];
-      /** A retry may succeed after this many milliseconds. */
-      retryAfter?: number;
-      cause?: unknown;
-    } = {},
-  ) {
+  // Members in the parameter list would need a compiler: Node runs the command line from its source.
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.options = options;
   }
 
   get retriable(): boolean {
