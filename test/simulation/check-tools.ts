@@ -60,7 +60,9 @@ function checkResults(
     // The turn ended before there was a result.
     const cancelled = code === "CANCELLED" && turn.status === "failed";
     const budget = history.plan.conversations[conversation]?.budget;
-    const unpaid = reports.length === 0 && code === "BUDGET_EXCEEDED" && budget?.toolCalls !== undefined;
+    // A pure tool may have run before a commit that was lost.
+    const mayHaveRun = reports.length === 0 || EFFECTS[name as keyof typeof EFFECTS] === "pure";
+    const unpaid = mayHaveRun && code === "BUDGET_EXCEEDED" && budget?.toolCalls !== undefined;
     const unapproved = code === "APPROVAL_DENIED" && isCareful(name) && reports.length === 0;
     if (!reported && !refused && !lost && !cancelled && !unpaid && !unapproved)
       fail("results", `The transcript has a wrong failure of ${operationId}: ${code} ${message}`);
