@@ -7,7 +7,7 @@ const refund = defineTool({
   description: "Refunds an order.",
   input: z.object({ order: z.string(), cents: z.int().min(1) }),
   effect: "once",
-  approval: "always",
+  approval: { by: "operator" },
   execute: ({ order, cents }) => ({ receipt: `receipt-${order}`, cents }),
 });
 

@@ -10,7 +10,8 @@ const ship = defineTool({
   async: true,
   execute: async ({ to }, { defer, operationId }) => {
     const deferred = await defer({ expiresInMs: 72 * 3_600_000 });
-    // A real courier gets the address of the result with the order, and the operation id as its idempotency key.
+    // A real courier gets the address with the order, and the operation id as its idempotency key. The address is a permission: log it only
+    // on your own machine.
     console.log(`Parcel ${operationId} to ${to}: POST the result to ${deferred.url}`);
     return deferred;
   },

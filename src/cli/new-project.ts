@@ -1,10 +1,11 @@
 /**
  * Writes a new project from a template. The package `create-dramatis` contains this file and the templates, so it imports only Node.
  *
- * INIT-1  No existing file changes, except `package.json`, which keeps its own members and gets the missing ones.
+ * INIT-1  No existing file changes, except `package.json`, which keeps its own members and gets the missing ones. No file is written
+ *         through a link.
  * INIT-2  The project depends on this version of the package, or on a given archive.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 
 /** The templates, beside the code in the package, and at the top of the repository. */
@@ -39,7 +40,7 @@ export function writeProject({ folder, template = "assistant", archive, version 
   const name = projectName(target);
   const files = new Map(["base", template].flatMap((layer) => filesOf(join(root, layer), name)));
   const paths = [...files.keys()].sort();
-  const taken = paths.filter((path) => existsSync(join(target, path)) && path !== "package.json");
+  const taken = paths.filter((path) => path !== "package.json" && isTaken(target, path));
   if (taken.length > 0)
     throw new Error(
       `${shown(target)} already has ${taken.join(", ")}. Choose another folder, or remove these files.`,
@@ -48,10 +49,17 @@ export function writeProject({ folder, template = "assistant", archive, version 
     archive === undefined
       ? `^${version}`
       : `file:${relative(target, resolve(archive)).replaceAll("\\", "/")}`;
-  const manifests = ["base", template].map((layer) => readManifest(join(root, layer, "package.json"), name));
-  const own = readManifest(join(target, "package.json"), name);
-  const manifest = [...manifests, { dependencies: { dramatis } }, own].reduce(merged, {});
-  files.set("package.json", `${JSON.stringify({ ...manifest, type: "module" }, null, 2)}\n`);
+  const manifests = ["base", template].map((layer) =>
+    readManifest(join(root, layer, "package.json"), (text) => text.replaceAll(NAME, name)),
+  );
+  const own = readManifest(join(target, "package.json"));
+  if (own.type !== undefined && own.type !== "module")
+    throw new Error(
+      `The package.json of ${shown(target)} has "type": "${own.type}", but the project uses ES modules. Remove the member, or choose another folder.`,
+    );
+  const given = { dependencies: { dramatis }, type: "module" };
+  const manifest = [...manifests, given, own].reduce(merged, {});
+  files.set("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
   for (const [path, text] of files) {
     mkdirSync(dirname(join(target, path)), { recursive: true });
     writeFileSync(join(target, path), text);
@@ -63,6 +71,14 @@ export function writeProject({ folder, template = "assistant", archive, version 
     files: paths,
     text: `Created ${name} from the template "${template}". Other templates: ${others}.\n\n${paths.map((path) => `  ${path}`).join("\n")}\n\nNext:\n${next}`,
   };
+}
+
+/** Reports whether a file of the project exists, or one of its folders is a link or a file. */
+function isTaken(target: string, path: string): boolean {
+  const found = (part: string) => lstatSync(join(target, part), { throwIfNoEntry: false });
+  const folders = [];
+  for (let folder = dirname(path); folder !== "."; folder = dirname(folder)) folders.push(folder);
+  return found(path) !== undefined || folders.some((folder) => found(folder)?.isDirectory() === false);
 }
 
 /** Returns a name that npm and Cloudflare accept. */
@@ -91,8 +107,8 @@ function filesOf(folder: string, name: string): [string, string][] {
 
 type Manifest = Record<string, unknown>;
 
-function readManifest(path: string, name: string): Manifest {
-  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8").replaceAll(NAME, name)) : {};
+function readManifest(path: string, change = (text: string) => text): Manifest {
+  return existsSync(path) ? JSON.parse(change(readFileSync(path, "utf8"))) : {};
 }
 
 /** Merges the members of two manifests, and of the objects in them. Later values win. */

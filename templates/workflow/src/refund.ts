@@ -1,11 +1,19 @@
 import { defineTask, defineWorkflow, node, step, transition } from "dramatis";
 import { z } from "zod";
 
-/** A person decides. */
+/** An operator decides, and not the customer. With `notRequester: true`, an operator cannot decide on an own request either. */
 const ask = defineTask({
   id: "ask",
   input: z.object({ order: z.string() }),
-  steps: [step("ask", { action: { kind: "human.approve", prompt: "Refund the order {{ order }}?" } })],
+  steps: [
+    step("ask", {
+      action: {
+        kind: "human.approve",
+        prompt: "Refund the order {{ order }}?",
+        approval: { by: "operator" },
+      },
+    }),
+  ],
 });
 
 /** Replace the body with a request to your bank. A `once` task never runs twice. */
@@ -18,7 +26,7 @@ const pay = defineTask({
 });
 
 export const refund = defineWorkflow("refund", {
-  description: "Refunds an order after a person has approved it.",
+  description: "Refunds an order after an operator has approved it.",
   input: z.object({ order: z.string() }),
   context: z.object({ approved: z.boolean(), receipt: z.string() }),
   initialNode: "ask",

@@ -1,0 +1,53 @@
+/** Projects that `init` writes into folders with files. */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { writeProject } from "../../src/cli/new-project.ts";
+
+let root = "";
+let folder = "";
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "dramatis-init-"));
+  folder = join(root, "shop");
+  mkdirSync(folder);
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const manifest = () => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+
+test("I8 INIT-1 a package.json keeps its own members, also the names that a template uses", () => {
+  const own = {
+    name: "my-app",
+    scripts: { start: "node my-app.js" },
+    dependencies: { "@corp/my-app-core": "1.0.0" },
+  };
+  writeFileSync(join(folder, "package.json"), JSON.stringify(own));
+  writeProject({ folder, version: "0.4.0" });
+  expect(manifest()).toMatchObject({ ...own, type: "module" });
+  expect(manifest().dependencies.dramatis).toBe("^0.4.0");
+});
+
+test("I8 INIT-1 a package.json of CommonJS is refused with the change, and no file is written", () => {
+  writeFileSync(join(folder, "package.json"), '{"type": "commonjs"}');
+  expect(() => writeProject({ folder, version: "0.4.0" })).toThrow("Remove the member");
+  expect(existsSync(join(folder, "src"))).toBe(false);
+});
+
+test("I8 INIT-1 no file is written through a link", () => {
+  symlinkSync(join(root, "outside.json"), join(folder, "tsconfig.json"));
+  expect(() => writeProject({ folder, version: "0.4.0" })).toThrow("already has tsconfig.json");
+  rmSync(join(folder, "tsconfig.json"));
+  mkdirSync(join(root, "other"));
+  symlinkSync(join(root, "other"), join(folder, "src"));
+  expect(() => writeProject({ folder, version: "0.4.0" })).toThrow("already has src/");
+  expect(existsSync(join(root, "outside.json"))).toBe(false);
+});
