@@ -1,6 +1,8 @@
 /** A copy of a directory that is slow, or down for a while. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Copy } from "../../src/agents/base/copies/copy.ts";
+import { CopiesWakeup, JournalCopy } from "../../src/agents/base/copies/journal-copy.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -156,4 +158,32 @@ test("PUB-5 without a directory a change arms no wake-up and is not put", async 
   await copy.publish();
   expect(copy.wake()).toBeNull();
   expect([put.mock.calls, arm.mock.calls]).toEqual([[], []]);
+});
+
+test("A70 RECORDS-1 a noted change whose wake-up could not be armed is armed again after a second", async () => {
+  const clock = new VirtualClock();
+  let [arms, fails] = [0, true];
+  const wakeup = {
+    arm: async () => {
+      arms += 1;
+      if (fails) throw new Error("There is no alarm.");
+    },
+    disarm: () => undefined,
+  };
+  const window = new CopiesWakeup(clock, wakeup, () => copy.isBehind);
+  const journal = { forward: () => [{ seq: 1, at: 0, entries: [{}] }] };
+  const target = {
+    find: () => true,
+    published: async () => 0,
+    put: async () => {
+      throw new Error("The log is down.");
+    },
+  };
+  const runtime = { exists: true, dueIn: null, store: { journal } };
+  const copy = new JournalCopy<boolean>({ clock, runtime }, target, window);
+  await expect(copy.note()).rejects.toThrow("no alarm");
+  await copy.publish();
+  fails = false;
+  await clock.advance(1_000);
+  expect([arms, copy.isBehind]).toEqual([2, true]);
 });

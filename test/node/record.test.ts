@@ -8,6 +8,8 @@ import { piecesOf } from "../../src/agents/conversation/core/record/canonical.ts
 import { causedEntries, chainFrom } from "../../src/agents/conversation/core/record/causes.ts";
 import { isMessage, newestPlaces } from "../../src/agents/conversation/core/record/context.ts";
 import { foldEntries, NEW_FOLD, type Numbered } from "../../src/agents/conversation/core/record/fold.ts";
+import { readRecording } from "../../src/agents/conversation/core/replay/recording.ts";
+import { replayRecording } from "../../src/agents/conversation/core/replay/replay.ts";
 import { NEW_STATE } from "../../src/agents/conversation/core/state.ts";
 import { ConversationRecord } from "../../src/agents/conversation/reads/conversation-record.ts";
 import { readCauses, readIncidents } from "../../src/agents/conversation/reads/record-lists.ts";
@@ -16,6 +18,7 @@ import { CREATE_JOURNAL, Journal } from "../../src/agents/conversation/store/jou
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { parseItemId, stemOf, turnId } from "../../src/protocol/ids.ts";
 import { type CanonicalEvent, PROJECTIONS } from "../../src/protocol/projection-schemas.ts";
+import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
 import { generatePlan } from "../simulation/generate.ts";
 import type { Outcome } from "../simulation/history.ts";
 import { tryPlan } from "../simulation/simulate.ts";
@@ -372,4 +375,19 @@ describe("the incidents of simulated conversations", () => {
       expect(nextCursor).toBe("4");
     }
   });
+});
+
+test("H3 REPLAY-2 a budget that was left is checked in turns that were alone", () => {
+  const recordings = outcomes.flatMap(({ replays }) => replays.flatMap(({ recording = [] }) => recording));
+  const changed = recordings.flatMap((recording) => {
+    const copy = structuredClone(recording);
+    const entries = copy.rows.flatMap((row) => row.entries);
+    const left = entries.map(({ data }) => (data as JsonObject | undefined)?.budgetLeft).find(isJsonObject);
+    const isAlone = readRecording(recording).rows.every(({ before }) => before.active.length < 2);
+    if (left === undefined || !isAlone) return [];
+    for (const limit of Object.keys(left)) left[limit] = Number(left[limit]) + 7;
+    return [copy];
+  });
+  expect(changed.length).toBeGreaterThan(0);
+  for (const recording of changed) expect(replayRecording(recording).divergence).not.toBeNull();
 });

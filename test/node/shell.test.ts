@@ -313,6 +313,54 @@ describe("the shell of an actor", () => {
     expect(log, "STAGE-9").toEqual(["published a; stored 1; in memory 1"]);
   });
 
+  test("STAGE-9 a stored commit whose transaction reports a failure is published before the next commit", async () => {
+    const { shell, database, log } = open();
+    const commit = () =>
+      shell.commitBy((unit) => {
+        database.transaction(() => unit.stage([{ add: "a" }]));
+        throw new Error("The answer of the commit is lost.");
+      });
+    expect(commit).toThrow("lost");
+    await shell.commit([{ add: "b" }]);
+    expect(log[0]).toMatch(/^published a;/);
+    expect(log[1]).toMatch(/^published b;/);
+  });
+
+  test("STAGE-9 of kept commits that exclude each other, only the stored one is published", async () => {
+    const { shell, clock, database, log, platform } = open();
+    const unit = shell.begin();
+    const undone = () =>
+      database.transaction(() => {
+        unit.stage([{ add: "undone" }]);
+        throw new Error("The caller fails.");
+      });
+    expect(undone).toThrow("caller");
+    platform.isUnreadable = true;
+    await expect(unit.release()).rejects.toThrow();
+    platform.isUnreadable = false;
+    const second = shell.begin();
+    database.transaction(() => second.stage([{ add: "a" }]));
+    platform.isUnreadable = true;
+    await expect(second.release()).rejects.toThrow();
+    platform.isUnreadable = false;
+    await clock.advance(1_000);
+    expect(log.filter((line) => line.startsWith("published"))).toEqual([
+      "published a; stored 1; in memory 1",
+    ]);
+  });
+
+  test("STAGE-9 a deleted actor publishes no kept commit", async () => {
+    const { shell, clock, database, log, platform } = open();
+    const unit = shell.begin();
+    database.transaction(() => unit.stage([{ add: "a" }]));
+    platform.isUnreadable = true;
+    await expect(unit.release()).rejects.toThrow();
+    platform.isUnreadable = false;
+    shell.forget();
+    await clock.advance(5_000);
+    expect(log).toEqual([]);
+  });
+
   test("STAGE-8 RUN-4 an outcome that is reported while memory cannot be compared with the store is retried", () => {
     const { shell, platform, rows } = open();
     expect(shell.state?.entries).toEqual([]);

@@ -36,6 +36,7 @@ export interface ImportedActor extends ActorStores {
 type Begun<Found> = Partial<Found> & {
   /** The number of the next line. */
   next: number;
+  /** The time of the last part. */
   at: number;
   /** The transfer that has begun. */
   attempt?: string;
@@ -90,7 +91,7 @@ export class PartImport<Found extends object> {
       if (from === 1) this.actor.createTables?.();
       const armed = from === 1 ? this.actor.wakeup.arm(ABANDONED_MS) : undefined;
       for (const change of changes) change(begun);
-      keyValue.put(IMPORT, { ...begun, next });
+      keyValue.put(IMPORT, { ...begun, next, at: this.actor.clock.now() });
       const end = isLast && isEnd(parsed.at(-1), next - 1) ? finish(begun) : null;
       if (isLast && end === null)
         throw new DramatisError(

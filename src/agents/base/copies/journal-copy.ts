@@ -53,7 +53,9 @@ export class CopiesWakeup implements Wakeup {
   ) {}
 
   arm(milliseconds: number): Promise<void> {
-    return this.wakeup.arm(milliseconds);
+    const armed = this.wakeup.arm(milliseconds);
+    armed.catch(() => this.#armLater(milliseconds));
+    return armed;
   }
 
   /** Arms the wake-up after a commit, unless it was armed and has not fired since. */

@@ -200,7 +200,10 @@ export class ActorShell<
       body(unit);
     } catch (error) {
       // The transaction of `body` may have been stored all the same.
-      if (unit.isChanged) this.#isSuspect = true;
+      if (unit.isChanged) {
+        this.#isSuspect = true;
+        this.#noteUnknown(unit.commits);
+      }
       throw error;
     }
     return unit;

@@ -97,6 +97,10 @@ const turnSchema = z.looseObject({
   createdAt: time,
   firstSeq: z.int().min(1),
   snapshotSeq: z.int().min(1),
+  lateEntries: z
+    .array(z.int().min(1))
+    .refine((late) => late.every((seq, index) => seq > (late[index - 1] ?? 0)), "Must ascend.")
+    .exactOptional(),
   events: z.strictObject({ from: z.int().min(0), count: z.int().min(1) }),
 });
 const keySchema = z.tuple([

@@ -70,11 +70,16 @@ function inWorld(recording: Recording, row: RecordedRow, turn: Turn | undefined,
   const played = play(recording, row, turn, world);
   if (played.divergence === null) return played;
   // Other work in the same commit may have used a part of the budget: all of it before the entry, or a part.
-  for (const extra of extrasOf(row, played.transition.state.spent, played.divergence)) {
-    const again = play(recording, row, turn, { ...world, extra });
-    if (again.divergence === null) return again;
-  }
-  return played;
+  const { seq } = played.divergence;
+  const [all, part] = extrasOf(row, played.transition.state.spent, played.divergence);
+  const withAll = play(recording, row, turn, { ...world, extra: all });
+  if (withAll.divergence === null || part === undefined)
+    return withAll.divergence === null ? withAll : played;
+  const withPart = play(recording, row, turn, { ...world, extra: part });
+  const reason = "The use of other turns before the entry is not stored.";
+  return withPart.divergence === null
+    ? { ...withPart, unchecked: [...withPart.unchecked, { seq, reason }] }
+    : played;
 }
 
 /** Applies the causes of a commit's entries, until each recorded entry is made or planning makes another entry. */

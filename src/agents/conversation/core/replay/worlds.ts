@@ -101,18 +101,23 @@ function present(record: ConversationIdentity, agentId: string): ConversationIde
 }
 
 /**
- * Returns the uses that other work may have added: all that the commit added beside the use of the replay, and the part before the entry
- * that differs.
+ * Returns the uses that other work may have added: all that the commit added beside the use of the replay, and the part of it before the
+ * entry that differs.
  */
-export function extrasOf({ after }: RecordedRow, spent: Amounts, divergence: Divergence | null): Amounts[] {
+export function extrasOf(
+  { after }: RecordedRow,
+  spent: Amounts,
+  divergence: Divergence,
+): readonly [Amounts, Amounts?] {
   const all = subtractAmounts(after.spent, spent);
-  const [expected, actual] = [divergence?.expected, divergence?.actual].map((entry) => leftIn(entry?.data));
+  const [expected, actual] = [divergence.expected, divergence.actual].map((entry) => leftIn(entry?.data));
   if (expected === undefined || actual === undefined) return [all];
   const part = BUDGET_LIMITS.filter((limit) => expected[limit] !== undefined).map((limit) => {
     const [less, more] = [expected[limit] ?? 0, actual[limit] ?? 0];
     return [AMOUNT[limit], amountOf(more, limit) - amountOf(less, limit)] as const;
   });
-  return [all, { ...all, ...Object.fromEntries(part) }];
+  const isPart = part.every(([amount, value]) => value >= 0 && value <= all[amount]);
+  return isPart ? [all, { ...all, ...Object.fromEntries(part) }] : [all];
 }
 
 /** Returns the rest of the conversation's budget in the data of an entry. */
