@@ -8,6 +8,8 @@
  * SIGNIN-4  With an address of tokens, the console renews the token before it expires, and after a refusal.
  * SIGNIN-5  When the reader signs out, and when another user signs in, the console removes everything that it has stored and loads the
  *           page anew. Signing out ends the session of all tabs.
+ * SIGNIN-6  A page that the reader has left stays left until it is loaded anew. It sends no request and gives no token to a socket. So a
+ *           page has one reader only.
  */
 import { useSyncExternalStore } from "react";
 import { defined } from "../../src/shared/defined.ts";
@@ -23,7 +25,7 @@ export interface Reader {
 }
 
 export interface Session {
-  /** `starting` until the server has named the reader; `left` while the page is loaded anew. */
+  /** `starting` until the server has named the reader; `left` while the page is loaded anew. `left` never changes (SIGNIN-6). */
   phase: "starting" | "ready" | "refused" | "left";
   /** Absent until somebody has signed in, and if the server could not be reached. */
   reader?: Reader;
@@ -59,9 +61,12 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 let session: Session = { phase: "starting", entry: 0 };
 let token: string | undefined;
 let waiting: PromiseWithResolvers<void> | null = null;
+let renewing: Promise<boolean> | undefined;
 let renewal: ReturnType<typeof setTimeout> | undefined;
 let channel: BroadcastChannel | undefined;
 const listeners = new Set<() => void>();
+/** The result of requests from a page that the reader has left. */
+const NEVER = new Promise<never>(() => undefined);
 
 /** Returns the session and renders again when it changes. */
 export function useSession(): Session {
@@ -111,7 +116,7 @@ export async function signedFetch(url: string, init: RequestInit = {}): Promise<
 /** Returns the token of a socket, if the session has one. If it has expired, waits until the reader has signed in. */
 export async function socketToken(): Promise<string | undefined> {
   if (token !== undefined) await checkSession();
-  return token;
+  return isLeft() ? NEVER : token;
 }
 
 /** Asks the server for the reader. If the session has ended, the reader is asked to sign in. */
@@ -121,7 +126,7 @@ export async function checkSession(): Promise<void> {
 
 /**
  * Begins or continues a session with a token, or without one if the application's login needs none. Returns `false` if the server refuses
- * it. Throws if the server cannot be reached.
+ * it. Throws if the server cannot be reached. Never ends in a page that the reader has left.
  */
 export async function enter(candidate: string | undefined): Promise<boolean> {
   const response = await send("/api/me", candidate);
@@ -134,25 +139,34 @@ export async function enter(candidate: string | undefined): Promise<boolean> {
   if (!response.ok) throw new Error(`The server answered ${response.status}. Try again later.`);
   // SAFETY: the API's description types its answers.
   const reader = (await response.json()) as Reader;
-  const { subject, tenant } = reader;
-  const known = knownSession();
-  const isOther = known !== undefined && (known.subject !== subject || known.tenant !== tenant);
-  if (isOther) clearStorage();
-  token = candidate;
-  store(KEY, JSON.stringify({ subject, tenant, ...defined({ token }) } satisfies StoredSession));
-  if (isOther && session.phase !== "starting") {
-    load("/");
-    return true;
+  const facts = await factsOnce();
+  if (isLeft()) return NEVER;
+  if (isOther(reader)) {
+    clearStorage();
+    if (session.phase !== "starting") {
+      remember(reader, candidate);
+      load("/");
+      return true;
+    }
   }
-  change({ phase: "ready", reader, entry: session.entry + 1, ...(await factsOnce()) });
+  token = candidate;
+  remember(reader, token);
+  change({ phase: "ready", reader, entry: session.entry + 1, ...facts });
   waiting?.resolve();
   waiting = null;
   scheduleRenewal();
   return true;
 }
 
-/** Gets a token from the application's login, or checks its cookie. Returns `false` if nobody is signed in there. */
-export async function renew(): Promise<boolean> {
+/** Gets a token from the application's login, or checks its cookie. Returns `false` if nobody is signed in there. Calls at once share it. */
+export function renew(): Promise<boolean> {
+  renewing ??= renewOnce().finally(() => {
+    renewing = undefined;
+  });
+  return renewing;
+}
+
+async function renewOnce(): Promise<boolean> {
   const { signIn } = session;
   if (signIn?.token === undefined) return signIn !== undefined && enter(undefined);
   const response = await send(signIn.token, undefined);
@@ -167,12 +181,13 @@ export function signOut(): void {
 }
 
 function leave(to: string): void {
-  token = undefined;
   clearStorage();
   load(to);
 }
 
 function load(to: string): void {
+  token = undefined;
+  clearTimeout(renewal);
   endStorage();
   change({ phase: "left" });
   window.location.replace(to);
@@ -180,7 +195,8 @@ function load(to: string): void {
 
 /** Waits until a session with another token has begun. */
 async function refused(used: string | undefined): Promise<void> {
-  if (token !== used || session.phase === "left") return;
+  if (isLeft()) return NEVER;
+  if (token !== used) return;
   if (waiting !== null) return waiting.promise;
   waiting = Promise.withResolvers();
   const { promise } = waiting;
@@ -192,13 +208,16 @@ async function refused(used: string | undefined): Promise<void> {
   return promise;
 }
 
-function send(url: string, bearer: string | undefined, init: RequestInit = {}): Promise<Response> {
+/** Sends a request, but not from a page that the reader has left (SIGNIN-6). Its answers are of no use there, too. */
+async function send(url: string, bearer: string | undefined, init: RequestInit = {}): Promise<Response> {
+  if (isLeft()) return NEVER;
   const headers = new Headers(init.headers);
   if (bearer !== undefined) headers.set("authorization", `Bearer ${bearer}`);
   // Cloudflare Access then answers 401 instead of a redirect to its own page.
   headers.set("x-requested-with", "XMLHttpRequest");
   // Nothing stays in the browser's cache for the next reader.
-  return fetch(url, { ...init, headers, cache: "no-store" });
+  const response = await fetch(url, { ...init, headers, cache: "no-store" });
+  return isLeft() ? NEVER : response;
 }
 
 let asked: Promise<Facts> | undefined;
@@ -282,7 +301,22 @@ function knownSession(): StoredSession | undefined {
   return text === null ? undefined : (JSON.parse(text) as StoredSession);
 }
 
+function remember({ subject, tenant }: Reader, bearer: string | undefined): void {
+  store(KEY, JSON.stringify({ subject, tenant, ...defined({ token: bearer }) } satisfies StoredSession));
+}
+
+/** Reports whether this page belongs to another user. */
+function isOther({ subject, tenant }: Reader): boolean {
+  const known = session.reader ?? knownSession();
+  return known !== undefined && (known.subject !== subject || known.tenant !== tenant);
+}
+
+function isLeft(): boolean {
+  return session.phase === "left";
+}
+
 function change(changes: Partial<Session>): void {
+  if (isLeft()) return;
   session = { ...session, ...changes };
   for (const listener of listeners) listener();
 }

@@ -1,0 +1,133 @@
+/** The session of the console. The browser and the server are doubles. A page runs on after `location.replace`, as in a browser. */
+import { setImmediate } from "node:timers/promises";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+
+interface Sent {
+  url: string;
+  token: string | null;
+}
+
+interface SessionModule {
+  startSession(): Promise<void>;
+  signedFetch(url: string, init?: RequestInit): Promise<Response>;
+  socketToken(): Promise<string | undefined>;
+  checkSession(): Promise<void>;
+  enter(candidate: string | undefined): Promise<boolean>;
+  renew(): Promise<boolean>;
+  signOut(): void;
+  hasToken(): boolean;
+}
+
+const SECRET = "/message-of-ada";
+let sent: Sent[];
+let loads: string[];
+let answer: (sent: Sent) => Response | Promise<Response>;
+let ears: Map<string, () => void>;
+let tab: Map<string, string>;
+
+const reader = (subject: string) => Response.json({ subject, tenant: "t", roles: [] });
+const refusal = () => Response.json({ detail: "The token has expired." }, { status: 401 });
+const sentAsBob = () => sent.filter(({ url, token }) => url === SECRET && token === "Bearer B");
+
+function storageOf(items: Map<string, string>) {
+  return {
+    getItem: (key: string) => items.get(key) ?? null,
+    setItem: (key: string, value: string) => items.set(key, value),
+    removeItem: (key: string) => items.delete(key),
+    clear: () => items.clear(),
+  };
+}
+
+beforeEach(() => {
+  sent = [];
+  loads = [];
+  ears = new Map();
+  tab = new Map();
+  const addEventListener = (type: string, ear: () => void) => ears.set(type, ear);
+  vi.stubGlobal("sessionStorage", storageOf(tab));
+  vi.stubGlobal("localStorage", storageOf(new Map()));
+  vi.stubGlobal("document", { visibilityState: "visible", addEventListener });
+  vi.stubGlobal("window", { location: { replace: (to: string) => loads.push(to) }, addEventListener });
+  vi.stubGlobal(
+    "BroadcastChannel",
+    class {
+      postMessage() {}
+      close() {}
+    },
+  );
+  vi.stubGlobal("fetch", async (url: string, init: RequestInit = {}) => {
+    const one = { url, token: new Headers(init.headers).get("authorization") };
+    sent.push(one);
+    return answer(one);
+  });
+  return () => vi.unstubAllGlobals();
+});
+
+/** Loads the page. */
+async function opened(): Promise<SessionModule> {
+  vi.resetModules();
+  // The types of the browser are not in this project.
+  const path = "../../app/src/session.ts";
+  const session: SessionModule = await import(path);
+  await session.startSession();
+  return session;
+}
+
+/** Opens the page of Ada, whose token the server refuses when `ada.isOver`. Bob's token is `B`. */
+async function adaSignedIn(signIn?: { page: string; token: string }) {
+  tab.set("dramatis.session", JSON.stringify({ subject: "ada", tenant: "t", token: "A" }));
+  const ada = { isOver: false, isGone: false };
+  answer = ({ url, token }) => {
+    if (url === "/health") return Response.json({ ...(signIn && { signIn }) });
+    if (url === signIn?.token) return ada.isGone ? new Response("B") : new Response(null, { status: 401 });
+    if (token === "Bearer B") return reader("bob");
+    return token === "Bearer A" && !ada.isOver ? reader("ada") : refusal();
+  };
+  return { session: await opened(), ada };
+}
+
+describe("SIGNIN-6 a page that the reader has left", () => {
+  it("SIGNIN-5 SIGNIN-6 sends no waiting request as another user after two renewals at once", async () => {
+    const { session, ada } = await adaSignedIn({ page: "/login", token: "/login/token" });
+    ada.isOver = true;
+    void session.signedFetch(SECRET, { method: "POST" });
+    await setImmediate();
+    ada.isGone = true;
+    const before = sent.length;
+    // The reader returns to the tab: the browser sends `visibilitychange` and `focus`.
+    void session.renew();
+    void session.renew();
+    await vi.waitFor(() => expect(loads).toEqual(["/"]));
+    void session.renew();
+    await setImmediate();
+    expect({ loads, bob: sentAsBob() }).toEqual({ loads: ["/"], bob: [] });
+    expect(sent.slice(before).map(({ url }) => url)).toEqual(["/login/token", "/api/me"]);
+  });
+
+  it("SIGNIN-6 sends no request as another user, also if it was under way", async () => {
+    const { session, ada } = await adaSignedIn();
+    const usual = answer;
+    const late = Promise.withResolvers<Response>();
+    answer = (one) => (one.url === SECRET && one.token === "Bearer A" ? late.promise : usual(one));
+    void session.signedFetch(SECRET, { method: "POST" });
+    ada.isOver = true;
+    void session.checkSession();
+    await setImmediate();
+    await session.enter("B");
+    late.resolve(refusal());
+    void session.signedFetch(SECRET, { method: "POST" });
+    const token = await Promise.race([session.socketToken(), setImmediate("none")]);
+    expect({ loads, bob: sentAsBob(), token }).toEqual({ loads: ["/"], bob: [], token: "none" });
+  });
+
+  it("SIGNIN-6 stays left when a sign-in ends after the sign-out", async () => {
+    const { session } = await adaSignedIn();
+    const late = Promise.withResolvers<Response>();
+    answer = () => late.promise;
+    const entered = session.enter("A");
+    session.signOut();
+    late.resolve(reader("ada"));
+    await Promise.race([entered, setImmediate()]);
+    expect([session.hasToken(), [...tab], loads]).toEqual([false, [], ["/"]]);
+  });
+});
