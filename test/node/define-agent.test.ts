@@ -197,6 +197,14 @@ describe("I7 COLLECT-2: mistakes are typed errors that say what to change", () =
       'Two different tools have the id "x": in the agent "one" and in the agent "two". Rename one of them, or use the same object in both places.',
     );
     rejected(
+      () => collectAgents({ agents: [agentNamed("one", { tools: [toolNamed("x"), toolNamed("x")] })] }),
+      'Two different tools have the id "x": both in the agent "one".',
+    );
+    rejected(
+      () => collectAgents({ agents: [{ id: "plain", instructions: "You help." }] }),
+      'Agent "plain": Make it with defineAgent(…).',
+    );
+    rejected(
       () => collectAgents({ agents: [agentNamed("one"), agentNamed("one")] }),
       'Two different agents have the id "one"',
     );

@@ -43,7 +43,11 @@ export function collectAgents<Other extends { id: string }>({
   workflows = [],
 }: Application<Other>): { libraries: readonly Library[]; agents: (Declared | Other)[] } {
   const found = new Collection();
-  for (const agent of given) if (isAgent(agent)) found.addAgent(agent, "`agents`");
+  for (const agent of given) {
+    if (isAgent(agent)) found.addAgent(agent, "`agents`");
+    else if ("instructions" in agent)
+      throw new DramatisError("INVALID_INPUT", `Agent "${agent.id}": Make it with defineAgent(…).`);
+  }
   for (const library of Array.isArray(libraries) ? libraries : []) found.addFrom(library);
   found.addFrom({ workflows });
   const library = found.library(workflows);
@@ -76,9 +80,10 @@ class Unique<Definition extends { id: string }> {
     const other = this.#byId.get(definition.id);
     if (other === undefined) this.#byId.set(definition.id, { definition, place });
     if (other === undefined || other.definition === definition) return other === undefined;
+    const places = other.place === place ? `both in ${place}` : `in ${other.place} and in ${place}`;
     throw new DramatisError(
       "INVALID_INPUT",
-      `Two different ${this.what}s have the id "${definition.id}": in ${other.place} and in ${place}. Rename one of them, or use the same object in both places.`,
+      `Two different ${this.what}s have the id "${definition.id}": ${places}. Rename one of them, or use the same object in both places.`,
     );
   }
 }
