@@ -1,4 +1,10 @@
-/** The colours of code. The highlighter is a chunk of its own: a page loads it with its first block of code. */
+/**
+ * The colours of code. The highlighter is a chunk of its own: a page loads it with its first block of code.
+ *
+ * COLOUR-1  Some code stays plain, so that no block stops the page: code of more than 5,000 characters, with a line of more than 500, or
+ *           with a run of more than 200 that are all white space or all other characters. Patterns of the highlighter take quadratic time
+ *           on these.
+ */
 import { type ShjLanguage, type ShjToken, tokenize } from "@speed-highlight/core";
 
 /** A piece of code of one kind. */
@@ -6,6 +12,9 @@ export interface CodePiece {
   text: string;
   kind: ShjToken | undefined;
 }
+
+const MAX_COLOURED = 5_000;
+const COSTLY = /.{501}|\S{201}|\s{201}/;
 
 const LANGUAGES = new Map<string, ShjLanguage>([
   ...(
@@ -54,10 +63,10 @@ const LANGUAGES = new Map<string, ShjLanguage>([
   ] as [string, ShjLanguage][]),
 ]);
 
-/** Returns the pieces of a code; `undefined` for an unknown language. Their texts together are the code. */
+/** Returns the pieces of a code; `undefined` for an unknown language, and for costly code (COLOUR-1). Their texts together are the code. */
 export async function piecesOf(code: string, language: string): Promise<CodePiece[] | undefined> {
   const known = LANGUAGES.get(language.toLowerCase());
-  if (known === undefined) return undefined;
+  if (known === undefined || code.length > MAX_COLOURED || COSTLY.test(code)) return undefined;
   const pieces: CodePiece[] = [];
   await tokenize(code, known, (text, kind) => pieces.push({ text, kind }));
   return pieces.map(({ text }) => text).join("") === code ? pieces : undefined;

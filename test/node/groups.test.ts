@@ -30,4 +30,15 @@ describe("the colours of code", () => {
     expect(pieces.some(({ kind }) => kind === "kwd")).toBe(true);
     expect(await piecesOf(code, "klingon")).toBeUndefined();
   });
+
+  it.each([
+    ["identifier characters", "a".repeat(201), "a".repeat(200)],
+    ["blank lines", "\n".repeat(201), "\n".repeat(200)],
+    ["blank lines with spaces", "\n ".repeat(101), "\n ".repeat(100)],
+    ["a long line", "a ".repeat(251), "a ".repeat(250)],
+    ["many lines", "a\n".repeat(2_501), "a\n".repeat(2_500)],
+  ])("I9 COLOUR-1 leave costly code plain: %s", async (_, costly, allowed) => {
+    expect(await piecesOf(costly, "c")).toBeUndefined();
+    expect((await piecesOf(allowed, "c"))?.map(({ text }) => text).join("")).toBe(allowed);
+  });
 });

@@ -29,7 +29,7 @@ export function AgentMessage({
       data-streaming={streaming}
     >
       {isNamed && <p className="mb-1 text-xs font-medium text-muted">{agentName}</p>}
-      <Markdown text={text} />
+      <Markdown text={text} isGrowing={streaming} />
     </article>
   );
 }

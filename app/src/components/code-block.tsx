@@ -1,10 +1,10 @@
 /** A block of code: its language, a button that copies it, and its colours. */
-import { useEffect, useState } from "react";
+import { createContext, useContext, useEffect, useState } from "react";
 import type { CodePiece } from "../highlight.ts";
 import { CopyButton } from "./copy-button.tsx";
 
-/** Longer code stays plain, so that a page never blocks. */
-const MAX_COLOURED = 50_000;
+/** Code that still grows stays plain, because each colouring begins anew. */
+export const IsGrowing = createContext(false);
 
 export function CodeBlock({ code, language }: { code: string; language: string }) {
   const pieces = usePieces(code, language);
@@ -31,11 +31,12 @@ export function CodeBlock({ code, language }: { code: string; language: string }
   );
 }
 
-/** Returns the pieces of the newest code that is coloured; `undefined` while the code still grows. */
+/** Returns the pieces of complete code; `undefined` until it is coloured, and for code that stays plain. */
 function usePieces(code: string, language: string): CodePiece[] | undefined {
   const [found, setFound] = useState<{ code: string; pieces: CodePiece[] | undefined }>();
+  const isGrowing = useContext(IsGrowing);
   useEffect(() => {
-    if (language === "" || code.length > MAX_COLOURED) return;
+    if (language === "" || isGrowing) return;
     let isOld = false;
     import("../highlight.ts")
       .then(({ piecesOf }) => piecesOf(code, language))
@@ -49,6 +50,6 @@ function usePieces(code: string, language: string): CodePiece[] | undefined {
     return () => {
       isOld = true;
     };
-  }, [code, language]);
+  }, [code, language, isGrowing]);
   return found?.code === code ? found.pieces : undefined;
 }

@@ -5,7 +5,7 @@
 import { isValidElement, memo, type ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { CodeBlock } from "./code-block.tsx";
+import { CodeBlock, IsGrowing } from "./code-block.tsx";
 
 const plugins = [remarkGfm];
 
@@ -39,12 +39,14 @@ function ExternalLink({ href, children }: { href: string | undefined; children: 
   );
 }
 
-export const Markdown = memo(function Markdown({ text }: { text: string }) {
+export const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
   return (
     <div className="markdown">
-      <ReactMarkdown remarkPlugins={plugins} components={components}>
-        {text}
-      </ReactMarkdown>
+      <IsGrowing value={isGrowing}>
+        <ReactMarkdown remarkPlugins={plugins} components={components}>
+          {text}
+        </ReactMarkdown>
+      </IsGrowing>
     </div>
   );
 });
