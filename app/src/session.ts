@@ -7,7 +7,7 @@
  * SIGNIN-3  A request that the server refuses with 401 waits, and is sent again when the same user has signed in.
  * SIGNIN-4  With an address of tokens, the console renews the token before it expires, and after a refusal.
  * SIGNIN-5  When the reader signs out, and when another user signs in, the console removes everything that it has stored and loads the
- *           page anew. Signing out ends the session of all tabs.
+ *           page anew. Signing out ends the session of all tabs. A tab that does not run then ends its session when it starts.
  * SIGNIN-6  A page that the reader has left stays left until it is loaded anew. It sends no request and gives no token to a socket. So a
  *           page has one reader only.
  */
@@ -15,7 +15,7 @@ import { useSyncExternalStore } from "react";
 import { defined } from "../../src/shared/defined.ts";
 import type { Role } from "../../src/shared/roles.ts";
 import { isOwnPath, isPageAddress, type SignIn } from "../../src/shared/sign-in.ts";
-import { clearStorage, endStorage, store, stored } from "./storage.ts";
+import { clearStorage, endStorage, signedOutAt, store, stored, storeSignOut } from "./storage.ts";
 
 /** The user of the session. */
 export interface Reader {
@@ -43,6 +43,8 @@ interface StoredSession {
   token?: string;
   subject: string;
   tenant: string;
+  /** The start of the session, in milliseconds. */
+  since?: number;
 }
 
 type Message = { type: "ask" } | { type: "token"; token: string } | { type: "sign-out" };
@@ -92,6 +94,14 @@ export async function startSession(): Promise<void> {
   };
   // A page from the browser's memory could show the data of a session that is over.
   window.addEventListener("pageshow", ({ persisted }) => persisted && window.location.reload());
+  // The user of a login without tokens can change in another tab.
+  const look = () => {
+    if (document.visibilityState === "visible" && session.phase === "ready" && token === undefined)
+      void checkSession();
+  };
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("focus", look);
+  if ((knownSession()?.since ?? 0) < signedOutAt()) clearStorage();
   token = knownSession()?.token;
   void factsOnce();
   try {
@@ -113,15 +123,23 @@ export async function signedFetch(url: string, init: RequestInit = {}): Promise<
   }
 }
 
-/** Returns the token of a socket, if the session has one. If it has expired, waits until the reader has signed in. */
+/** Returns the token of a socket, if the session has one. If the session has ended, waits until the reader has signed in. */
 export async function socketToken(): Promise<string | undefined> {
-  if (token !== undefined) await checkSession();
+  if (canSignOut()) await checkSession();
   return isLeft() ? NEVER : token;
 }
 
-/** Asks the server for the reader. If the session has ended, the reader is asked to sign in. */
+/**
+ * Asks the server for the reader. If the session has ended, the reader is asked to sign in. If the server names another user, the page of
+ * this one ends (SIGNIN-5).
+ */
 export async function checkSession(): Promise<void> {
-  await signedFetch("/api/me").catch(() => undefined);
+  const response = await signedFetch("/api/me").catch(() => undefined);
+  // SAFETY: the API's description types its answers.
+  const reader = response?.ok
+    ? ((await response.json().catch(() => undefined)) as Reader | undefined)
+    : undefined;
+  if (reader !== undefined && !isLeft() && isOther(reader)) handOver(reader, token);
 }
 
 /**
@@ -142,12 +160,11 @@ export async function enter(candidate: string | undefined): Promise<boolean> {
   const facts = await factsOnce();
   if (isLeft()) return NEVER;
   if (isOther(reader)) {
-    clearStorage();
     if (session.phase !== "starting") {
-      remember(reader, candidate);
-      load("/");
+      handOver(reader, candidate);
       return true;
     }
+    clearStorage();
   }
   token = candidate;
   remember(reader, token);
@@ -176,8 +193,16 @@ async function renewOnce(): Promise<boolean> {
 
 /** Ends the session in all tabs (SIGNIN-5). */
 export function signOut(): void {
+  storeSignOut();
   tell({ type: "sign-out" });
   leave(session.signIn?.signOut ?? "/");
+}
+
+/** Ends the page of this user, and loads the page of the next one. */
+function handOver(next: Reader, bearer: string | undefined): void {
+  clearStorage();
+  remember(next, bearer);
+  load("/");
 }
 
 function leave(to: string): void {
@@ -302,7 +327,12 @@ function knownSession(): StoredSession | undefined {
 }
 
 function remember({ subject, tenant }: Reader, bearer: string | undefined): void {
-  store(KEY, JSON.stringify({ subject, tenant, ...defined({ token: bearer }) } satisfies StoredSession));
+  // The clock can go back. A session never seems older than the sign-out before it.
+  const since = knownSession()?.since ?? Math.max(Date.now(), signedOutAt());
+  store(
+    KEY,
+    JSON.stringify({ subject, tenant, since, ...defined({ token: bearer }) } satisfies StoredSession),
+  );
 }
 
 /** Reports whether this page belongs to another user. */

@@ -1,6 +1,8 @@
 /** The storage of this tab. It survives a reload and ends with the tab. After `clearStorage`, nothing is stored until the next load. */
 let isOver = false;
 
+const SIGNED_OUT = "dramatis.signed-out";
+
 /** Returns a stored text; `null` without one, or if the browser has no storage. */
 export function stored(key: string): string | null {
   try {
@@ -21,7 +23,25 @@ export function store(key: string, text: string | null): void {
   }
 }
 
-/** Removes everything. The caller loads the page anew. */
+/** Returns the time of the newest sign-out in this browser, in milliseconds; 0 without one. */
+export function signedOutAt(): number {
+  try {
+    return Number(localStorage.getItem(SIGNED_OUT));
+  } catch {
+    return 0;
+  }
+}
+
+/** Stores the time of a sign-out for tabs that do not run now. */
+export function storeSignOut(): void {
+  try {
+    localStorage.setItem(SIGNED_OUT, String(Math.max(Date.now(), signedOutAt() + 1)));
+  } catch {
+    // The tabs that run end their sessions.
+  }
+}
+
+/** Removes everything of the tab. The caller loads the page anew. */
 export function clearStorage(): void {
   try {
     sessionStorage.clear();

@@ -23,6 +23,7 @@ let sent: Sent[];
 let loads: string[];
 let answer: (sent: Sent) => Response | Promise<Response>;
 let ears: Map<string, () => void>;
+/** The storage of the tab. */
 let tab: Map<string, string>;
 
 const reader = (subject: string) => Response.json({ subject, tenant: "t", roles: [] });
@@ -60,7 +61,10 @@ beforeEach(() => {
     sent.push(one);
     return answer(one);
   });
-  return () => vi.unstubAllGlobals();
+  return () => {
+    vi.unstubAllGlobals();
+    vi.useRealTimers();
+  };
 });
 
 /** Loads the page. */
@@ -85,6 +89,54 @@ async function adaSignedIn(signIn?: { page: string; token: string }) {
   };
   return { session: await opened(), ada };
 }
+
+/** Opens the page of Ada, whose login uses a cookie. */
+async function adaByCookie() {
+  const login = { user: "ada" };
+  answer = ({ url }) =>
+    url === "/health" ? Response.json({ signIn: { page: "/login" } }) : reader(login.user);
+  return { session: await opened(), login };
+}
+
+describe("SIGNIN-5 the session", () => {
+  it.each(["focus", "visibilitychange"])(
+    "SIGNIN-5 notices another user of a login without tokens on %s",
+    async (type) => {
+      const { session, login } = await adaByCookie();
+      tab.set("draft", "A draft of Ada.");
+      ears.get(type)?.();
+      await setImmediate();
+      expect([loads, tab.has("draft")]).toEqual([[], true]);
+      login.user = "bob";
+      ears.get(type)?.();
+      await vi.waitFor(() => expect(loads).toEqual(["/"]));
+      void session.signedFetch(SECRET, { method: "POST" });
+      expect([tab.has("draft"), sent.some(({ url }) => url === SECRET)]).toEqual([false, false]);
+    },
+  );
+
+  it("SIGNIN-5 gives no socket to another user of a login without tokens", async () => {
+    const { session, login } = await adaByCookie();
+    login.user = "bob";
+    const opening = session.socketToken().then(() => "opened");
+    await vi.waitFor(() => expect(loads).toEqual(["/"]));
+    expect(await Promise.race([opening, setImmediate("none")])).toBe("none");
+  });
+
+  it("SIGNIN-5 of a tab that did not run during the sign-out ends at its start, and a later one stays", async () => {
+    const { session } = await adaByCookie();
+    tab.set("draft", "A draft of Ada.");
+    const kept = new Map(tab);
+    vi.setSystemTime(Date.now() + 1_000);
+    session.signOut();
+    for (const [key, value] of kept) tab.set(key, value);
+    await opened();
+    expect(tab.has("draft")).toBe(false);
+    tab.set("draft", "A later draft.");
+    await opened();
+    expect(tab.has("draft")).toBe(true);
+  });
+});
 
 describe("SIGNIN-6 a page that the reader has left", () => {
   it("SIGNIN-5 SIGNIN-6 sends no waiting request as another user after two renewals at once", async () => {
