@@ -5,7 +5,7 @@ import { answerOf, errorsAt, inputFields } from "../../app/src/runs/gate-form.ts
 
 describe("the input of a request", () => {
   const texts = (input: unknown) =>
-    readableMembers(input, "en-US").map(({ label, text }) => `${label}: ${text}`);
+    readableMembers(input, "en-US").members.map(({ label, text }) => `${label}: ${text}`);
 
   it("I1 has amounts with their currency, large numbers and dates as text", () => {
     const input = { currency: "usd", totalPrice: 1234.5, count: 12, units: 1_200_000, dueOn: "2031-03-04" };
@@ -20,10 +20,25 @@ describe("the input of a request", () => {
   });
 
   it("I1 leaves the rest to the exact JSON", () => {
-    const input = { currency: "euro", amount: 5, at: "2031-13-40", list: [1_000_000], text: "2031" };
+    const input = { currency: "euro", amount: 5, list: [1_000_000], text: "2031" };
     expect(texts(input)).toEqual([]);
     expect(texts([1_000_000])).toEqual([]);
     expect(texts(null)).toEqual([]);
+  });
+
+  it("I1 shows dates that no calendar has as they are", () => {
+    const times = ["2026-02-30", "2031-13-40", "2026-02-30T10:00:00Z", "2026-02-28T25:00:00Z"];
+    for (const at of times) expect(texts({ at })).toEqual([`At: ${at}`]);
+  });
+
+  it("I1 counts the amounts and dates that it leaves out: after many others, in arrays and in deep objects", () => {
+    const more = (input: unknown) => readableMembers(input, "en-US").more;
+    const decoys = Object.fromEntries(Array.from({ length: 13 }, (_, index) => [`x${index}`, 1_000 + index]));
+    expect([texts({ ...decoys, amount: 9e9 }).length, more({ ...decoys, amount: 9e9 })]).toEqual([12, 2]);
+    expect(more({ payments: [{ amount: 5, currency: "EUR" }, 1_000, 1] })).toBe(2);
+    expect(more({ a: { b: { c: { due: "2031-03-04" } } } })).toBe(1);
+    expect(more([1_000_000])).toBe(1);
+    expect(more({ a: { b: { due: "2031-03-04" } }, small: 1 })).toBe(0);
   });
 });
 
