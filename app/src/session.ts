@@ -8,7 +8,7 @@
  * SIGNIN-4  With an address of tokens, the console renews the token before it expires, and after a refusal.
  * SIGNIN-5  When the reader signs out, and when another user signs in, the console removes everything that it has stored and loads the
  *           page anew. Signing out ends the session of all tabs. A tab that does not run then ends its session when it starts.
- * SIGNIN-6  A page that the reader has left stays left until it is loaded anew. It sends no request and gives no token to a socket. So a
+ * SIGNIN-6  A left page stays left until the next load. It sends no request and gives no token to a socket. So a
  *           page has one reader only.
  */
 import { useSyncExternalStore } from "react";
@@ -25,7 +25,7 @@ export interface Reader {
 }
 
 export interface Session {
-  /** `starting` until the server has named the reader; `left` while the page is loaded anew. `left` never changes (SIGNIN-6). */
+  /** `starting`: the server has not named the reader yet. `left`: the page loads again. `left` never changes (SIGNIN-6). */
   phase: "starting" | "ready" | "refused" | "left";
   /** Absent until somebody has signed in, and if the server could not be reached. */
   reader?: Reader;
@@ -54,7 +54,7 @@ const KEY = "dramatis.session";
 const MAX_ATTEMPTS = 3;
 /** Wait for the token of another tab, in milliseconds. */
 const OTHER_TABS_MS = 150;
-/** The part of a token's life after which it is renewed. */
+/** A token is renewed after this part of its life. */
 const RENEW_AT = 0.8;
 const MIN_RENEWAL_MS = 1_000;
 /** The longest wait of a timer in browsers, in milliseconds. */
@@ -198,7 +198,7 @@ export function signOut(): void {
   leave(session.signIn?.signOut ?? "/");
 }
 
-/** Ends the page of this user, and loads the page of the next one. */
+/** Ends this user's page, and loads the next user's page. */
 function handOver(next: Reader, bearer: string | undefined): void {
   clearStorage();
   remember(next, bearer);

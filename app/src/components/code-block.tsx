@@ -3,7 +3,7 @@ import { createContext, useContext, useEffect, useState } from "react";
 import type { CodePiece } from "../highlight.ts";
 import { CopyButton } from "./copy-button.tsx";
 
-/** Code that still grows stays plain, because each colouring begins anew. */
+/** Growing code stays plain: each piece would colour all code again. */
 export const IsGrowing = createContext(false);
 
 export function CodeBlock({ code, language }: { code: string; language: string }) {

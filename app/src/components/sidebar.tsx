@@ -140,12 +140,12 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
   );
 }
 
-/** Returns the number of requests that wait; `undefined` if there are none. */
+/** Returns the number of waiting requests, or `undefined`. */
 function badgeOf({ value = [], more }: Inbox): string | undefined {
   return value.length === 0 ? undefined : `${value.length}${more ? "+" : ""}`;
 }
 
-/** Keeps the conversations whose title or agent has the searched text. */
+/** Keeps conversations with the searched text in their title or agent. */
 function matching(
   conversations: Conversations,
   search: string,
