@@ -17,13 +17,14 @@ const programs = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = 
   index,
 }));
 
-/** The exports of `dramatis` that the programs use, and that need no Worker. */
-const ENTRY = join(folder, "dramatis.ts");
-writeFileSync(
-  ENTRY,
-  ["library/define/define.ts", "memory/session/working-context.ts"]
-    .map((path) => `export * from ${JSON.stringify(join(ROOT, "src", path))};\n`)
-    .join(""),
+/** The parts of the entries that the programs use, and that need no Worker. */
+const entries = {
+  "dramatis/adapters": "adapters/index.ts",
+  "dramatis/sessions": "memory/session/working-context.ts",
+  dramatis: "library/define/define.ts",
+};
+const alias = Object.fromEntries(
+  Object.entries(entries).map(([name, path]) => [name, join(ROOT, "src", path)]),
 );
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -33,7 +34,7 @@ async function bundled(input: string): Promise<string> {
     input,
     platform: "node",
     resolve: {
-      alias: { "dramatis/adapters": join(ROOT, "src/adapters/index.ts"), dramatis: ENTRY },
+      alias,
       modules: [join(ROOT, "node_modules")],
     },
   });
