@@ -240,7 +240,7 @@ async function send(url: string, bearer: string | undefined, init: RequestInit =
   if (bearer !== undefined) headers.set("authorization", `Bearer ${bearer}`);
   // Cloudflare Access then answers 401 instead of a redirect to its own page.
   headers.set("x-requested-with", "XMLHttpRequest");
-  // Nothing stays in the browser's cache for the next reader.
+  // The browser's cache keeps no answer for the next reader.
   const response = await fetch(url, { ...init, headers, cache: "no-store" });
   return isLeft() ? NEVER : response;
 }

@@ -46,7 +46,7 @@ export function clearStorage(): void {
   try {
     sessionStorage.clear();
   } catch {
-    // There is nothing to remove.
+    // No value is stored.
   }
 }
 

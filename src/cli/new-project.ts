@@ -13,6 +13,9 @@ const TEMPLATES = ["../templates", "../../templates"]
   .map((path) => join(import.meta.dirname, path))
   .find((path) => existsSync(path));
 
+/** The layers of a template between `base` and its own files. Files of later layers replace earlier files. */
+const LAYERS: Readonly<Record<string, string[]>> = { react: ["assistant"] };
+
 /** The name of the project in the files of templates. */
 const NAME = "my-app";
 
@@ -38,7 +41,8 @@ export function writeProject({ folder, template = "assistant", archive, version 
     throw new Error(`The archive ${archive} does not exist. Make it with \`npm pack\`.`);
   const target = resolve(folder);
   const name = projectName(target);
-  const files = new Map(["base", template].flatMap((layer) => filesOf(join(root, layer), name)));
+  const layers = ["base", ...(LAYERS[template] ?? []), template];
+  const files = new Map(layers.flatMap((layer) => filesOf(join(root, layer), name)));
   const paths = [...files.keys()].sort();
   const taken = paths.filter((path) => path !== "package.json" && isTaken(target, path));
   if (taken.length > 0)
@@ -49,7 +53,7 @@ export function writeProject({ folder, template = "assistant", archive, version 
     archive === undefined
       ? `^${version}`
       : `file:${relative(target, resolve(archive)).replaceAll("\\", "/")}`;
-  const manifests = ["base", template].map((layer) =>
+  const manifests = layers.map((layer) =>
     readManifest(join(root, layer, "package.json"), (text) => text.replaceAll(NAME, name)),
   );
   const own = readManifest(join(target, "package.json"));

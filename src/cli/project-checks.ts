@@ -17,7 +17,7 @@ export interface ProjectProblem {
 
 const CONFIG = "wrangler.jsonc";
 const ACTORS = ["Conversation", "Agent", "Coordinator", "Trigger", "EventLog"];
-/** The exports without which no Worker answers. */
+/** The exports that every Worker needs. */
 const REQUIRED = ["Conversation", "Agent", "Executor"];
 const OLDEST_DATE = "2025-11-17";
 /** From this date on, `nodejs_compat` needs no flag. */

@@ -32,6 +32,17 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
   const maySetUp = useHasRole("operator") || isAuthor;
   const [search, setSearch] = useState("");
   const list = { agents, currentId, onNavigate };
+  const areas: Omit<AreaProps, "at" | "onNavigate">[] = [
+    { name: "inbox", to: INBOX_PATH, text: "Inbox", icon: "inbox", badge: badgeOf(inbox) },
+    { name: "turns", to: TURNS_PATH, text: "Turns", icon: "list" },
+    { name: "runs", to: RUNS_PATH, text: "Runs", icon: "graph" },
+    { name: "all-agents", to: AGENTS_PATH, text: "Agents", icon: "agents" },
+  ];
+  if (maySetUp)
+    areas.push(
+      { name: "libraries", to: LIBRARIES_PATH, text: "Libraries", icon: "book" },
+      { name: "triggers", to: TRIGGERS_PATH, text: "Triggers", icon: "clock" },
+    );
 
   return (
     <div className="flex h-full flex-col">
@@ -49,45 +60,9 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
           <Icon name="plus" />
           New conversation
         </Link>
-        <Area
-          name="inbox"
-          to={INBOX_PATH}
-          text="Inbox"
-          icon="inbox"
-          at={at}
-          badge={badgeOf(inbox)}
-          onNavigate={onNavigate}
-        />
-        <Area name="turns" to={TURNS_PATH} text="Turns" icon="list" at={at} onNavigate={onNavigate} />
-        <Area name="runs" to={RUNS_PATH} text="Runs" icon="graph" at={at} onNavigate={onNavigate} />
-        <Area
-          name="all-agents"
-          to={AGENTS_PATH}
-          text="Agents"
-          icon="agents"
-          at={at}
-          onNavigate={onNavigate}
-        />
-        {maySetUp && (
-          <>
-            <Area
-              name="libraries"
-              to={LIBRARIES_PATH}
-              text="Libraries"
-              icon="book"
-              at={at}
-              onNavigate={onNavigate}
-            />
-            <Area
-              name="triggers"
-              to={TRIGGERS_PATH}
-              text="Triggers"
-              icon="clock"
-              at={at}
-              onNavigate={onNavigate}
-            />
-          </>
-        )}
+        {areas.map((area) => (
+          <Area key={area.name} {...area} at={at} onNavigate={onNavigate} />
+        ))}
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
         <form

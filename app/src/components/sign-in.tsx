@@ -1,10 +1,11 @@
 /** The sign-in: a page before the console, and a dialog over the console when the session has ended. */
-import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { messageOf } from "../format.ts";
 import { enter, renew, type Session, signOut, useSession } from "../session.ts";
 import { App } from "./app.tsx";
 import { FIELD, Field } from "./field.tsx";
 import { Logo } from "./logo.tsx";
+import { useDialog } from "./modal.tsx";
 
 const BUTTON =
   "inline-block rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent disabled:bg-line disabled:text-muted";
@@ -38,12 +39,7 @@ function SignInPage({ session }: { session: Session }) {
 }
 
 function SignInDialog({ session }: { session: Session }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
+  const dialog = useDialog();
   return (
     <dialog
       ref={dialog}

@@ -53,7 +53,7 @@ import { AgentRemoval } from "./removal.ts";
 import { type ConsolidationPorts, runConsolidation } from "./run-consolidation.ts";
 import { AgentStore } from "./store.ts";
 
-/** What an application provides to its agents. */
+/** The application's parts for its agents. */
 export interface AgentApplication
   extends Personas,
     Pick<Application, "executor" | "directory" | "stores" | "actors" | "location"> {

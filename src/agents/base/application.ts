@@ -1,4 +1,4 @@
-/** What an application provides to each of its actors, for one environment. */
+/** The application's parts for each of its actors, in one environment. */
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { Span, SpanExporter } from "../../model/span.ts";
@@ -27,7 +27,7 @@ export interface Application {
   exporter: SpanExporter | undefined;
   /** `undefined` if spans are not logged. */
   log: ((spans: readonly Span[]) => void) | undefined;
-  /** Where the platform may place the actors of a tenant. */
+  /** The permitted places of a tenant's actors. */
   location(tenant: string): LocationPolicy;
   /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
   workflow(tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;

@@ -142,7 +142,7 @@ export interface ActorContext
   expel(): void;
 }
 
-/** What an application provides to its conversations. */
+/** The application's parts for its conversations. */
 export interface ConversationApplication
   extends Application,
     Pick<

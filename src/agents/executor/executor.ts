@@ -24,7 +24,7 @@ import { callerToolState } from "./tool-state.ts";
 /** Pause before a conversation that did not answer is asked again, in milliseconds. */
 const ASK_AGAIN_MS = 1_000;
 
-/** What an application provides to its executor. */
+/** The application's parts for its executor. */
 export interface ExecutorApplication
   extends Pick<Application, "attachments" | "maxAttachmentBytes">,
     Pick<ActionPorts, "mayReach" | "models" | "vectors"> {
