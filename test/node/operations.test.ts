@@ -26,6 +26,8 @@ import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
@@ -36,6 +38,8 @@ import { SteeredClock } from "../support/steered-clock.ts";
 
 const TIMEOUT_MS = 1_000;
 const NOW = 1_000_000;
+
+const keyValue = () => new NodeKeyValue(new NodeSqlDatabase());
 
 function operation(item: number, members: Partial<Operation> = {}): Operation {
   return {
@@ -169,18 +173,43 @@ describe("effects of operations", () => {
     expect(batches.map(({ calls }) => calls[0]?.attempt)).toEqual([1, 2]);
   });
 
-  test("STOREDTIME-1 time pauses while the clock is behind the stored time", async () => {
+  test("STOREDTIME-1 time pauses while the clock is behind the stored time", () => {
     const clock = new SteeredClock();
     let newest = 0;
-    const stored = new StoredClock(clock, () => newest);
+    const stored = new StoredClock(clock, keyValue(), () => newest);
     const now = clock.now();
     expect([stored.now(), stored.isBehind]).toEqual([now, false]);
     newest = now + 500;
     expect([stored.now(), stored.isBehind]).toEqual([now + 500, true]);
-    await clock.sleep(499);
+    clock.pass(499);
     expect([stored.now(), stored.isBehind]).toEqual([now + 500, true]);
-    await clock.sleep(2);
+    clock.pass(2);
     expect([stored.now(), stored.isBehind]).toEqual([now + 501, false]);
+  });
+
+  test("STOREDTIME-2 the next life knows the end of the last pause, also if the clock was set back during or after the pause", async () => {
+    const clock = new SteeredClock();
+    const kept = keyValue();
+    const life = () => new StoredClock(clock, kept, () => 0);
+    const now = clock.now();
+    const pause = life().sleep(500);
+    clock.pass(-100);
+    await pause;
+    clock.pass(-300);
+    const next = life();
+    next.recall();
+    expect([next.now(), next.isBehind]).toEqual([now + 500, true]);
+    clock.pass(400);
+    expect([next.now(), next.isBehind]).toEqual([now + 500, false]);
+  });
+
+  test("STOREDTIME-2 a pause that is cut short or takes no time stores nothing", async () => {
+    const clock = new SteeredClock();
+    const kept = keyValue();
+    const stored = new StoredClock(clock, kept, () => 0);
+    await stored.sleep(0);
+    await expect(stored.sleep(500, AbortSignal.abort())).rejects.toThrow();
+    expect(kept.list("", 10)).toEqual([]);
   });
 
   test("ISOLATE-1 RECOVER-1 a crash in the pause before an operation does not count against its turn, unless the clock was set back", () => {

@@ -86,7 +86,7 @@ export class ConversationRuntime implements StoredConversation {
   constructor(given: RuntimeContext) {
     const { database, keyValue } = given;
     const store = new ConversationDatabase(database, keyValue);
-    const clock = new StoredClock(given.clock, () => store.newestAt);
+    const clock = new StoredClock(given.clock, keyValue, () => store.newestAt);
     const context = { ...given, clock, store, runtime: this };
     this.store = store;
     this.context = context;
@@ -177,10 +177,10 @@ export class ConversationRuntime implements StoredConversation {
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (this.dueIn !== null)
-      await this.#shell.resume([
-        { type: "conversation.cmd.recover", wasSetBack: this.context.clock.isBehind },
-      ]);
+    if (this.dueIn === null) return;
+    const { clock } = this.context;
+    clock.recall();
+    await this.#shell.resume([{ type: "conversation.cmd.recover", wasSetBack: clock.isBehind }]);
   }
 
   /**

@@ -57,7 +57,7 @@ export class RunRuntime implements StoredRun {
   constructor(given: RuntimeContext, publish: (commit: RunCommit) => void) {
     const { database, keyValue } = given;
     this.store = new RunDatabase(database, keyValue);
-    const clock = new StoredClock(given.clock, () => this.store.newestAt);
+    const clock = new StoredClock(given.clock, given.keyValue, () => this.store.newestAt);
     const context = { ...given, clock };
     this.context = context;
     this.#toolState = new ToolStateStore(keyValue);
@@ -132,7 +132,9 @@ export class RunRuntime implements StoredRun {
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (this.dueIn !== null) await this.#shell.resume([{ type: "run.recover" }]);
+    if (this.dueIn === null) return;
+    this.context.clock.recall();
+    await this.#shell.resume([{ type: "run.recover" }]);
   }
 
   /** Commits pending outcomes, ends waits that are due, and starts every effect that the state calls for and that does not run. */

@@ -3,27 +3,48 @@
  *
  * STOREDTIME-1  An actor's time is never before the newest time that it has stored, in any of its lives. If the clock is set back, the
  *               actor's time stops until the clock has caught up. Pauses and time limits continue.
+ * STOREDTIME-2  The end of a pause is stored, so a crash counts the attempt after the pause, even if the clock was set back by less than
+ *               the pause.
  */
 import type { Clock } from "../../../ports/clock.ts";
+import type { KeyValue } from "../../../ports/key-value.ts";
+
+const SLEPT = "slept";
 
 export class StoredClock implements Clock {
-  /** `newest` returns the newest time that the actor has stored, as far as it is known. */
+  #slept = 0;
+
+  /** `newest` returns the newest time in the actor's journal, as far as it is known. */
   constructor(
     private readonly clock: Clock,
+    private readonly keyValue: KeyValue,
     private readonly newest: () => number,
   ) {}
 
+  /** Reads the end of the last pause of the actor's earlier lives. Call it before a recovery. */
+  recall(): void {
+    this.#slept = Math.max(this.#slept, this.keyValue.get<number>(SLEPT) ?? 0);
+  }
+
   now(): number {
-    return Math.max(this.clock.now(), this.newest());
+    return Math.max(this.clock.now(), this.#newest());
   }
 
   /** Reports whether the clock is behind the newest stored time. */
   get isBehind(): boolean {
-    return this.clock.now() < this.newest();
+    return this.clock.now() < this.#newest();
   }
 
-  sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
-    return this.clock.sleep(milliseconds, signal);
+  #newest(): number {
+    return Math.max(this.newest(), this.#slept);
+  }
+
+  async sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+    const until = this.now() + milliseconds;
+    await this.clock.sleep(milliseconds, signal);
+    if (milliseconds === 0) return;
+    this.#slept = Math.max(this.now(), until);
+    this.keyValue.put(SLEPT, this.#slept);
   }
 
   timer(milliseconds: number, callback: () => void): () => void {
