@@ -44,7 +44,12 @@ export class StoredClock implements Clock {
     await this.clock.sleep(milliseconds, signal);
     if (milliseconds === 0) return;
     this.#slept = Math.max(this.now(), until);
-    this.keyValue.put(SLEPT, this.#slept);
+    try {
+      this.keyValue.put(SLEPT, this.#slept);
+    } catch (error) {
+      // The attempt is made. Only a clock that is set back and a crash after the failure would hide it.
+      console.error(error);
+    }
   }
 
   timer(milliseconds: number, callback: () => void): () => void {
