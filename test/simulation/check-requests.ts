@@ -64,7 +64,9 @@ export function checkRequests(scope: Scope): void {
       const at = cycles[call.cycle] ?? began;
       const besides = concurrentTurnsNote(turn, at, timeline);
       const beside = call.before.length - besides.length;
-      const window = windowOf(outcome, countAt(at), replacedAt(timeline, at));
+      // A cycle sees the session after the commit in which it begins.
+      const committed = timeline.rowOf(at).at(-1)?.seq ?? at;
+      const window = windowOf(outcome, countAt(committed + 1), replacedAt(timeline, at));
       const amiss = isDeepStrictEqual(call.before.slice(beside), besides)
         ? amissIn(call.before.slice(0, beside), window, budgetOf(scope, tag))
         : `it says of other turns not ${textsOf(besides)}`;
