@@ -716,7 +716,7 @@ test("FLOWBUILD-2 STEP-1 a task, an action or a workflow in the wrong place is n
   // SAFETY: authors without types write anything.
   const wrong = <Value>(value: unknown) => value as Value;
   const steps = (action: unknown) => () =>
-    defineTask({ id: "s", input: anything, steps: [step("x", { action: wrong(action) })] });
+    defineTask({ id: "s", input: anything, steps: [step("x", { action: wrong<Step["action"]>(action) })] });
   const nodes = (options: object) => () =>
     defineWorkflow("f", { input: anything, initialNode: "n", nodes: [node("n", wrong(options))] });
   expect(steps(task)).toThrow('Step "x" has a task as its `action`.');

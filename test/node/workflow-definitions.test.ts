@@ -358,6 +358,7 @@ describe("inline definitions in a node", () => {
     expect(issuesOf({ nodes: [node("a", { task: read }), node("b")] })).toEqual([
       { path: "/nodes/0", message: expect.stringMatching(/^SOUND-9: .*"page", which is required/) },
     ]);
+    // @ts-expect-error: The property "page" is missing.
     expect(issuesOf({ nodes: [node("a", { workflow: inner, inputMapping: {} }), node("b")] })).toEqual([
       {
         path: "/nodes/0/inputMapping",

@@ -16,7 +16,7 @@ import { dataSchemaOf } from "../definitions/json-schema-of.ts";
 import { actionIssues, effectOfAction, normalAction } from "../tasks/actions-schema.ts";
 import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "../tasks/built.ts";
 import { promptSchema } from "../tasks/prompt.ts";
-import { type Action, actionData, type Step, stepsData } from "../tasks/step.ts";
+import { type Action, type AnswerTo, actionData, type Step, stepsData } from "../tasks/step.ts";
 import { againIssues, type EffectLookup, effectOfSteps, isReference } from "../tasks/steps-schema.ts";
 import { completeTask, taskRetrySchema, taskSchema } from "../tasks/task-schema.ts";
 import type { Run, ToolContext } from "../tools/tool.ts";
@@ -54,10 +54,13 @@ export interface FunctionTaskOptions<Input extends z.ZodType, Output extends z.Z
 }
 
 /** The argument of `defineTask` for a task of steps. It has the strictest effect of its actions (STEP-2). */
-export interface StepsTaskOptions<Input extends z.ZodType, Output extends z.ZodType>
-  extends CommonOptions<Input, Output> {
+export interface StepsTaskOptions<
+  Input extends z.ZodType,
+  Output extends z.ZodType,
+  Steps extends readonly Step[] = readonly Step[],
+> extends CommonOptions<Input, Output> {
   /** 1 to 64 steps, in their order. */
-  steps: readonly Step[];
+  steps: Steps;
   /** Attempts of the whole task after temporary errors, each from the first step. Default: one attempt. Tasks with a `once` action cannot retry. */
   retry?: TaskRetry;
 }
@@ -79,7 +82,7 @@ const NOTHING: Embedded = { actions: [], prompts: [], modelProfiles: [] };
  */
 export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
   options: FunctionTaskOptions<Input, Output>,
-): Task;
+): Task<z.input<Input>, z.output<Output>>;
 /**
  * Defines a task of steps. Throws `INVALID_INPUT`.
  * @example
@@ -92,9 +95,16 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z
  *   ],
  * });
  */
-export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
-  options: StepsTaskOptions<Input, Output>,
-): Task;
+export function defineTask<
+  Input extends z.ZodType,
+  const Steps extends readonly Step[],
+  Output extends z.ZodType = z.ZodType,
+>(
+  options: StepsTaskOptions<Input, Output, Steps>,
+): Task<
+  z.input<Input>,
+  z.output<Output> & (Steps extends readonly [Step<infer Work>] ? AnswerTo<Work> : unknown)
+>;
 export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
   options: FunctionTaskOptions<Input, Output> | StepsTaskOptions<Input, Output>,
 ): Task {

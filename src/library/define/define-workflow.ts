@@ -20,7 +20,7 @@ import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definitions/definition.ts";
-import { dataSchemaOf } from "../definitions/json-schema-of.ts";
+import { dataSchemaOf, isZodSchema } from "../definitions/json-schema-of.ts";
 import {
   type AgentInCode,
   type EmbeddedInWorkflow as Embedded,
@@ -34,16 +34,22 @@ import {
 import { checkWorkflow } from "../workflows/soundness/check-workflow.ts";
 import type { Lookup } from "../workflows/soundness/schemas.ts";
 import { workflowSchema } from "../workflows/workflow-schema.ts";
+import type { Exact, InputOf, WritesOf } from "./typed-mappings.ts";
 
 export type { EmbeddedInWorkflow as Embedded, Workflow } from "../tasks/built.ts";
 
 /** The second argument of `node`. It names a task, a workflow or an agent. If it names no work, tokens pass through the node. */
-export interface NodeOptions {
+export interface NodeOptions<
+  Input extends Mapping = Mapping,
+  Writes extends Mapping = Mapping,
+  Taken = unknown,
+  Result = unknown,
+> {
   name?: string;
   /** A task in code, or a reference to a task. */
-  task?: Task | DefinitionReference;
+  task?: Task<Taken, Result> | DefinitionReference;
   /** The sub-workflow: a workflow in code, or a reference to a workflow. */
-  workflow?: Workflow | DefinitionReference;
+  workflow?: Workflow<Taken, Result> | DefinitionReference;
   /** An agent in code, or the id of an agent. */
   agent?: AgentInCode | string;
   /** The mode of the call; `delegate` when absent. */
@@ -51,19 +57,41 @@ export interface NodeOptions {
   /** Time limit of a called agent, in milliseconds. Default: 24 hours. Maximum: 30 days. The wait for a person does not count. */
   timeoutMs?: number;
   /** Expressions over `input`, `state` and `output` for the input of the node. Default: the run's input. */
-  inputMapping?: Mapping;
+  inputMapping?: Input;
   /**
    * Writes of the node, by path. The expressions may also use `result`.
    * @example { "state.order": "result", "output.total": "result.total" }
    */
-  outputMapping?: Mapping;
+  outputMapping?: Writes;
   resourceBindings?: Readonly<Record<string, string>>;
 }
 
 /** A node of a workflow in code. */
-export interface NodeInCode extends NodeOptions {
+export interface NodeInCode<
+  Input extends Mapping = Mapping,
+  Writes extends Mapping = Mapping,
+  Taken = unknown,
+  Result = unknown,
+> extends NodeOptions<Input, Writes, Taken, Result> {
   readonly ref: string;
 }
+
+/** The nodes of a workflow with checked mappings. */
+type CheckedNodes<Nodes extends readonly NodeInCode[], Input, State> = {
+  [Index in keyof Nodes]: Nodes[Index] extends NodeInCode<
+    infer Mapped,
+    infer Writes,
+    infer Taken,
+    infer Result
+  >
+    ? NodeInCode<
+        InputOf<Mapped, Taken, { input: Input; state: State }>,
+        WritesOf<Writes, State, { input: Input; state: State; result: Result }>,
+        Taken,
+        Result
+      >
+    : Nodes[Index];
+};
 
 /** The argument of `transition`. */
 export interface TransitionOptions {
@@ -104,20 +132,26 @@ export interface TransitionOptions {
 export type TransitionInCode = Readonly<TransitionOptions>;
 
 /** The second argument of `defineWorkflow`. */
-export interface WorkflowOptions {
+export interface WorkflowOptions<
+  Input extends z.ZodType = z.ZodType,
+  Output extends z.ZodType = z.ZodType,
+  Context extends z.ZodType = z.ZodType,
+  Nodes extends readonly NodeInCode[] = readonly NodeInCode[],
+  Results extends Mapping = Mapping,
+> {
   name?: string;
   description?: string;
   /** A zod object: the input of a run. */
-  input: z.ZodType;
+  input: Input;
   /** The schema of a run's output; any JSON when absent. */
-  output?: z.ZodType;
+  output?: Output;
   /** The schema of `state`, a zod object. Without it, `state` is read-only. */
-  context?: z.ZodType;
+  context?: Context;
   /** The members of a run's output: expressions over `input`, `state` and `output`. `{}` when absent. */
-  outputMapping?: Mapping;
+  outputMapping?: InputOf<Results, z.input<Output>, { input: z.output<Input>; state: z.output<Context> }>;
   /** The `ref` of the node that runs first. */
   initialNode: string;
-  nodes: readonly NodeInCode[];
+  nodes: Exact<Nodes, CheckedNodes<Nodes, z.output<Input>, z.output<Context>>>;
   transitions?: readonly TransitionInCode[];
   /** Time limit of a run, in milliseconds; unlimited when absent. */
   timeoutMs?: number;
@@ -129,8 +163,22 @@ export interface WorkflowOptions {
  * Returns a node of a workflow. `defineWorkflow` checks it.
  * @example node("load", { task: loadOrder, inputMapping: { id: "input.orderId" }, outputMapping: { "state.order": "result" } });
  */
-export function node(ref: string, options: NodeOptions = {}): NodeInCode {
-  return { ref, ...options };
+export function node<
+  const Input extends Mapping,
+  const Writes extends Mapping,
+  Taken = unknown,
+  Result = unknown,
+>(
+  ref: string,
+  options: NodeOptions<
+    InputOf<Input, Taken, Record<never, never>>,
+    WritesOf<Writes, unknown, { result: Result }>,
+    Taken,
+    Result
+  > = {},
+): NodeInCode<Input, Writes, Taken, Result> {
+  // SAFETY: the checked mappings are the given mappings.
+  return { ref, ...options } as NodeInCode<Input, Writes, Taken, Result>;
 }
 
 /**
@@ -151,7 +199,16 @@ export function transition(options: TransitionOptions): TransitionInCode {
  *   outputMapping: { text: "output.text" },
  * });
  */
-export function defineWorkflow(id: string, options: WorkflowOptions): Workflow {
+export function defineWorkflow<
+  Input extends z.ZodType,
+  const Nodes extends readonly NodeInCode[],
+  Output extends z.ZodType = z.ZodType,
+  Context extends z.ZodType = z.ZodType,
+  const Results extends Mapping = Mapping,
+>(
+  id: string,
+  options: WorkflowOptions<Input, Output, Context, Nodes, Results>,
+): Workflow<z.input<Input>, z.output<Output>> {
   validate(definitionIdSchema, id, "", "The id of a workflow");
   const what = `Workflow "${id}"`;
   const { input, output, context, nodes, ...fields } = { ...options };
@@ -191,7 +248,7 @@ export function embeddedIn({ embedded }: Workflow): Embedded {
 
 function schemaOf(what: string, schema: z.ZodType | undefined) {
   if (schema === undefined) return undefined;
-  if (typeof schema === "object" && schema !== null && "_zod" in schema) return dataSchemaOf(what, schema);
+  if (isZodSchema(schema)) return dataSchemaOf(what, schema);
   throw new DramatisError(
     "INVALID_INPUT",
     `${what} must be a schema of zod 4. Wrap the fields in z.object({…}).`,

@@ -3,6 +3,11 @@ import { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
 import type { JsonObject } from "../../shared/json.ts";
 
+/** Reports whether a value is a schema of zod 4. */
+export function isZodSchema(value: unknown): value is z.ZodType {
+  return typeof value === "object" && value !== null && "_zod" in value;
+}
+
 /**
  * Converts a zod schema to the JSON Schema of its input, for code that parses the input with zod. It accepts each type that `z.coerce` takes.
  * Omits keywords that only repeat the type, because each keyword costs tokens. Throws `INVALID_INPUT`. `what` names the schema in the message.

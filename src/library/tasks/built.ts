@@ -68,8 +68,16 @@ export interface NamedAction extends Defined<InlineAction>, Made<"action"> {
 /** An action of a library. Steps refer to it. */
 export type LibraryAction = CodeAction | NamedAction;
 
+/** The types of what a task or a workflow takes and returns. Only the compiler reads them; the member does not exist. */
+interface Typed<Input, Result> {
+  readonly types?: { readonly input: Input; readonly result: Result };
+}
+
 /** A task: a function, or steps. Hooks, tools and workflows run it. Models do not see it. */
-export interface Task extends Defined<TaskDefinition>, Made<"task"> {
+export interface Task<Input = unknown, Result = unknown>
+  extends Defined<TaskDefinition>,
+    Made<"task">,
+    Typed<Input, Result> {
   readonly embedded: Embedded;
   /** Effect of running it twice; `once` if a step refers to an action that the task does not contain. */
   readonly effect: ToolEffect;
@@ -85,7 +93,10 @@ export interface EmbeddedInWorkflow {
 }
 
 /** A workflow in code. */
-export interface Workflow extends Defined<WorkflowDefinition>, Made<"workflow"> {
+export interface Workflow<Input = unknown, Result = unknown>
+  extends Defined<WorkflowDefinition>,
+    Made<"workflow">,
+    Typed<Input, Result> {
   readonly embedded: EmbeddedInWorkflow;
 }
 

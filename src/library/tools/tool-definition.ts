@@ -13,7 +13,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { jsonPointer, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definitions/definition.ts";
-import { inputSchemaOf, valueSchemaOf } from "../definitions/json-schema-of.ts";
+import { inputSchemaOf, isZodSchema, valueSchemaOf } from "../definitions/json-schema-of.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import type { Defined, ToolContext } from "./tool.ts";
 import { completeRetry, readTimeout, type ToolRetry, withoutTimeout } from "./tool-forms.ts";
@@ -60,7 +60,7 @@ export const commonOptions = Object.fromEntries(
   ]),
 );
 export const zodSchema = z.custom(
-  (value) => typeof value === "object" && value !== null && "_zod" in value,
+  isZodSchema,
   "Must be a schema of zod 4. Wrap the fields in z.object({…}).",
 );
 
