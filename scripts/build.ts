@@ -44,7 +44,9 @@ function clean(): void {
 function compile(): void {
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
   for (const project of PROJECTS) {
-    const { status } = spawnSync(process.execPath, [tsc, "-p", project], { cwd: ROOT, stdio: "inherit" });
+    // Several checkers would each infer the types that they share.
+    const arguments_ = [tsc, "-p", project, "--checkers", "1"];
+    const { status } = spawnSync(process.execPath, arguments_, { cwd: ROOT, stdio: "inherit" });
     if (status !== 0) throw new Failure(`${project} does not compile. See the errors above.`);
   }
 }
