@@ -9,7 +9,7 @@ export const ENTRIES = {
   "./patterns": "patterns",
   "./client": "client/index",
   "./ai-sdk": "client/ai-sdk/index",
-  "./react": "client/react/use-conversation",
+  "./react": "client/react/index",
   "./adapters": "adapters/index",
   "./engine": "engine/index",
   "./testing": "testing/index",

@@ -3,7 +3,7 @@ import { createContext } from "react";
 import { type ConversationActions, DramatisClientError } from "../../src/client/index.ts";
 
 export interface ApprovalActions {
-  resolve: ConversationActions["resolveApproval"];
+  resolve: (...args: Parameters<ConversationActions["resolveApproval"]>) => Promise<unknown>;
   /** The conversation is connected. */
   connected: boolean;
 }

@@ -1,19 +1,20 @@
 /** Display texts for values. Pure. */
 import {
-  type AgentIdentity,
+  type AgentSummary,
   type ApprovalView,
   type Budget,
   DramatisClientError,
 } from "../../src/client/index.ts";
 
 /** Returns the name of an agent: its persona's name, or its id in words. */
-export function agentName({ id, persona }: AgentIdentity): string {
-  return ("identity" in persona ? persona.name : undefined) ?? wordsOf(id);
+export function agentName({ id, name }: Pick<AgentSummary, "id" | "name">): string {
+  return name ?? wordsOf(id);
 }
 
 /** Returns one line about an agent: its persona's description, the first sentence of its prompt, or its library. */
-export function agentDescription({ persona }: AgentIdentity): string {
-  if ("identity" in persona) return persona.description ?? firstSentence(persona.identity.systemPrompt);
+export function agentDescription({ description, persona }: AgentSummary): string {
+  if (description !== undefined) return description;
+  if ("identity" in persona) return firstSentence(persona.identity.systemPrompt);
   return `${persona.library}/${persona.id}`;
 }
 

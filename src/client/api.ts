@@ -1,6 +1,6 @@
 /** The types of the client: its functions, their inputs and options. */
 
-import type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
+import type { AgentSummary, AgentView } from "../protocol/agent-api.ts";
 import type { ConversationListOptions } from "../protocol/conversation-api.ts";
 import type { ForkInput, NewConversation, UpdateConversation } from "../protocol/conversation-requests.ts";
 import type {
@@ -31,7 +31,7 @@ import type {
   StopOptions,
   ToolOutcome,
 } from "../protocol/requests.ts";
-import type { RunSummary, RunView, RunWorkflow } from "../protocol/run-schemas.ts";
+import type { RunEvent, RunSummary, RunView, RunWorkflow } from "../protocol/run-schemas.ts";
 import type { SignalEnvelope } from "../protocol/signal-schemas.ts";
 import type { SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type { TraceView } from "../protocol/trace.ts";
@@ -43,7 +43,7 @@ import type { Json } from "../shared/json.ts";
 import type { Jurisdiction } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import type { Role } from "../shared/roles.ts";
-import type { FollowOptions } from "./follow.ts";
+import type { FollowOptions, FollowRunOptions } from "./follow.ts";
 import type { MemoriesClient } from "./memories.ts";
 import type { Token } from "./requests.ts";
 
@@ -109,7 +109,7 @@ export interface UploadOptions extends RequestOptions {
 
 export interface DramatisClient {
   agents: {
-    list(options?: PageRequest): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+    list(options?: PageRequest): Promise<{ agents: AgentSummary[]; nextCursor?: string }>;
     get(id: string, options?: RequestOptions): Promise<AgentView>;
     /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
@@ -307,6 +307,14 @@ export interface DramatisClient {
      * if (status === "failed" && retry?.repeatsOnce.length === 0) await client.runs.retry(id, { seq });
      */
     retry(id: string, options?: RetryRun & RequestOptions): Promise<RunView>;
+    /**
+     * Yields the entries of the run's journal after `from`, and then each new entry until the run ends. Resumes after a lost connection
+     * without loss or repetition. Throws an error of a request that cannot succeed later.
+     *
+     * @example
+     * for await (const { type, node } of client.runs.follow(id)) console.log(type, node);
+     */
+    follow(id: string, options?: FollowRunOptions): AsyncGenerator<RunEvent, void>;
   };
   /**
    * Returns the subject, the tenant and the roles of your requests.

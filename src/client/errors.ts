@@ -83,6 +83,13 @@ export function noAnswer(cause: unknown, signal: AbortSignal | undefined): unkno
   return new DramatisClientError({ code: "NETWORK", status: 0, detail, cause });
 }
 
+/** Returns a failure as an error of this class. A `token` function of the page, for example, may throw any value. */
+export function asClientError(cause: unknown): DramatisClientError {
+  if (cause instanceof DramatisClientError) return cause;
+  const detail = `The request was not sent: ${cause instanceof Error ? cause.message : cause}`;
+  return new DramatisClientError({ code: "NETWORK", status: 0, detail, cause });
+}
+
 export function notJson({ url, status }: Response, cause: unknown): DramatisClientError {
   const detail = `The response of ${url} is not JSON. Check that the address belongs to a Dramatis server.`;
   return new DramatisClientError({ code: "HTTP", status, detail, cause });

@@ -3,6 +3,7 @@
 import { createParser } from "eventsource-parser";
 import type { LoggedEvent } from "../protocol/event-log.ts";
 import { endsTurn, type Frame, isOfOtherVersion, parseFrame } from "../protocol/frames.ts";
+import type { RunEvent } from "../protocol/run-schemas.ts";
 import { DramatisClientError, otherVersion, streamInterrupted } from "./errors.ts";
 
 /** Yields the frames of a response up to the end of its turn. Leaving the loop releases the connection. */
@@ -19,9 +20,12 @@ export function framesIn(response: Response, signal?: AbortSignal): AsyncGenerat
   return itemsIn(response, frameOf, signal);
 }
 
-/** Yields the events of a response until it ends. Leaving the loop releases the connection. */
-export function eventsIn(response: Response, signal?: AbortSignal): AsyncGenerator<LoggedEvent, void> {
-  return itemsIn(response, eventOf, signal);
+/** Yields the events of a log, or of a run, until the response ends. Leaving the loop releases the connection. */
+export function eventsIn<Event extends LoggedEvent | RunEvent>(
+  response: Response,
+  signal?: AbortSignal,
+): AsyncGenerator<Event, void> {
+  return itemsIn(response, eventOf<Event>, signal);
 }
 
 function frameOf(data: string): Frame | null {
@@ -31,14 +35,14 @@ function frameOf(data: string): Frame | null {
 }
 
 /** Returns `null` for the error before the end of a stream. */
-function eventOf(data: string): LoggedEvent | null {
+function eventOf<Event extends { seq: number }>(data: string): Event | null {
   // SAFETY: the same definitions type the server's events.
-  const event = JSON.parse(data) as LoggedEvent | { seq?: undefined };
+  const event = JSON.parse(data) as Event | { seq?: undefined };
   return event.seq === undefined ? null : event;
 }
 
 /** Yields what `read` returns for the data of each event, except `null`. Leaving the loop releases the connection. */
-export async function* itemsIn<Item>(
+async function* itemsIn<Item>(
   response: Response,
   read: (data: string) => Item | null,
   signal: AbortSignal | undefined,

@@ -1,7 +1,8 @@
 /**
- * Follows the frames of a conversation as server-sent events.
+ * Follows a conversation or a run as server-sent events.
  *
  * RESUBSCRIBE-1  After a lost stream it resumes with the last number. The caller gets each durable frame once, and no text of a delta twice.
+ * RESUBSCRIBE-2  A run is followed in the same way until the server has no further entry.
  */
 import type { FrameFilter } from "../protocol/frame-filter.ts";
 import type { Frame } from "../protocol/frames.ts";
@@ -18,22 +19,50 @@ export interface FollowOptions extends FrameFilter {
   signal?: AbortSignal;
 }
 
+/** The start of a stream of a run. */
+export interface FollowRunOptions extends Pick<FollowOptions, "from" | "signal"> {
+  /** Called when a connection opens, and with `false` when it is lost. */
+  onConnection?: (isOpen: boolean) => void;
+}
+
+interface Item {
+  type: string;
+  seq?: number;
+}
+
 /** Yields the frames of the streams that `open` returns. Throws an error of a request that cannot succeed later. */
 export async function* follow(
   open: (from: number | undefined) => Promise<Response>,
-  { from, signal }: Pick<FollowOptions, "from" | "signal">,
+  options: Pick<FollowOptions, "from" | "signal">,
 ): AsyncGenerator<Frame, void> {
   const lengths = new Map<string, number>();
+  const stream = async (from: number | undefined) => framesIn(await open(from), options.signal);
+  for await (const frame of resumed<Frame>(stream, options)) {
+    const next = missing(frame, lengths);
+    if (next !== null) yield next;
+  }
+}
+
+/**
+ * Yields the items of the streams that `open` returns, each stream after the last number. Ends if `open` returns `null`. Throws an error
+ * of a request that cannot succeed later.
+ */
+export async function* resumed<T extends Item>(
+  open: (from: number | undefined) => Promise<AsyncIterable<T> | null>,
+  { from, signal, onConnection }: FollowRunOptions,
+): AsyncGenerator<T, void> {
   let [seq, lostAt, wait] = [from, 0, 0];
   for (;;) {
     try {
-      for await (const frame of framesIn(await open(seq), signal)) {
+      const items = await open(seq);
+      if (items === null) return;
+      onConnection?.(true);
+      for await (const item of items) {
         // The server ends the stream after this error. The next request gets its status.
-        if (frame.type === "error" && frame.seq === undefined) break;
+        if (item.type === "error" && item.seq === undefined) break;
         lostAt = 0;
-        if (frame.seq !== undefined) seq = frame.seq;
-        const next = missing(frame, lengths);
-        if (next !== null) yield next;
+        if (item.seq !== undefined) seq = item.seq;
+        yield item;
       }
       wait = 0;
     } catch (error) {
@@ -41,6 +70,7 @@ export async function* follow(
       if (!isPassing) throw error;
       wait = error.retryAfter ?? 0;
     }
+    onConnection?.(false);
     const now = runtimeClock.now();
     lostAt ||= now;
     await pause(Math.max(wait, waitAfterLoss(now - lostAt, Math.random())), signal);

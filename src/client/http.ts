@@ -1,11 +1,13 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. A failed request throws `DramatisClientError`. */
 
+import type { LoggedEvent } from "../protocol/event-log.ts";
+import type { RunEvent } from "../protocol/run-schemas.ts";
 import type { SignalResult } from "../protocol/signals.ts";
 import { defined } from "../shared/defined.ts";
 import type { ClientOptions, DramatisClient, PageRequest, RequestOptions, StopRequest } from "./api.ts";
 import { errorFromResponse, noAnswer, notJson, streamInterrupted } from "./errors.ts";
 import { eventsIn, framesOfTurn } from "./event-stream.ts";
-import { follow } from "./follow.ts";
+import { follow, resumed } from "./follow.ts";
 import { memoriesClient } from "./memories.ts";
 import { apiUrl, authorization, checkBaseUrl, pathOf } from "./requests.ts";
 
@@ -153,6 +155,13 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       cancel: (id, options) => stop(pathOf("runs", id, "cancel"), options),
       retry: (id, { signal, ...options } = {}) =>
         post(pathOf("runs", id, "retry"), options, defined({ signal })),
+      follow: (id, options = {}) =>
+        resumed<RunEvent>(async (from) => {
+          const { signal } = options;
+          const path = pathOf("runs", id, "events") + query({ from });
+          const response = await request(path, defined({ signal }), "text/event-stream");
+          return response.status === 204 ? null : eventsIn(response, signal);
+        }, options),
     },
     me: (init) => get(pathOf("me"), init),
     approvals: {
@@ -179,7 +188,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
         list("events", defined({ signal, limit, cursor, order }), filter),
       async *follow({ signal, ...filter } = {}) {
         const path = pathOf("events") + query(filter);
-        yield* eventsIn(await request(path, defined({ signal }), "text/event-stream"), signal);
+        yield* eventsIn<LoggedEvent>(await request(path, defined({ signal }), "text/event-stream"), signal);
         throw streamInterrupted();
       },
     },

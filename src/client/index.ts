@@ -5,7 +5,7 @@
  */
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
-export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
+export type { AgentIdentity, AgentSummary, AgentView } from "../protocol/agent-api.ts";
 export type { AnsweredBy, ApprovalOutcome } from "../protocol/approval.ts";
 export { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
 export type { ApprovalRule } from "../protocol/approval-schema.ts";
@@ -100,7 +100,7 @@ export type {
 export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
-export type { FollowOptions } from "./follow.ts";
+export type { FollowOptions, FollowRunOptions } from "./follow.ts";
 export { addHistory, type HistoryPage } from "./history.ts";
 export { createClient } from "./http.ts";
 export type { MemoriesClient, MemoriesRequest } from "./memories.ts";

@@ -89,8 +89,19 @@ export type AgentIdentity = z.infer<typeof agentIdentity>;
 
 const amounts = z.strictObject({ tokens: z.int(), usd: z.number(), modelCalls: z.int() });
 
-/** An agent with its persona's public description. The budget's state is present after a conversation's first lease. */
-export const agentView = agentIdentity.extend({
+/** An agent in a list, with the offer of its persona: its name, its description and its examples. */
+export const agentSummary = agentIdentity.extend({
+  name: z.exactOptional(z.string().meta({ description: "The name of its persona." })),
+  description: z.exactOptional(z.string().meta({ description: "The description of its persona." })),
+  examples: z.exactOptional(
+    z.array(z.string()).meta({ description: "Example messages of the agent's persona." }),
+  ),
+});
+
+export type AgentSummary = z.infer<typeof agentSummary>;
+
+/** An agent with the state of its budget, which is present after a conversation's first lease. */
+export const agentView = agentSummary.extend({
   spent: amounts.exactOptional().meta({
     description:
       "Used up by its conversations with a lease of its budget, as they last reported. For authors, operators and administrators.",
@@ -98,12 +109,6 @@ export const agentView = agentIdentity.extend({
   leased: amounts.exactOptional().meta({
     description: "Leased to its conversations, and not used up. For authors, operators and administrators.",
   }),
-  description: z.exactOptional(
-    z.string().meta({ description: "The description of its persona, if that is one of a library." }),
-  ),
-  examples: z.exactOptional(
-    z.array(z.string()).meta({ description: "Example messages of the agent's persona." }),
-  ),
 });
 
 export type AgentView = z.infer<typeof agentView>;

@@ -2,9 +2,10 @@
  * Questions of runs in the console: their forms, the persons who answered, late answers, and lost connections, in a
  * real browser.
  */
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContextOptions, Page, Request } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { buildPage } from "../support/built-page.ts";
 import { workConsole } from "../support/work-console.ts";
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
@@ -269,6 +270,134 @@ describe.runIf(hasChromium)(
         .getByText(/ghost.*NOT_FOUND/)
         .first()
         .waitFor();
+    });
+
+    describe("a page of an application with hooks, in StrictMode", () => {
+      /** Opens a tab of the visitor, with all of its requests to the API. */
+      async function tab(id: string): Promise<{ page: Page; requests: string[]; ended: string[] }> {
+        const page = await world.visitor.open("about:blank");
+        const [requests, ended]: [string[], string[]] = [[], []];
+        page.on("request", (request) => requests.push(pathOf(request)));
+        page.on("requestfailed", (request) => ended.push(pathOf(request)));
+        await page.route("**/own-page*", async (route) =>
+          route.fulfill({ contentType: "text/html", body: await ownPage }),
+        );
+        await page.goto(`${world.server.url}/own-page?id=${id}`);
+        return { page, requests, ended };
+      }
+
+      const ownPage = buildPage("hooks", "development");
+      const pathOf = (request: Request) =>
+        `${request.method()} ${new URL(request.url()).pathname.replace(/(run|conv|op)_\w+/g, "$1")}`;
+      const part = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
+      const times = (requests: string[], path: string) => requests.filter((one) => one === path).length;
+
+      it("SHARE-1 SHARE-2 SHARE-3 shares requests, follows a run, and agrees with another tab about each answer", async () => {
+        const id = await start("work/refunds", { orders: ["hook 1", "hook 2", "hook 3"] });
+        await expect
+          .poll(async () => (await world.client.approvals.list({ run: id })).approvals.length)
+          .toBe(3);
+        world.visitor = new Visitor(world.browser, world.server.url);
+        const tabs = [await tab(id), await tab(id)] as const;
+        for (const { page } of tabs) {
+          for (const name of ["First", "Second"])
+            await expect.poll(() => part(page, name).getByText(/hook/).count()).toBe(3);
+          for (const name of ["Run", "Same run"]) {
+            await expect.poll(() => part(page, name).getAttribute("data-run")).toBe("waiting");
+            await expect.poll(() => part(page, name).getAttribute("data-status")).toBe("open");
+          }
+          await page.getByText("clerk | Clerk |  | !say Good morning.").waitFor();
+          await page.getByText("porter | Porter | ", { exact: true }).waitFor();
+          await expect
+            .poll(() => part(page, "Wrong").getByRole("status").textContent())
+            .toBe("INVALID_INPUT");
+        }
+        for (const { requests } of tabs)
+          expect(requests.filter((one) => one.includes("/api/")).sort()).toEqual([
+            "GET /api/agents",
+            "GET /api/approvals",
+            "GET /api/runs/run",
+            "GET /api/runs/run/events",
+          ]);
+
+        const [one, two] = tabs;
+        const first = part(one.page, "First").locator("p", { hasText: "hook 1" });
+        await first.getByRole("button", { name: "Deny" }).click();
+        for (const { page } of tabs)
+          for (const name of ["First", "Second"])
+            await expect.poll(() => part(page, name).getByText(/hook/).count()).toBe(2);
+        await part(two.page, "Run")
+          .getByRole("button", { name: /hook 2/ })
+          .click();
+        for (const { page } of tabs) {
+          await expect.poll(() => part(page, "Second").getByText(/hook/).count()).toBe(1);
+          await expect
+            .poll(() => part(page, "Same run").getByRole("button", { name: /hook/ }).count())
+            .toBe(1);
+        }
+        expect(tabs.map(({ requests }) => times(requests, "GET /api/approvals"))).toEqual([1, 1]);
+
+        const gate = (await world.client.runs.get(id)).gates[0]?.operationId ?? "";
+        const held = await one.page.route("**/api/approvals*", () => undefined);
+        await world.client.runs.answer(id, gate, { approved: false });
+        const late = part(one.page, "First").locator("p", { hasText: "hook" });
+        await late.getByRole("button", { name: "Approve" }).click();
+        await expect.poll(() => part(one.page, "First").getByRole("status").textContent()).toBe("CONFLICT");
+        await held.dispose();
+        for (const { page } of tabs) {
+          await expect.poll(() => part(page, "First").getByText(/hook/).count()).toBe(0);
+          for (const name of ["Run", "Same run"]) {
+            await expect.poll(() => part(page, name).getAttribute("data-run")).toBe("completed");
+            await expect.poll(() => part(page, name).getAttribute("data-status")).toBe("closed");
+            const seqs = (await part(page, name).locator("b").textContent())?.split(" ").map(Number) ?? [];
+            expect(seqs, "each event once").toEqual(seqs.map((_, index) => index + 1));
+            expect(seqs.length).toBe((await world.client.runs.get(id)).seq);
+          }
+        }
+        await part(two.page, "Run").getByRole("button", { name: "Cancel" }).click();
+        await expect.poll(() => part(two.page, "Run").getByRole("status").textContent()).toBe("CONFLICT");
+        expect(world.visitor.complaints.splice(0).every((text) => text.includes("409"))).toBe(true);
+      });
+
+      it("SHARE-2 closes its stream when it leaves, and opens one stream when it returns", async () => {
+        const id = await start("work/payout", { amount: 1, currency: "EUR", due: "2026-01-01" });
+        world.visitor = new Visitor(world.browser, world.server.url);
+        const { page, requests, ended } = await tab(id);
+        const events = "GET /api/runs/run/events";
+        await expect.poll(() => part(page, "Run").getAttribute("data-status")).toBe("open");
+        const asked = part(page, "First").locator("p", { hasText: "How much do we pay out?" });
+        await asked.getByRole("button", { name: "Deny" }).click();
+        await expect.poll(() => part(page, "First").getByRole("status").textContent()).toBe("INVALID_INPUT");
+        await page.getByRole("button", { name: "Toggle" }).click();
+        await expect.poll(() => times(ended, events)).toBe(1);
+        await page.getByRole("button", { name: "Toggle" }).click();
+        await expect.poll(() => part(page, "Same run").getAttribute("data-run")).toBe("waiting");
+        await expect.poll(() => part(page, "Same run").getAttribute("data-status")).toBe("open");
+        expect(times(requests, events)).toBe(2);
+        expect(times(requests, "GET /api/approvals")).toBe(1);
+        await part(page, "Run").getByRole("button", { name: "Cancel" }).click();
+        await expect.poll(() => part(page, "Same run").getAttribute("data-run")).toBe("cancelled");
+      });
+
+      it("I1 denies the call of a tool, and the conversation continues", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "clerk" });
+        const { turnId } = await world.client.turns.start(id, {
+          content: `!tool transfer {"url": "${world.desk.url("/hooks")}", "item": "ten euros"}`,
+        });
+        await expect
+          .poll(async () => (await world.client.approvals.list({ conversation: id })).approvals.length)
+          .toBe(1);
+        world.visitor = new Visitor(world.browser, world.server.url);
+        const { page } = await tab("run_01JD0000000000000000000000");
+        await expect.poll(() => part(page, "Run").getByRole("status").textContent()).toBe("NOT_FOUND");
+        await part(page, "Second")
+          .locator("p", { hasText: "transfer" })
+          .getByRole("button", { name: "Deny" })
+          .click();
+        await expect.poll(async () => (await world.client.turns.get(id, turnId)).status).toBe("completed");
+        expect(JSON.stringify(await world.client.turns.get(id, turnId))).toContain("Too expensive.");
+        expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("404")]);
+      });
     });
   },
 );

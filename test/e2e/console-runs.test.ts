@@ -140,7 +140,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await visited.getByText('"found": "bread"').waitFor();
   });
 
-  it("keeps its content while the server cannot be reached, and loads the output later", async () => {
+  it("keeps its content while the server cannot be reached, and loads the output when it returns", async () => {
     const id = await start("/offline", ["one"]);
     const page = await visit(`/runs/${id}`);
     await nodeOf(page, "visit").getByText("1 working").waitFor();
@@ -151,12 +151,10 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await page.getByRole("alert").getByText("The server could not be reached.").waitFor();
     await nodeOf(page, "visit").getByText("1 completed").waitFor();
     await page.context().setOffline(false);
-    await page.getByRole("alert").getByRole("button", { name: "Try again" }).press("Enter");
     await page.getByRole("alert").waitFor({ state: "detached" });
     await page.getByTestId("run-values").getByText('"tea"').first().waitFor();
-    expect(world.visitor.complaints.splice(0)).toEqual([
-      expect.stringContaining("ERR_INTERNET_DISCONNECTED"),
-    ]);
+    const complaints = world.visitor.complaints.splice(0);
+    expect(complaints.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
   });
 
   it("starts a run from a form, which shows input errors", async () => {

@@ -115,7 +115,8 @@ describe("the team with the offline model", () => {
       const visitor = new Visitor(browser, start.url, { viewport: { width, height } });
       const page = await visitor.open();
       await page.getByRole("radio", { name: "Manager", checked: true }).waitFor();
-      await page.getByText("Leads an architect, a developer, a reviewer and a researcher").waitFor();
+      const description = page.getByText("Leads an architect, a developer, a reviewer and a researcher");
+      await description.filter({ visible: true }).waitFor();
       expect(await sidewaysScrollers(page)).toEqual([]);
       await page.getByRole("button", { name: "Build me a login page" }).click();
       for (const name of ["Architect", "Developer", "Reviewer"]) {

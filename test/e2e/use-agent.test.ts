@@ -3,29 +3,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { hasChromium, launchChromium, NO_CHROMIUM } from "../support/browser.ts";
+import { buildPage, LOCAL_PAGES } from "../support/built-page.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-use-agent-"));
 const PATH = "/page-of-a-product";
-/** Chromium takes a page from `route.fulfill` for one from the internet, which may not reach this machine. */
-const LOCAL_PAGES = "LocalNetworkAccessChecks";
-
-/** Returns a page with a single script, by the name of its file. */
-async function buildPage(name: string): Promise<string> {
-  const bundle = await rolldown({
-    input: join(import.meta.dirname, `pages/${name}.tsx`),
-    platform: "browser",
-    transform: { define: { "process.env.NODE_ENV": '"production"' } },
-  });
-  const { output } = await bundle.generate({ format: "iife" });
-  await bundle.close();
-  const script = output[0].code.replaceAll("</script", "<\\/script");
-  return `<!doctype html><div id="root"></div><script>${script}</script>`;
-}
 
 describe.runIf(hasChromium)(`a page with a hook (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
   let start: RunningStart;

@@ -411,6 +411,30 @@ describe("E23 RESUBSCRIBE-1 follow", () => {
     const following = createClient({ baseUrl }).conversations.follow("conv_1", { signal: controller.signal });
     await expect(collect(following)).rejects.toThrow("Enough.");
   });
+
+  it("RESUBSCRIBE-2 a run is followed over lost streams and an expired token until its end", async () => {
+    const entry = (seq: number) => event({ type: "task.started", seq });
+    const streams = [
+      [entry(1), entry(2)],
+      [event({ type: "error", data: { code: "UNAUTHENTICATED" } })],
+      [entry(3)],
+    ];
+    answer = (response) => {
+      const stream = streams.shift();
+      response.writeHead(stream === undefined ? 204 : 200, { "content-type": "text/event-stream" });
+      for (const text of stream ?? []) response.write(text);
+      response.end();
+    };
+    const [seqs, connections]: [number[], boolean[]] = [[], []];
+    const onConnection = (isOpen: boolean) => connections.push(isOpen);
+    for await (const { seq } of createClient({ baseUrl }).runs.follow("run_1", { onConnection }))
+      seqs.push(seq);
+    expect(seqs).toEqual([1, 2, 3]);
+    expect(connections).toEqual([true, false, true, false, true, false]);
+    expect(received.map(({ url }) => url)).toEqual(
+      ["", "?from=2", "?from=2", "?from=3"].map((query) => `/api/runs/run_1/events${query}`),
+    );
+  });
 });
 
 describe("streamTurn", () => {

@@ -132,27 +132,16 @@ describe("the form of a question", () => {
 describe("the log of a run", () => {
   const time = "2026-11-25T12:00:00.000Z";
 
-  it("keeps the person who answered, and notes new and closed questions", () => {
+  it("keeps the person who answered", () => {
     const log = new RunLog();
     log.add({ seq: 1, time, type: "token.created", token: 0, node: "ask" });
-    expect(log.gatesAt).toBe(0);
     log.add({ seq: 2, time, type: "gate.opened", token: 0, node: "ask", data: { prompt: "May I?" } });
     log.add({ seq: 3, time, type: "gate.opened", data: { prompt: "More time?" } });
-    expect(log.gatesAt).toBe(3);
     const answered = (by: string, answer: unknown) => ({ by, answer }) as { by: string; answer: null };
     log.add({ seq: 4, time, type: "gate.answered", data: answered("ada", { approved: true }) });
     log.add({ seq: 5, time, type: "gate.answered", token: 0, node: "ask", data: answered("ben", [1]) });
     expect(log.answers).toEqual([{ by: "ada", time, value: { approved: true }, approved: true }]);
     expect(log.visits("ask").tokens[0]?.answer).toEqual({ by: "ben", time, value: [1] });
     log.add({ seq: 6, time, type: "token.completed", token: 0, node: "ask" });
-    expect(log.gatesAt).toBe(5);
-  });
-
-  it("notes a question that was closed because its token was cancelled", () => {
-    const log = new RunLog();
-    log.add({ seq: 1, time, type: "token.created", token: 0, node: "ask" });
-    log.add({ seq: 2, time, type: "gate.opened", token: 0, node: "ask", data: { prompt: "May I?" } });
-    log.add({ seq: 3, time, type: "token.cancelled", token: 0, node: "ask" });
-    expect(log.gatesAt).toBe(3);
   });
 });

@@ -21,7 +21,7 @@ import { choiceOf, filterOf, lastNight, searchOf } from "../../app/src/inspector
 import { conversationPath, newPath, routeOf, runPath, TURN_VIEWS, turnPath } from "../../app/src/route.ts";
 import { replacedTurns, threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
 import type { LiveConversation, MessageView, OperationState, TurnState } from "../../src/client/index.ts";
-import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
+import type { AgentSummary } from "../../src/protocol/agent-api.ts";
 import { messageId } from "../../src/protocol/ids.ts";
 
 describe("addresses", () => {
@@ -350,7 +350,8 @@ describe("NEXT-1 the next message is for", () => {
 });
 
 describe("agents", () => {
-  const agent = (persona: AgentIdentity["persona"]): AgentIdentity => ({
+  const agent = (persona: AgentSummary["persona"], offer: Partial<AgentSummary> = {}): AgentSummary => ({
+    ...offer,
     id: "travel-guide",
     tenant: "local",
     persona,
@@ -361,13 +362,13 @@ describe("agents", () => {
   const identity = { systemPrompt: "You know every road. You speak little." };
 
   it("are named by their persona, or by their id", () => {
-    expect(agentName(agent({ name: "Ada", identity }))).toBe("Ada");
+    expect(agentName(agent({ identity }, { name: "Ada" }))).toBe("Ada");
     expect(agentName(agent({ identity }))).toBe("Travel guide");
     expect(agentName(agent({ library: "demo", id: "guide" }))).toBe("Travel guide");
   });
 
   it("are described by their persona, their prompt, or the source of their persona", () => {
-    expect(agentDescription(agent({ description: "Knows roads.", identity }))).toBe("Knows roads.");
+    expect(agentDescription(agent({ identity }, { description: "Knows roads." }))).toBe("Knows roads.");
     expect(agentDescription(agent({ identity }))).toBe("You know every road.");
     expect(agentDescription(agent({ library: "demo", id: "guide", version: 2 }))).toBe("demo/guide");
   });

@@ -8,6 +8,7 @@ import { buildConsole, CONSOLE } from "../../scripts/console.ts";
 import { type Server, startServer } from "../../scripts/server.ts";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
 import { launchChromium, type Visitor } from "./browser.ts";
+import { LOCAL_PAGES } from "./built-page.ts";
 import { Desk } from "./desk.ts";
 
 export interface WorkConsole {
@@ -35,7 +36,7 @@ export function workConsole(worker: "work" | "memory" | "inspector" | "sign-in" 
         assets: CONSOLE,
         onLine: () => undefined,
       }),
-      launchChromium(),
+      launchChromium(LOCAL_PAGES),
       Desk.open(),
     ]);
     Object.assign(world, { server, browser, desk });

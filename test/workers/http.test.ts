@@ -109,15 +109,20 @@ describe("agents", () => {
     expect(body.agents.filter(({ id }) => id === "guide")).toEqual([changed.body]);
   });
 
-  test("A1 show the examples of their persona, given inline or of its latest version", async () => {
-    const inline = { ...persona, examples: ["Hello?"] };
+  test("A1 show the name, the description and the examples of their persona, given inline or of its latest version", async () => {
+    const listed = async (id: string) =>
+      (await get("/api/agents?limit=200")).body.agents.find((agent) => agent.id === id);
+    const inline = { ...persona, name: "Ada", description: "Greets.", examples: ["Hello?"] };
     await post("/api/agents", { id: "shown", persona: inline });
     expect((await get("/api/agents/shown")).body).toMatchObject({ persona: inline, examples: ["Hello?"] });
+    const { name, description, examples } = inline;
+    expect(await listed("shown")).toMatchObject({ name, description, examples });
     for (const examples of [["One?"], ["One?", "Two?"]]) {
-      const shown = { description: "Shows the way.", examples };
+      const shown = { name: "Bea", description: "Shows the way.", examples };
       await post("/api/libraries/shown/personas", { id: "guide", ...persona, ...shown });
       if (examples.length === 1) await post("/api/agents", { id: "guided", persona: "shown/guide" });
       expect((await get("/api/agents/guided")).body).toMatchObject(shown);
+      expect(await listed("guided")).toMatchObject(shown);
     }
     expect((await get("/api/libraries/shown/personas/guide/versions")).body).toMatchObject({
       versions: [{ version: 1 }, { version: 2 }],

@@ -1,10 +1,10 @@
 /** Choice of an agent, by name and description. */
-import type { AgentIdentity } from "../../../src/client/index.ts";
+import type { AgentSummary } from "../../../src/client/index.ts";
 import { agentDescription, agentName } from "../format.ts";
 import { Avatar } from "./avatar.tsx";
 
 interface AgentPickerProps {
-  agents: AgentIdentity[];
+  agents: readonly AgentSummary[];
   value: string | undefined;
   onChange: (agentId: string) => void;
 }

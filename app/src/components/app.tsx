@@ -1,8 +1,8 @@
 /** The console: the list of conversations beside the current page, or over it on small screens. */
 import { useCallback, useState } from "react";
-import { useAgents } from "../hooks/use-agents.ts";
+import { useAgents, useApprovals } from "../../../src/client/react/index.ts";
+import { client } from "../client.ts";
 import { useConversations } from "../hooks/use-conversations.ts";
-import { useInbox } from "../hooks/use-inbox.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
 import { nameAmong } from "../names.ts";
 import type { Route } from "../route.ts";
@@ -48,9 +48,9 @@ const AREAS: Record<Route["page"], SidebarArea | undefined> = {
 
 export function App() {
   const route = useRoute();
-  const agents = useAgents();
+  const agents = useAgents({ client });
   const conversations = useConversations();
-  const inbox = useInbox();
+  const inbox = useApprovals({ client });
   const wide = useMediaQuery("(min-width: 48rem)");
   const [drawerOpen, setDrawerOpen] = useState(false);
   const openDrawer = useCallback(() => setDrawerOpen(true), []);
@@ -64,13 +64,13 @@ export function App() {
   }, [wide]);
 
   const reloadAll = () => {
-    agents.reload();
+    agents.refresh();
     conversations.reload();
   };
 
   const sidebar = (
     <Sidebar
-      agents={agents.value}
+      agents={agents.agents}
       conversations={conversations}
       inbox={inbox}
       currentId={route.page === "conversation" ? route.id : null}
@@ -106,7 +106,7 @@ export function App() {
           />
         )}
         {route.page === "turns" && (
-          <TurnsPage agents={agents.value} search={route.search ?? ""} onMenu={onMenu} />
+          <TurnsPage agents={agents.agents} search={route.search ?? ""} onMenu={onMenu} />
         )}
         {route.page === "turn" && (
           <TurnPage
@@ -115,7 +115,7 @@ export function App() {
             turnId={route.turnId}
             view={route.view}
             call={route.call}
-            agents={agents.value}
+            agents={agents.agents}
             onMenu={onMenu}
           />
         )}
@@ -139,7 +139,7 @@ export function App() {
           <MemoryPage
             key={route.agentId}
             agentId={route.agentId}
-            agentName={nameAmong(agents.value, route.agentId)}
+            agentName={nameAmong(agents.agents, route.agentId)}
             memoryId={route.memoryId}
             search={route.search ?? ""}
             onMenu={onMenu}
@@ -150,7 +150,7 @@ export function App() {
           <ConversationPage
             key={route.id}
             id={route.id}
-            agents={agents.value}
+            agents={agents.agents}
             turnId={route.turnId}
             listed={conversations.value && (conversations.value.find(({ id }) => id === route.id) ?? null)}
             onListChanged={conversations.reload}

@@ -1,5 +1,5 @@
 /** A list of conversations with its states: loading, empty, failed, and more to load. */
-import type { AgentIdentity } from "../../../src/client/index.ts";
+import type { AgentSummary } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
 import { groupsOf } from "../groups.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
@@ -8,7 +8,7 @@ import { ConversationItem } from "./conversation-item.tsx";
 import { LoadMore } from "./load-more.tsx";
 
 export interface ConversationListProps {
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   conversations: Conversations;
   currentId: string | null;
   /** The text of an empty list. */

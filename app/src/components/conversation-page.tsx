@@ -1,7 +1,7 @@
 /** The page of a conversation, or a notice if the conversation is missing. */
 import { useCallback } from "react";
 import {
-  type AgentIdentity,
+  type AgentSummary,
   type ConversationSummary,
   DramatisClientError,
 } from "../../../src/client/index.ts";
@@ -12,7 +12,7 @@ import { MissingPage } from "./missing-page.tsx";
 
 interface ConversationPageProps {
   id: string;
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   /** The turn to begin at. */
   turnId: string | undefined;
   /** As in `ListingActions`. */

@@ -1,9 +1,9 @@
 /** The requests that wait for the reader: calls of tools, and questions of runs. Each can be answered here. */
 import { useCallback, useRef, useState } from "react";
 import type { WaitingApproval } from "../../../src/client/index.ts";
-import { client } from "../client.ts";
+import type { UseApprovalsResult } from "../../../src/client/react/index.ts";
+import type { Json } from "../../../src/shared/json.ts";
 import { messageOf, momentOf, wordsOf } from "../format.ts";
-import type { Inbox } from "../hooks/use-inbox.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
 import { conversationPath, runPath } from "../route.ts";
 import type { GateTexts } from "../runs/gate-form.ts";
@@ -20,40 +20,37 @@ import { PageHeader } from "./page-header.tsx";
 type Waiting<Kind extends WaitingApproval["kind"]> = Extract<WaitingApproval, { kind: Kind }>;
 
 interface InboxPageProps {
-  inbox: Inbox;
+  inbox: UseApprovalsResult;
   onMenu: (() => void) | undefined;
 }
 
 export function InboxPage({ inbox, onMenu }: InboxPageProps) {
   usePageTitle("Inbox");
-  const { value: requests, error, more, loadMore, reload, close } = inbox;
+  const { approvals, loading, error, more, loadMore, refresh, answer } = inbox;
   const [note, setNote] = useState("");
   const [texts, setTexts] = useState<Record<string, GateTexts>>({});
   const list = useRef<HTMLUListElement>(null);
   const takeFocus = useCallback(() => list.current?.focus(), []);
-  const done = (operationId: string, text: string) => {
-    close(operationId);
-    setNote(text);
-  };
   return (
     <>
       <PageHeader title="Inbox" subtitle="Requests that wait for your answer" onMenu={onMenu} />
       <PageBody>
-        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-        {requests === undefined && error === undefined && <Loading label="Loading your inbox" />}
-        {requests?.length === 0 && (
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={refresh} />}
+        {loading && <Loading label="Loading your inbox" />}
+        {approvals.length === 0 && !loading && error === undefined && (
           <p className="px-1 py-2 text-sm text-muted">
             Nothing waits for you. Calls of tools and questions of runs that need your answer appear here.
           </p>
         )}
         <ul ref={list} tabIndex={-1} aria-label="Requests" className="space-y-4">
-          {requests?.map((request) => (
+          {approvals.map((request) => (
             <li key={request.operationId} className="space-y-1.5" data-testid="inbox-item">
               <Origin request={request} />
               {request.kind === "tool" ? (
                 <Call
                   request={request}
-                  onDone={(text) => done(request.operationId, text)}
+                  answer={(given) => answer(request, given)}
+                  onDone={setNote}
                   onLeave={takeFocus}
                 />
               ) : (
@@ -61,7 +58,8 @@ export function InboxPage({ inbox, onMenu }: InboxPageProps) {
                   request={request}
                   texts={texts[request.operationId] ?? {}}
                   onType={(typed) => setTexts((all) => ({ ...all, [request.operationId]: typed }))}
-                  onDone={(text) => done(request.operationId, text)}
+                  answer={(given) => answer(request, given)}
+                  onDone={setNote}
                   onLeave={takeFocus}
                 />
               )}
@@ -96,12 +94,13 @@ function Origin({ request }: { request: WaitingApproval }) {
 }
 
 interface AnswerProps {
+  answer: (answer: Json) => Promise<void>;
   onDone: (text: string) => void;
   onLeave: () => void;
 }
 
-function Call({ request, onDone, onLeave }: AnswerProps & { request: Waiting<"tool"> }) {
-  const { operationId, conversationId, turnId, name, target, input, ...approval } = request;
+function Call({ request, answer, onDone, onLeave }: AnswerProps & { request: Waiting<"tool"> }) {
+  const { operationId, turnId, name, target, input, ...approval } = request;
   return (
     <ApprovalCard
       operation={{
@@ -110,10 +109,9 @@ function Call({ request, onDone, onLeave }: AnswerProps & { request: Waiting<"to
       }}
       actions={{
         connected: true,
-        resolve: async (id, answer) => {
-          const resolved = await client.operations.resolveApproval(conversationId, id, answer);
-          onDone(answer.approved ? "Approved." : "Denied.");
-          return resolved;
+        resolve: async (_, given) => {
+          await answer(given);
+          onDone(given.approved ? "Approved." : "Denied.");
         },
       }}
       onLate={onDone}
@@ -141,12 +139,5 @@ function Gate({ request, ...rest }: GateProps) {
         </Link>
       </p>
     );
-  return (
-    <GateCard
-      {...rest}
-      gate={{ ...gate, operationId, input, kind: question }}
-      place={place}
-      answer={(answer) => client.runs.answer(runId, operationId, answer)}
-    />
-  );
+  return <GateCard {...rest} gate={{ ...gate, operationId, input, kind: question }} place={place} />;
 }

@@ -1,7 +1,7 @@
 /** A live conversation: header, timeline and composer. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import {
-  type AgentIdentity,
+  type AgentSummary,
   agentsAtWork,
   type ConnectionStatus,
   type ConversationSummary,
@@ -34,7 +34,7 @@ import { TurnOrderField } from "./turn-order.tsx";
 
 interface LiveConversationProps {
   id: string;
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   /** The turn to begin at. */
   turnId: string | undefined;
   /** As in `ListingActions`. */

@@ -1,11 +1,10 @@
 /** The page that starts a conversation: choose an agent, then send the first message. */
 import { useState } from "react";
-import type { AgentIdentity } from "../../../src/client/index.ts";
+import type { UseAgentsResult } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { putFirstMessage } from "../first-message.ts";
 import { messageOf, titleFrom } from "../format.ts";
-import type { Resource } from "../hooks/use-resource.ts";
 import { conversationPath } from "../route.ts";
 import { navigate } from "../router.ts";
 import { AgentPicker } from "./agent-picker.tsx";
@@ -19,7 +18,7 @@ import { Suggestions } from "./suggestions.tsx";
 interface NewConversationPageProps {
   /** The agent that the address chooses. */
   agentId: string | undefined;
-  agents: Resource<AgentIdentity[]>;
+  agents: UseAgentsResult;
   onCreated: () => void;
   onMenu: (() => void) | undefined;
 }
@@ -28,8 +27,8 @@ export function NewConversationPage({ agentId: asked, agents, onCreated, onMenu 
   const [chosen, setChosen] = useState<string | null>(asked ?? null);
   const [creating, setCreating] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
-  const list = agents.value;
-  const agentId = chosen ?? list?.[0]?.id;
+  const { agents: list, loading, error: listError, refresh } = agents;
+  const agentId = chosen ?? list[0]?.id;
 
   async function start(draft: Draft): Promise<boolean> {
     if (agentId === undefined || creating) return false;
@@ -62,15 +61,19 @@ export function NewConversationPage({ agentId: asked, agents, onCreated, onMenu 
               Conversations are durable: you can close this page and the answer continues.
             </p>
           </div>
-          {list !== undefined && list.length > 0 && (
+          {list.length > 0 && (
             <>
               <AgentPicker agents={list} value={agentId} onChange={setChosen} />
-              <Suggestions agentId={agentId} onPick={(text) => void start({ text, files: [] })} />
+              <Suggestions
+                agentId={agentId}
+                besidePicker
+                onPick={(text) => void start({ text, files: [] })}
+              />
             </>
           )}
-          {list?.length === 0 && <NoAgents />}
-          {list === undefined && agents.error === undefined && <Loading label="Loading agents" />}
-          {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
+          {list.length === 0 && !loading && listError === undefined && <NoAgents />}
+          {loading && <Loading label="Loading agents" />}
+          {listError !== undefined && <ErrorNote text={messageOf(listError)} onRetry={refresh} />}
           {error !== undefined && <ErrorNote text={messageOf(error)} />}
         </div>
       </div>

@@ -1,7 +1,7 @@
 /** The questions of a run that wait for a person, and the banner that leads to them. */
 import { type RefObject, useCallback, useRef, useState } from "react";
 import type { GateView, RunView, WorkflowDefinition } from "../../../src/client/index.ts";
-import { client } from "../client.ts";
+import type { UseRunResult } from "../../../src/client/react/index.ts";
 import type { GateTexts } from "../runs/gate-form.ts";
 import type { RunLog } from "../runs/run-log.ts";
 import { answerText } from "../runs/run-texts.ts";
@@ -57,11 +57,10 @@ interface RunGatesProps {
   log: RunLog;
   definition: WorkflowDefinition | undefined;
   drafts: RefObject<GateDrafts>;
-  /** Loads the run again. */
-  onAnswered: () => void;
+  answer: UseRunResult["answer"];
 }
 
-export function RunGates({ run, log, definition, drafts, onAnswered }: RunGatesProps) {
+export function RunGates({ run, log, definition, drafts, answer }: RunGatesProps) {
   const section = useRef<HTMLElement>(null);
   const [note, setNote] = useState("");
   const [, setTyped] = useState(0);
@@ -74,7 +73,6 @@ export function RunGates({ run, log, definition, drafts, onAnswered }: RunGatesP
   function done(operationId: string, text: string) {
     drafts.current.delete(operationId);
     setNote(text);
-    onAnswered();
   }
 
   return (
@@ -97,7 +95,7 @@ export function RunGates({ run, log, definition, drafts, onAnswered }: RunGatesP
               drafts.current.set(operationId, { gate, texts });
               setTyped((count) => count + 1);
             }}
-            answer={(answer) => client.runs.answer(run.id, operationId, answer)}
+            answer={(given) => answer(operationId, given)}
             onDone={(text) => done(operationId, text)}
             onLeave={takeFocus}
           />

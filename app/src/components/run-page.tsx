@@ -1,6 +1,7 @@
 /** One run: the graph of its workflow with the tokens, and the details of the chosen node. Small screens have a list of nodes. */
 import { type RefObject, useCallback, useRef, useState } from "react";
 import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
+import { type UseRunResult, useRun } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
 import { messageOf } from "../format.ts";
 import { useEscape } from "../hooks/use-escape.ts";
@@ -37,14 +38,13 @@ interface RunPageProps {
 }
 
 export function RunPage({ id, onMenu }: RunPageProps) {
-  const load = useCallback((signal: AbortSignal) => client.runs.get(id, { signal }), [id]);
-  const { value: run, error, reload } = useResource(load);
-  if (run !== undefined) return <LiveRunPage run={run} error={error} reload={reload} onMenu={onMenu} />;
+  const { run, error, refresh } = useRun(id, { client });
+  if (run !== undefined) return <LiveRunPage run={run} onMenu={onMenu} />;
   return (
     <>
       <PageHeader title="Run" subtitle={id} onMenu={onMenu} />
       <div className="space-y-3 p-4">
-        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={refresh} />}
         {error === undefined && <Loading label="Loading the run" />}
         <AllRuns />
       </div>
@@ -54,47 +54,43 @@ export function RunPage({ id, onMenu }: RunPageProps) {
 
 interface LiveRunPageProps {
   run: RunView;
-  /** The error of the last attempt to load the run. The page loads it again when it ends. */
-  error: unknown;
-  reload: () => void;
   onMenu: (() => void) | undefined;
 }
 
-function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
+function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
   const { id } = run;
-  const { workflow, follower, version } = useLiveRun(id, run.seq, reload);
-  usePageTitle(`${workflowName(run.workflow)} · ${STATUS_TEXT[follower.log.end?.status ?? run.status]}`);
+  const { workflow, log, events, error, status: connection, refresh, answer, cancel, retry } = useLiveRun(id);
+  const status = log.end?.status ?? run.status;
+  usePageTitle(`${workflowName(run.workflow)} · ${STATUS_TEXT[status]}`);
   const [cancelError, setCancelError] = useState<unknown>(undefined);
   const [retryError, setRetryError] = useState<unknown>(undefined);
   const isWide = useMediaQuery("(min-width: 64rem)");
-  const { log, state } = follower;
-  const status = log.end?.status ?? run.status;
   const isOver = status !== "running" && status !== "waiting";
-  const retry = async (options: { repeatOnce: boolean }) => {
-    await client.runs.retry(id, { seq: run.seq, ...options });
-    follower.resume();
-    reload();
-  };
   const drafts = useRef<GateDrafts>(new Map());
   const shown = {
     run,
     log,
-    version,
+    version: events.length,
     definition: workflow.value?.definition,
     drafts,
-    reload,
+    answer,
   };
   return (
     <>
       <PageHeader title={workflowName(run.workflow)} subtitle={id} onMenu={onMenu}>
         <RunStatusBadge status={status} />
-        {!isOver && <CancelRun onCancel={() => client.runs.cancel(id)} onError={setCancelError} />}
+        {!isOver && <CancelRun onCancel={() => cancel()} onError={setCancelError} />}
         {status === "failed" && run.retry !== undefined && (
-          <RetryRun key={run.seq} retry={run.retry} onRetry={retry} onError={setRetryError} />
+          <RetryRun
+            key={run.seq}
+            retry={run.retry}
+            onRetry={(options) => retry({ seq: run.seq, ...options })}
+            onError={setRetryError}
+          />
         )}
       </PageHeader>
       <div className="space-y-2 px-4 not-empty:py-4">
-        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={refresh} />}
         {run.issues?.map(({ deadLetter, message }) => (
           <ErrorNote key={deadLetter} text={message} />
         ))}
@@ -104,7 +100,7 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
         {cancelError !== undefined && !isOver && <ErrorNote text={messageOf(cancelError)} />}
         {retryError !== undefined && isOver && <ErrorNote text={messageOf(retryError)} />}
       </div>
-      {(state === "reconnecting" || state === "closed") && (
+      {connection === "reconnecting" && (
         <p role="status" data-testid="offline" className="px-4 py-1 text-xs text-caution">
           Offline. The page follows the run again when you reconnect.
         </p>
@@ -127,7 +123,7 @@ interface ShownRun {
   /** Absent until it is loaded. */
   definition: WorkflowDefinition | undefined;
   drafts: RefObject<GateDrafts>;
-  reload: () => void;
+  answer: UseRunResult["answer"];
 }
 
 function GraphAndDetails(shown: ShownRun) {
@@ -232,8 +228,8 @@ function NodeList(shown: ShownRun) {
   );
 }
 
-function Questions({ run, log, definition, drafts, reload }: ShownRun) {
-  return <RunGates run={run} log={log} definition={definition} drafts={drafts} onAnswered={reload} />;
+function Questions({ run, log, definition, drafts, answer }: ShownRun) {
+  return <RunGates run={run} log={log} definition={definition} drafts={drafts} answer={answer} />;
 }
 
 function AllRuns() {

@@ -1,8 +1,8 @@
 /** The list of conversations, with a link that starts a new conversation, and the archive of the reader. */
 import { useEffect, useState } from "react";
-import type { AgentIdentity } from "../../../src/client/index.ts";
+import type { AgentSummary } from "../../../src/client/index.ts";
+import type { UseApprovalsResult } from "../../../src/client/react/index.ts";
 import { type Conversations, useArchived } from "../hooks/use-conversations.ts";
-import type { Inbox } from "../hooks/use-inbox.ts";
 import { useHasRole } from "../hooks/use-me.ts";
 import { nameAmong } from "../names.ts";
 import { AGENTS_PATH, INBOX_PATH, LIBRARIES_PATH, RUNS_PATH, TRIGGERS_PATH, TURNS_PATH } from "../route.ts";
@@ -17,12 +17,12 @@ import { Logo } from "./logo.tsx";
 export type SidebarArea = "inbox" | "turns" | "runs" | "all-agents" | "libraries" | "triggers";
 
 interface SidebarProps {
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   conversations: Conversations;
   currentId: string | null;
   /** The area of the page that is not a conversation. */
   at: SidebarArea | undefined;
-  inbox: Inbox;
+  inbox: UseApprovalsResult;
   onNavigate: () => void;
 }
 
@@ -116,15 +116,15 @@ export function Sidebar({ agents, conversations, inbox, currentId, at, onNavigat
 }
 
 /** Returns the number of waiting requests, or `undefined`. */
-function badgeOf({ value = [], more }: Inbox): string | undefined {
-  return value.length === 0 ? undefined : `${value.length}${more ? "+" : ""}`;
+function badgeOf({ approvals, more }: UseApprovalsResult): string | undefined {
+  return approvals.length === 0 ? undefined : `${approvals.length}${more ? "+" : ""}`;
 }
 
 /** Keeps conversations with the searched text in their title or agent. */
 function matching(
   conversations: Conversations,
   search: string,
-  agents: AgentIdentity[] | undefined,
+  agents: readonly AgentSummary[],
 ): Conversations {
   const sought = search.trim().toLowerCase();
   if (sought === "") return conversations;

@@ -1,17 +1,20 @@
 /** Describes an agent of a library, and offers the example messages of its persona. */
-import { useAgentView } from "../hooks/use-agent-view.ts";
+import { useAgents } from "../../../src/client/react/index.ts";
+import { client } from "../client.ts";
 
 interface SuggestionsProps {
   agentId: string | undefined;
+  /** Large screens show the description elsewhere. */
+  besidePicker?: boolean;
   onPick: (text: string) => void;
 }
 
-export function Suggestions({ agentId, onPick }: SuggestionsProps) {
-  const agent = useAgentView(agentId);
+export function Suggestions({ agentId, besidePicker, onPick }: SuggestionsProps) {
+  const agent = useAgents({ client }).agents.find(({ id }) => id === agentId);
   const { description } = agent ?? {};
   // Every agent can answer this question from its own instructions and tools.
-  const examples = agent === undefined ? [] : (agent.examples ?? ["What can you do?"]);
-  const about = description !== undefined && <p>{description}</p>;
+  const examples = agent?.examples.length === 0 ? ["What can you do?"] : (agent?.examples ?? []);
+  const about = description !== undefined && <p className={besidePicker ? "sm:hidden" : ""}>{description}</p>;
   if (examples.length === 0) return about;
   return (
     <section aria-label="Examples" className="space-y-3">

@@ -1,34 +1,21 @@
-/** Loads the workflow of a run, and follows the run live. */
-import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
+/** Follows a run live, with its course and its workflow. */
+import { useCallback, useState } from "react";
 import type { RunWorkflow } from "../../../src/client/index.ts";
+import { type UseRunResult, useRun } from "../../../src/client/react/index.ts";
 import { client } from "../client.ts";
-import { RunFollower } from "../runs/run-follower.ts";
+import { RunLog } from "../runs/run-log.ts";
 import { type Resource, useResource } from "./use-resource.ts";
 
-export interface LiveRun {
+export interface LiveRun extends UseRunResult {
+  log: RunLog;
   workflow: Resource<RunWorkflow>;
-  follower: RunFollower;
-  /** Changes whenever `follower.log` has changed. */
-  version: number;
 }
 
-/**
- * Calls `onChange` when the run ends, and when a question to a person opens or closes after the entry `seq`. The caller
- * loaded the run at the entry `seq`. For another `id`, remount the caller.
- */
-export function useLiveRun(id: string, seq: number, onChange: () => void): LiveRun {
-  const [follower] = useState(() => new RunFollower(id));
-  const version = useSyncExternalStore(follower.subscribe, follower.snapshot);
+/** For another `id`, remount the caller. */
+export function useLiveRun(id: string): LiveRun {
+  const live = useRun(id, { client });
+  const [log] = useState(() => new RunLog());
+  for (const event of live.events.slice(log.seq)) log.add(event);
   const load = useCallback((signal: AbortSignal) => client.runs.workflow(id, { signal }), [id]);
-  const workflow = useResource(load);
-  // Each end is another object: a retried run ends again.
-  const { end } = follower.log;
-  useEffect(() => {
-    if (end !== undefined) onChange();
-  }, [end, onChange]);
-  const { gatesAt } = follower.log;
-  useEffect(() => {
-    if (gatesAt > seq) onChange();
-  }, [gatesAt, seq, onChange]);
-  return { workflow, follower, version };
+  return { ...live, log, workflow: useResource(load) };
 }

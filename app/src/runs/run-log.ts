@@ -86,8 +86,6 @@ export class RunLog {
   /** The number of the newest entry. */
   seq = 0;
   end: RunEnd | undefined;
-  /** The number of the newest entry that opened or closed a question to a person. */
-  gatesAt = 0;
   /** The answers to the run's own questions for more time. */
   readonly answers: GateAnswer[] = [];
   readonly #tokens = new Map<number, RunToken>();
@@ -118,7 +116,6 @@ export class RunLog {
       return;
     }
     const token = id === undefined ? undefined : this.#tokens.get(id);
-    if (type.startsWith("gate.") || token?.state === "asking") this.gatesAt = this.seq;
     if (type === "gate.answered" && token === undefined) this.answers.push(answerIn(data, time));
     if (token !== undefined) this.#change(token, entry, data);
     switch (type) {

@@ -1,6 +1,5 @@
 /**
- * Entry `dramatis/react`: a live conversation in a React component. The SDK's `useAgent` owns the socket. The session is the same as in
- * `connectConversation`.
+ * A live conversation in a React component. The SDK's `useAgent` owns the socket. The session is the same as in `connectConversation`.
  */
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
@@ -37,8 +36,7 @@ import {
   type TurnState,
   visibleMessages,
 } from "../state.ts";
-
-export type { LiveConversation, OperationState, TranscriptMessage, TurnItem, TurnState } from "../state.ts";
+import { announceAnswer } from "./answers.ts";
 
 export interface UseConversationOptions extends Pick<ConnectOptions, "WebSocket" | "token"> {
   /** `https://example.com`, or a bare host; the host of the page by default. */
@@ -134,8 +132,11 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     const update: ConversationActions["update"] = (changes) => overHttp().conversations.update(id, changes);
     const complete: ConversationActions["complete"] = (options) =>
       overHttp().conversations.complete(id, options);
-    const resolveApproval: ConversationActions["resolveApproval"] = (operationId, answer) =>
-      overHttp().operations.resolveApproval(id, operationId, answer);
+    const resolveApproval: ConversationActions["resolveApproval"] = async (operationId, answer) => {
+      const resolved = await overHttp().operations.resolveApproval(id, operationId, answer);
+      announceAnswer(operationId);
+      return resolved;
+    };
     const regenerate: ConversationActions["regenerate"] = (turnId) => overHttp().turns.regenerate(id, turnId);
     const edit: ConversationActions["edit"] = (turnId, content) =>
       overHttp().turns.edit(id, turnId, { content });

@@ -8,7 +8,11 @@ import { z } from "zod";
 import { OPENAI_ERROR_TYPES } from "../../compat/openai/errors.ts";
 import { referenceSchema } from "../../library/definitions/reference.ts";
 import { personaSchema } from "../../library/personas/persona-schema.ts";
-import { agentIdentity, agentView as agentViewSchema } from "../../protocol/agent-api.ts";
+import {
+  agentIdentity,
+  agentSummary as agentSummarySchema,
+  agentView as agentViewSchema,
+} from "../../protocol/agent-api.ts";
 import { inputIssues } from "../../protocol/conversation-schemas.ts";
 import { clientFrameSchema } from "../../protocol/requests.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -34,6 +38,8 @@ const shownPersona = z.union([
 ]);
 
 export const agent = agentIdentity.extend({ persona: shownPersona }).meta({ id: "Agent" });
+
+export const agentSummary = agentSummarySchema.extend({ persona: shownPersona }).meta({ id: "AgentSummary" });
 
 export const agentView = agentViewSchema.extend({ persona: shownPersona }).meta({ id: "AgentView" });
 

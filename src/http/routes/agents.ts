@@ -2,10 +2,11 @@
 
 import { ulid } from "ulid";
 import { z } from "zod";
+import type { Registry } from "../../library/registry/registry.ts";
 import { parsePersonaSource } from "../../library/registry/resolve.ts";
 import {
-  type AgentApi,
   type AgentIdentity,
+  type AgentSummary,
   agentChange,
   MAX_AGENT_BYTES,
   newAgent,
@@ -22,7 +23,7 @@ import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
 import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
-import { agent, agentView, personaSource } from "../openapi/views.ts";
+import { agent, agentSummary, agentView, personaSource } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
 const AGENTS = "/api/agents";
@@ -68,11 +69,15 @@ export const agentRoutes: readonly Route[] = [
       tag: "agents",
       summary: "List the tenant's agents",
       query: pageSchema,
-      answers: onePage("agents", agent),
+      answers: onePage("agents", agentSummary),
       errors: ["INVALID_INPUT"],
     },
-    async ({ query }, { principal, directory }) =>
-      page("agents", await directory().agents(principal.tenant, query)),
+    async ({ query }, { principal, directory, libraries }) => {
+      const { items, ...rest } = await directory().agents(principal.tenant, query);
+      const { registry } = libraries(principal.tenant);
+      const offered = items.map(async (agent) => ({ ...agent, ...(await offerOf(registry, agent)) }));
+      return page("agents", { items: await Promise.all(offered), ...rest });
+    },
   ),
   route(
     {
@@ -86,11 +91,15 @@ export const agentRoutes: readonly Route[] = [
       answers: ok("The agent, with the state of its budget.", agentView),
       errors: ["NOT_FOUND"],
     },
-    async ({ params: { id } }, { principal, actors }) => {
+    async ({ params: { id } }, { principal, actors, libraries }) => {
       const agent = await actors.agent(principal.tenant, id);
       const { spent, leased, ...identity } = unwrap(await agent.identity());
       const usage = mayReadUsage(principal) ? defined({ spent, leased }) : {};
-      return json({ ...identity, ...usage, ...defined(await offerOf(agent, identity)) });
+      return json({
+        ...identity,
+        ...usage,
+        ...(await offerOf(libraries(principal.tenant).registry, identity)),
+      });
     },
   ),
   route(
@@ -204,19 +213,19 @@ export const agentRoutes: readonly Route[] = [
   ),
 ];
 
-/**
- * Returns the example messages of an agent's persona, and the description if the persona is not inline. Both are
- * absent if the persona does not resolve.
- */
+/** Returns what the persona of an agent tells its users. Empty if the persona does not resolve. */
 async function offerOf(
-  agent: AgentApi,
+  registry: Registry,
   { persona }: AgentIdentity,
-): Promise<{ description?: string | undefined; examples?: string[] | undefined }> {
-  if ("identity" in persona) return { examples: persona.examples };
-  const found = await agent.persona();
-  if (!found.ok) return {};
-  const { description, examples } = found.value.chain.persona.definition;
-  return { description, examples };
+): Promise<Pick<AgentSummary, "name" | "description" | "examples">> {
+  const found =
+    "identity" in persona
+      ? persona
+      : await registry.find("persona", persona).then(
+          ({ definition }) => definition,
+          () => undefined,
+        );
+  return defined({ name: found?.name, description: found?.description, examples: found?.examples });
 }
 
 /** Reports whether a principal may read the usage of agents over the conversations of all users. */

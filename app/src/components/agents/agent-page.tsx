@@ -85,7 +85,7 @@ export function AgentPage({ id, conversations, onDeleted, onMenu }: AgentPagePro
 }
 
 function About({ agent }: { agent: AgentView }) {
-  const { id, persona, projectIds, description, createdAt, jurisdiction } = agent;
+  const { id, persona, projectIds, createdAt, jurisdiction } = agent;
   const load = useCallback((signal: AbortSignal) => client.agents.usage(id, { signal }), [id]);
   // Members cannot read the usage. The page leaves it out for them.
   const { value: usage } = useResource(load);
@@ -110,7 +110,7 @@ function About({ agent }: { agent: AgentView }) {
   ];
   return (
     <section aria-label="About this agent" data-testid="agent-facts" className="space-y-3">
-      <p className="text-sm wrap-anywhere">{description ?? agentDescription(agent)}</p>
+      <p className="text-sm wrap-anywhere">{agentDescription(agent)}</p>
       <Facts facts={facts} />
     </section>
   );

@@ -1,8 +1,8 @@
 /** The agents of this server. */
-import type { AgentIdentity } from "../../../../src/client/index.ts";
+import type { AgentSummary } from "../../../../src/client/index.ts";
+import type { UseAgentsResult } from "../../../../src/client/react/index.ts";
 import { agentDescription, agentName, messageOf } from "../../format.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
-import type { Resource } from "../../hooks/use-resource.ts";
 import { agentPath, memoryPath } from "../../route.ts";
 import { Avatar } from "../avatar.tsx";
 import { ErrorNote } from "../error-note.tsx";
@@ -14,34 +14,34 @@ import { PageHeader } from "../page-header.tsx";
 import { ImportAgent } from "./import-agent.tsx";
 
 interface AgentsPageProps {
-  agents: Resource<AgentIdentity[]>;
+  agents: UseAgentsResult;
   onMenu: (() => void) | undefined;
 }
 
 export function AgentsPage({ agents, onMenu }: AgentsPageProps) {
   usePageTitle("Agents");
-  const { value: list, error, reload } = agents;
+  const { agents: list, loading, error, refresh } = agents;
   return (
     <>
       <PageHeader title="Agents" onMenu={onMenu} />
       <PageBody>
-        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-        {list === undefined && error === undefined && <Loading label="Loading agents" />}
-        {list?.length === 0 && <NoAgents />}
-        {list !== undefined && list.length > 0 && (
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={refresh} />}
+        {loading && <Loading label="Loading agents" />}
+        {list.length === 0 && !loading && error === undefined && <NoAgents />}
+        {list.length > 0 && (
           <ul aria-label="Agents" className="space-y-2">
             {list.map((agent) => (
               <AgentItem key={agent.id} agent={agent} />
             ))}
           </ul>
         )}
-        <ImportAgent onImported={reload} />
+        <ImportAgent onImported={refresh} />
       </PageBody>
     </>
   );
 }
 
-function AgentItem({ agent }: { agent: AgentIdentity }) {
+function AgentItem({ agent }: { agent: AgentSummary }) {
   const name = agentName(agent);
   return (
     <li

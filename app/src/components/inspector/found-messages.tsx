@@ -1,6 +1,6 @@
 /** The messages that a search finds, the newest first. Each leads to its turn. */
 import { type ReactNode, useCallback } from "react";
-import type { AgentIdentity, FoundMessage } from "../../../../src/client/index.ts";
+import type { AgentSummary, FoundMessage } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { messageOf, momentOf } from "../../format.ts";
 import { type PageOptions, usePages } from "../../hooks/use-pages.ts";
@@ -15,7 +15,7 @@ import { Loading } from "../loading.tsx";
 interface FoundMessagesProps {
   /** The query string: the words and the filters. */
   search: string;
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
 }
 
 export function FoundMessages({ search, agents }: FoundMessagesProps) {

@@ -1,6 +1,6 @@
 /** The filters of the list of turns. Choices apply at once, and texts with Enter or when the field loses the focus. */
 import { type FormEvent, useId, useState } from "react";
-import type { AgentIdentity } from "../../../../src/client/index.ts";
+import type { AgentSummary } from "../../../../src/client/index.ts";
 import { agentName } from "../../format.ts";
 import { choiceOf, lastNight, NO_FILTER, searchOf, type TurnChoice } from "../../inspector/turn-filter.ts";
 import { FIELD, Field } from "../field.tsx";
@@ -28,7 +28,7 @@ const ROLES = [
 interface TurnFiltersProps {
   /** The query string of the filters that apply. */
   search: string;
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   onChange: (choice: TurnChoice) => void;
 }
 
@@ -180,7 +180,7 @@ function Choices({ label, choices, value, onChoose }: ChoicesProps) {
 }
 
 /** Returns the ids and names of agents. The chosen agent is there even if it is not in the list. */
-function agentOptions(agents: AgentIdentity[] | undefined, chosen: string): [id: string, name: string][] {
+function agentOptions(agents: readonly AgentSummary[], chosen: string): [id: string, name: string][] {
   const listed = (agents ?? []).map((agent): [string, string] => [agent.id, agentName(agent)]);
   const isListed = chosen === "" || listed.some(([id]) => id === chosen);
   return isListed ? listed : [...listed, [chosen, chosen]];

@@ -7,7 +7,7 @@
  * INSPECT-3  A failed turn shows its error above each view, and its newest incidents above the waterfall.
  */
 import { useCallback, useEffect } from "react";
-import { type AgentIdentity, DramatisClientError, type TurnView } from "../../../../src/client/index.ts";
+import { type AgentSummary, DramatisClientError, type TurnView } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { ConversationId } from "../../conversation-id.ts";
 import { messageOf } from "../../format.ts";
@@ -41,7 +41,7 @@ interface TurnPageProps {
   view: ViewName;
   /** The number of the chosen model call; the newest when absent. */
   call: number | undefined;
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   onMenu: (() => void) | undefined;
 }
 

@@ -1,6 +1,6 @@
 /** The turns of all conversations: a list with filters, which the address keeps. With a text, it lists messages. */
 import { useCallback } from "react";
-import type { AgentIdentity, TurnRecord } from "../../../../src/client/index.ts";
+import type { AgentSummary, TurnRecord } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
 import { messageOf } from "../../format.ts";
 import { useHasRole } from "../../hooks/use-me.ts";
@@ -24,7 +24,7 @@ import { TurnRow } from "./turn-row.tsx";
 const REFRESH_MS = 10_000;
 
 interface TurnsPageProps {
-  agents: AgentIdentity[] | undefined;
+  agents: readonly AgentSummary[];
   /** The query string: the filters. */
   search: string;
   onMenu: (() => void) | undefined;

@@ -1,10 +1,11 @@
 /** A search over the memories of several agents, for users who can read all of them. */
 import { type FormEvent, useCallback, useState } from "react";
-import type { AgentIdentity } from "../../../../src/client/index.ts";
+import type { AgentSummary } from "../../../../src/client/index.ts";
+import type { UseAgentsResult } from "../../../../src/client/react/index.ts";
 import { client } from "../../client.ts";
 import { agentName, messageOf } from "../../format.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
-import { type Resource, useResource } from "../../hooks/use-resource.ts";
+import { useResource } from "../../hooks/use-resource.ts";
 import { nameAmong } from "../../names.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { FIELD } from "../field.tsx";
@@ -19,7 +20,7 @@ const MAX_AGENTS = 20;
 const MAX_RESULTS = 50;
 
 interface MemoriesPageProps {
-  agents: Resource<AgentIdentity[]>;
+  agents: UseAgentsResult;
   onMenu: (() => void) | undefined;
 }
 
@@ -29,9 +30,9 @@ export function MemoriesPage({ agents, onMenu }: MemoriesPageProps) {
     <>
       <PageHeader title="Memories of several agents" onMenu={onMenu} />
       <PageBody>
-        {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
-        {agents.value === undefined && agents.error === undefined && <Loading label="Loading agents" />}
-        {agents.value !== undefined && <SearchAgents agents={agents.value} />}
+        {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.refresh} />}
+        {agents.loading && <Loading label="Loading agents" />}
+        {agents.agents.length > 0 && <SearchAgents agents={agents.agents} />}
       </PageBody>
     </>
   );
@@ -42,7 +43,7 @@ interface AgentsSearch {
   query: string;
 }
 
-function SearchAgents({ agents }: { agents: AgentIdentity[] }) {
+function SearchAgents({ agents }: { agents: readonly AgentSummary[] }) {
   const [chosen, setChosen] = useState<readonly string[]>(() =>
     agents.slice(0, MAX_AGENTS).map(({ id }) => id),
   );
@@ -112,7 +113,7 @@ function SearchAgents({ agents }: { agents: AgentIdentity[] }) {
   );
 }
 
-function AgentsResults({ search, agents }: { search: AgentsSearch; agents: AgentIdentity[] }) {
+function AgentsResults({ search, agents }: { search: AgentsSearch; agents: readonly AgentSummary[] }) {
   const load = useCallback(
     (signal: AbortSignal) =>
       client.memories.searchAgents(search.agentIds, { query: search.query, limit: MAX_RESULTS }, { signal }),
