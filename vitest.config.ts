@@ -4,6 +4,7 @@ import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 import { lostEnds } from "./test/support/lost-ends.ts";
+import { SlowestFirst } from "./test/support/slowest-first.ts";
 
 // Tests start Node several hundred times. Node keeps compiled code there.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/node");
@@ -65,6 +66,7 @@ export default defineConfig({
     // For two cores: several end-to-end tests wait half a minute for a recovery.
     maxWorkers: 4,
     fsModuleCache: true,
+    sequence: { sequencer: SlowestFirst },
     projects: [
       // Without isolation, files share loaded modules and the runtime. This saves much of the time.
       node("node", { include: ["test/node/**/*.test.ts"], exclude: ALONE, isolate: false }),

@@ -1,0 +1,42 @@
+/** The order of the test files. Slow files start first, so that no worker is idle while the last of them runs. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/**
+ * Slow files, in the order of their starts. Files that mostly wait stand beside files that compute. The first file builds the archive of the
+ * package for others.
+ */
+const SLOW = [
+  ...["e2e/package", "e2e/kills", "e2e/kill", "node/simulation", "e2e/templates", "e2e/browser", "e2e/start"],
+  ...["e2e/console-work", "node/conversation-core", "node/crash", "e2e/documentation", "e2e/console-memory"],
+  ...["e2e/console-inspector", "e2e/console-access", "e2e/plain-workerd", "e2e/auth", "e2e/cli", "e2e/team"],
+  ...["node/releases", "node/simulate-app", "node/hooks", "node/flows", "node/mailbox"],
+  // Files with their own runtime come first: the others then share theirs to the end.
+  ...["event-log", "release-work", "lists-database", "libraries", "retention", "auth"].map(workers),
+  ...["budgets", "answerers", "run-parts", "hostile-schemas", "hostile-bodies", "turn-list"].map(workers),
+  ...["conversation-recovery", "memory-http", "conversation-wire", "run-nodes", "run-views"].map(workers),
+].map((name) => join(import.meta.dirname, "..", `${name}.test.ts`));
+
+function workers(name: string): string {
+  return `workers/${name}`;
+}
+
+/** Starts the files of `SLOW` first. The others follow in the order of vitest. */
+export class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const absent = SLOW.filter((file) => !existsSync(file));
+    if (absent.length > 0) throw new Error(`There is no ${absent.join(", ")}.`);
+    const sorted = await super.sort(files);
+    return sorted.sort((one, other) => groupOf(one) - groupOf(other) || placeOf(one) - placeOf(other));
+  }
+}
+
+function groupOf({ project }: TestSpecification): number {
+  return project.config.sequence.groupOrder;
+}
+
+function placeOf({ moduleId }: TestSpecification): number {
+  const place = SLOW.indexOf(moduleId);
+  return place === -1 ? SLOW.length : place;
+}
