@@ -70,7 +70,7 @@ export const score = z
     parts: z
       .strictObject({
         ...{ lexical: part, semantic: part, neighbours: part, speaker: part },
-        ...{ session: part, time: part, significance: part, recency: part },
+        ...{ session: part, time: part, answer: part, significance: part, recency: part },
       })
       .meta({ description: "Contribution of each ranking step." }),
     terms: z.array(z.string()).meta({ description: "The words of the query that were found in it." }),

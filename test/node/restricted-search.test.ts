@@ -28,7 +28,20 @@ class RarityEmbedder extends WordEmbedder {
   }
 }
 
-const WORDS = ["alice", "garden", "coffee", "train", "when", "2023", "smith", "茶", "?"];
+const WORDS = [
+  "alice",
+  "garden",
+  "coffee",
+  "buy",
+  "bought",
+  "train",
+  "when",
+  "how many",
+  "2023",
+  "smith",
+  "茶",
+  "?",
+];
 const text = fc
   .array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 6 })
   .map((words) => words.join(" "));

@@ -16,6 +16,7 @@ const PART_TEXT: Record<PartName, string> = {
   speaker: "Speaker",
   session: "Same session",
   time: "Matching time",
+  answer: "Kind of answer",
   significance: "Importance",
   recency: "How recent",
 };

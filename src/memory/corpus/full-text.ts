@@ -6,6 +6,7 @@
  * FTS-3  If a query has rare words, words that many memories share are dropped. So a search reads a bounded number of rows.
  * FTS-5  FTS5 indexes letters and digits only. So a pictograph is stored as a private-use character.
  * FTS-4  Among few memories, a known word weighs nearly as much as an unknown word. So one shared word can recall a memory.
+ * FTS-7  Two adjacent words of a query that are near each other in a memory add to its score.
  * FTS-6  A query with too many words keeps its rarest words that memories have. Words that no memory has come last.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
@@ -13,6 +14,11 @@ import { type QueryTerm, textTerms } from "../ranking/words.ts";
 
 /** Most terms of a query that are looked up. Each uses one bit. */
 const MAX_LOOKED_UP = 30;
+
+/** The words between two words that are near each other, at most. */
+const NEAR = 5;
+/** The share of a near pair in a score, relative to a word of its rarity. */
+export const PAIR_SHARE = 0.4;
 
 /** Returns the terms to look up, the rarest first (FTS-6). `rows` is the number of memories with the term. */
 export function rarestTerms<Term extends { rows: number }>(terms: readonly Term[]): Term[] {
@@ -94,21 +100,22 @@ export class FullText {
   /** Returns the memories that match at least one term. */
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const size = this.size();
-    const counted = rarestTerms(terms.map((term) => ({ term, rows: this.#rowsWith(term.word) })));
+    const counted = rarestTerms(terms.map((term) => ({ term, rows: this.#rowsWith(anyOf(term)) })));
     const found = new Map<number, FullTextMatch>();
     let rowsLeft = size <= this.#limits.scoreAll ? Number.POSITIVE_INFINITY : this.#limits.rows;
     const weighted = counted.map(({ term, rows }, index): WeightedTerm => {
       const isCommon = found.size > 0 && rows > rowsLeft;
-      if (rows > 0 && !isCommon) this.#addMatches(found, term.word, index, correction(size, rows));
+      if (rows > 0 && !isCommon) this.#addMatches(found, term, index, rarityOf(size, rows));
       rowsLeft -= rows;
       return { ...term, weight: rarityOf(Math.max(size, LEAST_SIZE), rows), isCommon };
     });
+    this.#addPairs(found, pairsOf(terms, weighted));
     return { terms: weighted, matches: [...found.values()] };
   }
 
   /** Returns the inverse document frequency of a lower-case word, above 0. */
   rarity(word: string): number {
-    return rarityOf(this.size(), this.#rowsWith(word));
+    return rarityOf(this.size(), this.#rowsWith(quoted(word)));
   }
 
   /** Number of texts at the last commit. */
@@ -119,24 +126,39 @@ export class FullText {
     return this.#size;
   }
 
-  #addMatches(found: Map<number, FullTextMatch>, word: string, index: number, factor: number): void {
-    const bit = 1 << index;
-    for (const [n, score] of this.#scoresOf(word)) {
-      const match = found.get(n);
-      if (match === undefined) {
-        found.set(n, { n, score: score * factor, found: bit });
-      } else {
+  /** Adds the memories with a term. All forms of the term have its rarity. */
+  #addMatches(found: Map<number, FullTextMatch>, { forms }: QueryTerm, index: number, rarity: number): void {
+    for (const form of forms.map(quoted)) {
+      const rows = this.#rowsWith(form);
+      if (rows === 0) continue;
+      const factor = rarity / weightInTable(this.size(), rows);
+      for (const [n, score] of this.#scoresOf(form)) {
+        const match = found.get(n) ?? { n, score: 0, found: 0 };
         match.score += score * factor;
-        match.found |= bit;
+        match.found |= 1 << index;
+        found.set(n, match);
       }
     }
   }
 
-  /** Yields the memories that have a word with their scores, ascending by number. */
-  *#scoresOf(word: string): Generator<[n: number, score: number]> {
+  /** Adds the scores of pairs to memories that are found. */
+  #addPairs(found: Map<number, FullTextMatch>, pairs: readonly string[]): void {
+    for (const pair of pairs) {
+      const scores = [...this.#scoresOf(pair)];
+      const rarity = rarityOf(this.size(), scores.length);
+      const factor = (PAIR_SHARE * rarity) / weightInTable(this.size(), scores.length);
+      for (const [n, score] of scores) {
+        const match = found.get(n);
+        if (match !== undefined) match.score += score * factor;
+      }
+    }
+  }
+
+  /** Yields the memories that match an expression with their scores, ascending by number. */
+  *#scoresOf(expression: string): Generator<[n: number, score: number]> {
     let after = -1;
     for (;;) {
-      const [row] = this.#database.all<ScoresRow>(SCORES, quoted(word), after);
+      const [row] = this.#database.all<ScoresRow>(SCORES, expression, after);
       const ns: number[] = JSON.parse(row?.ns ?? "[]");
       const scores: number[] = JSON.parse(row?.scores ?? "[]");
       for (const [index, n] of ns.entries()) yield [n, scores[index] ?? 0];
@@ -145,16 +167,16 @@ export class FullText {
     }
   }
 
-  #rowsWith(word: string): number {
+  #rowsWith(expression: string): number {
     const size = this.size();
     if (Math.abs(size - this.#countedAt) > this.#countedAt * COUNT_DRIFT || size <= this.#limits.scoreAll) {
       this.#counts = new Map();
       this.#countedAt = size;
     }
-    const known = this.#counts.get(word);
+    const known = this.#counts.get(expression);
     if (known !== undefined) return known;
-    const rows = this.#database.all<{ rows: number }>(COUNT, quoted(word))[0]?.rows ?? 0;
-    this.#counts.set(word, rows);
+    const rows = this.#database.all<{ rows: number }>(COUNT, expression)[0]?.rows ?? 0;
+    this.#counts.set(expression, rows);
     return rows;
   }
 }
@@ -162,6 +184,22 @@ export class FullText {
 /** Quotes a word as an FTS5 phrase. */
 export function quoted(word: string): string {
   return `"${inTable(word).replaceAll('"', '""')}"`;
+}
+
+/** Returns an FTS5 expression for the forms of a term. */
+export function anyOf({ forms }: QueryTerm): string {
+  return forms.map(quoted).join(" OR ");
+}
+
+/** Returns FTS5 expressions for the adjacent terms of a query that are both looked up and near each other (FTS-7). */
+export function pairsOf(terms: readonly QueryTerm[], weighted: readonly WeightedTerm[]): string[] {
+  const used = new Set(weighted.filter(({ isCommon }) => !isCommon).map(({ stem }) => stem));
+  return terms.flatMap((term, index) => {
+    const next = terms[index + 1];
+    return next !== undefined && used.has(term.stem) && used.has(next.stem)
+      ? [`NEAR(${quoted(term.word)} ${quoted(next.word)}, ${NEAR})`]
+      : [];
+  });
 }
 
 /** Converts words to their form in the table (FTS-5). */
@@ -176,10 +214,10 @@ export function rarityOf(size: number, rows: number): number {
   return Math.log(1 + (Math.max(0, size - rows) + 0.5) / (rows + 0.5));
 }
 
-/** FTS5 gives no weight to words in more than half of the rows. This factor restores the weight of `rarityOf`. */
-function correction(size: number, rows: number): number {
+/** Returns the weight by rarity in FTS5's scores. Words in more than half of the rows have almost none. */
+function weightInTable(size: number, rows: number): number {
   const weight = Math.log((size - rows + 0.5) / (rows + 0.5));
-  return rarityOf(size, rows) / (weight <= 0 ? FTS5_LEAST_WEIGHT : weight);
+  return weight <= 0 ? FTS5_LEAST_WEIGHT : weight;
 }
 
 /** Returns the first number of a record. Each byte has 7 bits, highest first. All but the last byte have the upper bit set. */

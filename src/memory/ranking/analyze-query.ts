@@ -1,11 +1,22 @@
 /** Analyzes a query: its terms, the speakers and times that it names, and whether it asks for a time. Pure. */
 
 import { cut } from "../../shared/text.ts";
+import { MENTIONS_NAME, MENTIONS_NUMBER, MENTIONS_TIME } from "./describe-text.ts";
 import type { SpokenNames } from "./names.ts";
 import { type TimeWindow, windowsOf } from "./times.ts";
 import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
 
 const MAX_QUERY_LENGTH = 2_000;
+
+/** What a query asks for, by the words that ask. */
+const ANSWERS = [
+  [
+    MENTIONS_TIME,
+    /\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|何時|いつ|什么时候|什麼時候|언제/iu,
+  ],
+  [MENTIONS_NUMBER, /\bhow (?:many|much|long|often|old|far)\b/iu],
+  [MENTIONS_NAME, /\b(?:who|whom|whose|where|which|called|names?|titles?)\b/iu],
+] as const;
 
 export type KnownSpeakers = Pick<SpokenNames, "withWord">;
 
@@ -16,7 +27,8 @@ export interface AnalyzedQuery {
   /** Numbers of the speakers that the query names. */
   speakers: number[];
   windows: TimeWindow[];
-  asksWhen: boolean;
+  /** The flags of texts that may answer it: `MENTIONS_TIME` of "when …?", and so on. */
+  answers: number;
 }
 
 /**
@@ -35,10 +47,7 @@ export function analyzeQuery(query: string, now: number, speakers: KnownSpeakers
     terms: queryTerms(text, new Set(named.keys())),
     speakers: namedSpeakers([...named.values()]),
     windows: windowsOf(text, now),
-    asksWhen:
-      /\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|何時|いつ|什么时候|什麼時候|언제/iu.test(
-        text,
-      ),
+    answers: ANSWERS.reduce((flags, [flag, asks]) => (asks.test(text) ? flags | flag : flags), 0),
   };
 }
 

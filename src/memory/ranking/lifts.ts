@@ -5,14 +5,14 @@
 import type { AnalyzedQuery } from "./analyze-query.ts";
 import { type Candidates, neighbourOf } from "./candidates.ts";
 import { type MemoryColumns, NONE } from "./columns.ts";
-import { ASKS, MENTIONS_TIME, ONLY_ASKS } from "./describe-text.ts";
+import { ASKS, MENTIONS_NAME, MENTIONS_NUMBER, MENTIONS_TIME, ONLY_ASKS } from "./describe-text.ts";
 import { largest } from "./largest.ts";
 import type { RankInput } from "./rank-input.ts";
 
 /** Shares of the scores of neighbouring turns, by distance. */
 const NEIGHBOURS = [
-  { away: -1, share: 0.25 },
-  { away: 1, share: 0.2 },
+  { away: -1, share: 0.2 },
+  { away: 1, share: 0.25 },
   { away: -2, share: 0.15 },
   { away: 2, share: 0.1 },
 ];
@@ -25,8 +25,19 @@ const QUESTION_FACTOR = 0.8;
 /** Longer texts get less from their neighbours. */
 const SHORT_WORDS = 90;
 
-/** Factor for memories that mention a time, if the query asks for a time. */
-const WHEN_FACTOR = 1.5;
+/** Factors for memories that mention what the query asks for. */
+const ANSWER_FACTORS = [
+  [MENTIONS_TIME, 1.5],
+  [MENTIONS_NUMBER, 1.3],
+  [MENTIONS_NAME, 1.4],
+] as const;
+
+/** A text without words loses this share of its score. The loss falls by the factor e every `BRIEF_WORDS` words. */
+const BRIEF_LOSS = 0.7;
+const BRIEF_WORDS = 14;
+
+/** The share of the best memory of a session in the lift of the session. The second best has the rest. */
+const BEST_SHARE = 0.7;
 
 /** Only this many of the best memories lift their neighbours. */
 const MAX_GIVERS = 4_000;
@@ -41,6 +52,14 @@ export interface Scored {
   columns: MemoryColumns;
   candidates: Candidates;
   scores: Float64Array;
+}
+
+/** Lowers short texts, which seldom have an answer. */
+export function lowerBrief({ columns, candidates, scores }: Scored): Float64Array {
+  return scores.map((score, index) => {
+    const words = columns.words[candidates.places[index] ?? NONE] ?? 0;
+    return score * (1 - BRIEF_LOSS * Math.exp(-words / BRIEF_WORDS));
+  });
 }
 
 export function liftNeighbours(
@@ -84,7 +103,7 @@ export function liftSpeaker(
   );
 }
 
-/** Adds a share of the mean of the two best scores of the session. */
+/** Adds a share of the weighted mean of the two best scores of the session. */
 export function liftSessions({ columns, candidates, scores }: Scored, weight: number): Float64Array {
   if (weight === 0) return scores;
   const best = new Map<number, { first: number; second: number }>();
@@ -97,18 +116,19 @@ export function liftSessions({ columns, candidates, scores }: Scored, weight: nu
   }
   return scores.map((score, index) => {
     const of = best.get(columns.session[candidates.places[index] ?? NONE] ?? NONE);
-    return score <= 0 || of === undefined ? score : score + (weight * (of.first + of.second)) / 2;
+    if (score <= 0 || of === undefined) return score;
+    return score + weight * (BEST_SHARE * of.first + (1 - BEST_SHARE) * of.second);
   });
 }
 
-/** Lifts memories of the times that the query names (RANK-6). If the query asks for a time, also lifts memories that mention a time. */
+/** Lifts memories of the times that the query names (RANK-6). */
 export function liftTimes(
   { columns, candidates, scores }: Scored,
   factor: number,
   query: AnalyzedQuery,
 ): Float64Array {
-  const { windows, asksWhen } = query;
-  if (windows.length === 0 && !asksWhen) return scores;
+  const { windows } = query;
+  if (windows.length === 0) return scores;
   const within = new Uint8Array(scores.length);
   let count = 0;
   for (let index = 0; index < scores.length; index++) {
@@ -118,10 +138,19 @@ export function liftTimes(
     count += 1;
   }
   const lift = 1 + (factor - 1) * (1 - count / scores.length);
+  return scores.map((score, index) => score * (within[index] === 1 ? lift : 1));
+}
+
+/** Lifts memories that mention what the query asks for: a time, a number, or a name. */
+export function liftAnswers(
+  { columns, candidates, scores }: Scored,
+  { answers }: AnalyzedQuery,
+): Float64Array {
+  const asked = ANSWER_FACTORS.filter(([flag]) => (answers & flag) !== 0);
+  if (asked.length === 0) return scores;
   return scores.map((score, index) => {
-    const place = candidates.places[index] ?? NONE;
-    const answersWhen = asksWhen && ((columns.flags[place] ?? 0) & MENTIONS_TIME) !== 0;
-    return score * (within[index] === 1 ? lift : 1) * (answersWhen ? WHEN_FACTOR : 1);
+    const flags = columns.flags[candidates.places[index] ?? NONE] ?? 0;
+    return asked.reduce((lifted, [flag, factor]) => ((flags & flag) === 0 ? lifted : lifted * factor), score);
   });
 }
 

@@ -2,8 +2,9 @@
  * Ranks the memories of an agent for a query. Pure.
  *
  * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. The best memory's share of the
- *         query's words, by rarity, reduces the semantic weight. If one memory has all words, a quarter remains.
- * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. They never filter.
+ *         query's words, by rarity, reduces the semantic weight. If one memory has all words, half remains.
+ * RANK-2  Neighbours in the session, the speaker, the session, an answered question, times, and mentions of what the query asks for lift
+ *         memories. They never filter. Very short texts are lowered.
  * RANK-3  A memory that the reader must not see is never a result and affects no score. A filtered memory is never a result, but lifts its
  *         neighbours.
  * RANK-4  Results descend by score. Equal scores are ordered by key, newest first. Ranking depends only on its input.
@@ -15,12 +16,14 @@ import { type Candidates, candidatesOf } from "./candidates.ts";
 import { NONE } from "./columns.ts";
 import { largest } from "./largest.ts";
 import {
+  liftAnswers,
   liftNeighbours,
   liftRecent,
   liftSessions,
   liftSignificant,
   liftSpeaker,
   liftTimes,
+  lowerBrief,
 } from "./lifts.ts";
 import type { RankInput } from "./rank-input.ts";
 import { relevanceOf } from "./relevance.ts";
@@ -33,13 +36,13 @@ export interface Ranked {
 }
 
 /** Share of the semantic weight if a memory has all terms. Similar meaning must not outrank exact matches. */
-const EXACT_SHARE = 0.25;
+const EXACT_SHARE = 0.5;
 
 /** Lowest cosine of a result without other evidence. Unrelated texts have less. */
 const LEAST_COSINE = 0.25;
 
 /** Exponent of the lexical score. It favours memories with many terms. */
-const LEXICAL_POWER = 1.3;
+const LEXICAL_POWER = 1.5;
 
 interface Steps {
   lexical: Float64Array;
@@ -48,6 +51,7 @@ interface Steps {
   speaker: Float64Array;
   session: Float64Array;
   time: Float64Array;
+  answer: Float64Array;
   significance: Float64Array;
   recency: Float64Array;
 }
@@ -89,16 +93,19 @@ function stepsOf(input: RankInput, candidates: Candidates, found: Int32Array): S
   const { columns, query, now } = input;
   const weights = { ...DEFAULT_WEIGHTS, ...input.weights };
   const scored = (scores: Float64Array) => ({ columns, candidates, scores });
-  const { scores: lexical, exactness } = lexicalScores(input, candidates, found);
+  const { scores: byWords, exactness } = lexicalScores(input, candidates, found);
   const share = 1 - (1 - EXACT_SHARE) * exactness ** 2;
-  const semantic = withSemantic(input, candidates, lexical, weights.semantic * share);
+  const byMeaning = withSemantic(input, candidates, byWords, weights.semantic * share);
+  const lexical = lowerBrief(scored(byWords));
+  const semantic = lowerBrief(scored(byMeaning));
   const neighbours = liftNeighbours(scored(semantic), weights.neighbours, input);
   const speaker = liftSpeaker(scored(neighbours), weights.speaker, query);
   const session = liftSessions(scored(speaker), weights.session);
   const time = liftTimes(scored(session), weights.time, query);
-  const significance = liftSignificant(scored(time), weights.significance);
+  const answer = liftAnswers(scored(time), query);
+  const significance = liftSignificant(scored(answer), weights.significance);
   const recency = liftRecent(scored(significance), weights.recency, now);
-  return { lexical, semantic, neighbours, speaker, session, time, significance, recency };
+  return { lexical, semantic, neighbours, speaker, session, time, answer, significance, recency };
 }
 
 /**

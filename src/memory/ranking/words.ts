@@ -5,11 +5,13 @@
  * WORDS-4  A pictograph and a flag are words. Skin colours and sequences of pictographs are ignored.
  * WORDS-2  Scripts without spaces between words, and Korean, are split into characters. A text has all single characters and all adjacent
  *          pairs. A query has the pairs, or a character without neighbours. So a word is found inside a sentence.
- * WORDS-3  A query drops English function words unless only such words remain. Words with the same stem count once.
+ * WORDS-3  A query drops English function words unless only such words remain. Words with the same stem, and forms of the same irregular
+ *          word, count once.
  */
 import { stemmer } from "stemmer";
 import { foldText } from "../../shared/folding.ts";
 import { isFunctionWord } from "./function-words.ts";
+import { irregularForms } from "./irregular-forms.ts";
 
 /** Characters of scripts that are split into pairs. */
 export const UNSPACED =
@@ -26,8 +28,10 @@ const MAX_QUERY_TERMS = 48;
 export interface QueryTerm {
   /** Lower case, as from `wordsOf`. */
   word: string;
-  /** Equal for words that the full text treats as equal. */
+  /** Equal for words that the full text treats as equal, and for forms of an irregular word. */
   stem: string;
+  /** The words to find: `word`, or the forms of an irregular word. Their stems differ. */
+  forms: readonly string[];
 }
 
 export function wordsOf(text: string): string[] {
@@ -46,8 +50,9 @@ export function queryTerms(text: string, ignored: ReadonlySet<string> = new Set(
   const meant = terms.filter((word) => !isFunctionWord(word) && !ignored.has(word));
   const unique = new Map<string, QueryTerm>();
   for (const word of meant.length > 0 ? meant : terms) {
-    const stem = stemOf(word);
-    if (!unique.has(stem)) unique.set(stem, { word, stem });
+    const forms = irregularForms(stemOf(word)) ?? [word];
+    const stem = stemOf(forms[0] ?? word);
+    if (!unique.has(stem)) unique.set(stem, { word, stem, forms });
     if (unique.size === MAX_QUERY_TERMS) break;
   }
   return [...unique.values()];

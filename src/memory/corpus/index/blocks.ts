@@ -8,7 +8,7 @@
 import type { Facts, QuantizedVector } from "./entry.ts";
 
 /** The form that this file writes and reads. */
-const FORM = 1;
+const FORM = 2;
 /** Header: form, number of places, dimensions of a vector, bytes of names. */
 const HEADER_BYTES = 16;
 const NO_NAME = 0xffff;

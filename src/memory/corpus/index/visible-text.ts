@@ -8,9 +8,12 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { type MemoryColumns, NONE } from "../../ranking/columns.ts";
 import type { QueryTerm } from "../../ranking/words.ts";
 import {
+  anyOf,
   type FullTextMatch,
   type FullTextMatches,
   LEAST_SIZE,
+  PAIR_SHARE,
+  pairsOf,
   quoted,
   rarestTerms,
   rarityOf,
@@ -62,8 +65,8 @@ export class VisibleText {
     const isWhole = this.#size <= this.limits.scoreAll;
     const counted = rarestTerms(
       terms.map((term) => {
-        const keys = isWhole ? this.#keysWith(term.word) : undefined;
-        return { term, keys, rows: keys?.length ?? this.#rowsWith(term.word) };
+        const keys = isWhole ? this.#keysWith(anyOf(term)) : undefined;
+        return { term, keys, rows: keys?.length ?? this.#rowsWith(anyOf(term)) };
       }),
     );
     const found = new Map<number, FullTextMatch>();
@@ -71,43 +74,47 @@ export class VisibleText {
     const weighted = counted.map(({ term, keys, rows }, index): WeightedTerm => {
       const weight = rarityOf(this.#size, rows);
       const isCommon = found.size > 0 && rows > rowsLeft;
-      if (!isCommon) this.#addMatches(found, keys ?? this.#keysWith(term.word), index, weight);
+      if (!isCommon)
+        for (const n of keys ?? this.#keysWith(anyOf(term))) {
+          const match = found.get(n) ?? { n, score: 0, found: 0 };
+          match.score += this.#scoreOf(n, weight);
+          match.found |= 1 << index;
+          found.set(n, match);
+        }
       rowsLeft -= rows;
       return { ...term, weight: rarityOf(Math.max(this.#size, LEAST_SIZE), rows), isCommon };
     });
+    for (const pair of pairsOf(terms, weighted)) {
+      const keys = this.#keysWith(pair);
+      const weight = PAIR_SHARE * rarityOf(this.#size, keys.length);
+      for (const n of keys) {
+        const match = found.get(n);
+        if (match !== undefined) match.score += this.#scoreOf(n, weight);
+      }
+    }
     return { terms: weighted, matches: [...found.values()] };
   }
 
   rarity(word: string): number {
-    return rarityOf(this.#size, this.#rowsWith(word));
+    return rarityOf(this.#size, this.#rowsWith(quoted(word)));
   }
 
-  #addMatches(
-    found: Map<number, FullTextMatch>,
-    keys: readonly number[],
-    index: number,
-    weight: number,
-  ): void {
-    for (const n of keys) {
-      const words = this.columns.words[this.columns.placeOf(n) ?? NONE] ?? 0;
-      const length = 1 - LENGTH_SHARE + (LENGTH_SHARE * words) / Math.max(1, this.#averageWords);
-      const score = (weight * (SATURATION + 1)) / (1 + SATURATION * length);
-      const match = found.get(n) ?? { n, score: 0, found: 0 };
-      match.score += score;
-      match.found |= 1 << index;
-      found.set(n, match);
-    }
+  /** Returns the score of a memory with a word of a weight. */
+  #scoreOf(n: number, weight: number): number {
+    const words = this.columns.words[this.columns.placeOf(n) ?? NONE] ?? 0;
+    const length = 1 - LENGTH_SHARE + (LENGTH_SHARE * words) / Math.max(1, this.#averageWords);
+    return (weight * (SATURATION + 1)) / (1 + SATURATION * length);
   }
 
-  #keysWith(word: string): number[] {
+  #keysWith(expression: string): number[] {
     return this.#chunks.flatMap((chunk) =>
-      this.database.all<{ n: number }>(MATCHES, quoted(word), ...chunk).map(({ n }) => n),
+      this.database.all<{ n: number }>(MATCHES, expression, ...chunk).map(({ n }) => n),
     );
   }
 
-  #rowsWith(word: string): number {
+  #rowsWith(expression: string): number {
     return this.#chunks
-      .map((chunk) => this.database.all<{ rows: number }>(COUNT, quoted(word), ...chunk)[0]?.rows ?? 0)
+      .map((chunk) => this.database.all<{ rows: number }>(COUNT, expression, ...chunk)[0]?.rows ?? 0)
       .reduce((sum, rows) => sum + rows, 0);
   }
 }
