@@ -154,7 +154,7 @@ export const entryEvent = z.strictObject({ v: z.literal(1), ...entryMembers });
 
 /** An event of a stream that follows a run. Its `id` is the `seq`. */
 export type RunEvent = z.infer<typeof entryEvent>;
-export const streamError = z.strictObject({
+const streamError = z.strictObject({
   v: z.literal(1),
   type: z.literal("error"),
   data: wireError,
