@@ -199,6 +199,7 @@ function runText(run: RunView, { spans }: TraceView, width: number): string {
           ["error", failure(error)],
           ["issues", issues.map(({ deadLetter, message }) => `${message} (${deadLetter})`).join("; ")],
           ["retry", retry && `possible${again}`],
+          ["name", run.name],
           ["workflow", `${workflow.library}/${workflow.id}@${workflow.version}`],
           ["started", `${time(run.createdAt)} by ${run.startedBy}`],
           ["ended", run.endedAt && time(run.endedAt)],

@@ -86,18 +86,19 @@ export const LIST_COMMANDS: readonly Command[] = [
     options: {
       "--status <status>": "runs with this status, such as failed",
       "--workflow <name>": "runs of library/id, or of library/id@version",
+      "--text <text>": "runs with this text in their name or in the name of their workflow",
     },
-    columns: [id, status, created, free("WORKFLOW")],
+    columns: [id, status, created, free("NAME")],
     async read({ client }, page, filter) {
       // SAFETY: the server checks the values of a filter.
       const value = await client.runs.list({ order: "desc", ...page, ...(filter as object) });
       return [value, value.runs];
     },
-    row: ({ id, status, errorCode, createdAt, workflow: { library, id: name, version } }) => [
+    row: ({ id, name, status, errorCode, createdAt, workflow: { library, id: flow, version } }) => [
       id,
       errorCode === undefined ? status : `${status} ${errorCode}`,
       time(createdAt),
-      `${library}/${name}@${version}`,
+      `${name ?? ""} ${library}/${flow}@${version}`.trim(),
     ],
   }),
   listCommand({

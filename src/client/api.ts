@@ -76,8 +76,8 @@ export type ConversationInput = NewConversation & { agentId: string };
 /** The request that starts a run. */
 export type RunInput = NewRun;
 
-/** `status` and `workflow` filter: `library/id`, or `library/id@version`. */
-export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string };
+/** The members filter. `workflow` is `library/id`, or `library/id@version`. `text` is a part of the name, or of the name of the workflow. */
+export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string; text?: string };
 
 /** The members filter. `since` is a time in ISO 8601. */
 export type WaitingRequest = PageRequest & Omit<ApprovalFilter, "since"> & { since?: string };

@@ -145,7 +145,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       cancel: (id, turnId, options) => stop(pathOf("conversations", id, "turns", turnId, "cancel"), options),
     },
     runs: {
-      list: ({ status, workflow, ...page } = {}) => list("runs", page, { status, workflow }),
+      list: ({ status, workflow, text, ...page } = {}) => list("runs", page, { status, workflow, text }),
       start: (input, init) => post("runs", input, init),
       get: (id, init) => get(pathOf("runs", id), init),
       workflow: (id, init) => get(pathOf("runs", id, "workflow"), init),

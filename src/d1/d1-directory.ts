@@ -99,6 +99,8 @@ type RunRow = {
   status: string;
   ended_at: number | null;
   error_code: string | null;
+  /** The column `name_key` has it in lower case. */
+  name: string | null;
 };
 
 type TurnRow = {
@@ -152,11 +154,12 @@ export class D1Directory implements Directory {
   }
 
   async putRun(tenant: string, run: PublishedRun): Promise<void> {
-    const { id, workflow, projectId, status, startedBy, endedAt, errorCode = null, seq } = run;
+    const { id, workflow, projectId, status, startedBy, endedAt, errorCode = null, seq, name: label } = run;
     const { library, id: name, version } = workflow;
     const identity = [Date.parse(run.createdAt), id, startedBy, library, name, version, projectId];
     const ended = endedAt === undefined ? null : Date.parse(endedAt);
-    await this.#queries.write([PUT_RUN, tenant, ...identity, status, seq, ended, errorCode]);
+    const names = [label ?? null, label?.toLowerCase() ?? null];
+    await this.#queries.write([PUT_RUN, tenant, ...identity, status, seq, ended, errorCode, ...names]);
   }
 
   async putApprovals(
@@ -306,8 +309,9 @@ export class D1Directory implements Directory {
     const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
     const { status, workflow } = options;
+    const text = options.text?.toLowerCase();
     const starter = mayReadAll(principal) ? undefined : subject;
-    const [statement, filters] = listRuns(order, defined({ starter, status, workflow }));
+    const [statement, filters] = listRuns(order, defined({ starter, status, workflow, text }));
     const values = [after.createdAt, after.id, limit + 1, ...filters];
     const rows = await this.#queries.read<RunRow>(statement, tenant, ...values);
     return pageOf(rows, limit, toRun, cursorOf);
@@ -364,6 +368,7 @@ function toRun(row: RunRow): RunSummary {
     startedBy: row.started_by,
     createdAt: toIso(row.created_at),
     ...defined({
+      name: row.name ?? undefined,
       endedAt: row.ended_at === null ? undefined : toIso(row.ended_at),
       errorCode: row.error_code ?? undefined,
     }),

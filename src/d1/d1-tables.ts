@@ -231,4 +231,8 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0004_run_names",
+    statements: ["ALTER TABLE runs ADD COLUMN name TEXT", "ALTER TABLE runs ADD COLUMN name_key TEXT"],
+  },
 ];

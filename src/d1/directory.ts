@@ -76,6 +76,8 @@ export type ConversationMark = "pinned" | "archived";
 export interface RunFilter {
   status?: RunStatus;
   workflow?: { library: string; id: string; version?: number };
+  /** A part of the name, or of `library/id` of the workflow, in any case. */
+  text?: string;
 }
 
 /** Every put of an agent, a conversation or a run needs its own time of creation, which is part of the row's key. */

@@ -49,8 +49,9 @@ ORDER BY position`,
 
 /** The number of a run's newest journal entry only grows, so a late put is a no-op. */
 export const PUT_RUN = `INSERT INTO runs
-  (tenant, created_at, id, started_by, library, workflow, version, project_id, status, seq, ended_at, error_code)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+  (tenant, created_at, id, started_by, library, workflow, version, project_id, status, seq, ended_at, error_code, name,
+  name_key)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 ON CONFLICT DO UPDATE SET status = excluded.status, seq = excluded.seq, ended_at = excluded.ended_at,
   error_code = excluded.error_code
 WHERE excluded.seq > runs.seq`;
@@ -60,6 +61,8 @@ export interface RunsOf {
   starter?: string;
   status?: string;
   workflow?: { library: string; id: string; version?: number };
+  /** A part of the name, or of `library/id` of the workflow, in lower case. */
+  text?: string;
 }
 
 /**
@@ -68,7 +71,7 @@ export interface RunsOf {
  */
 export function listRuns(
   orderName: "asc" | "desc",
-  { starter, status, workflow }: RunsOf,
+  { starter, status, workflow, text }: RunsOf,
 ): [statement: string, values: (string | number)[]] {
   const values: (string | number)[] = [];
   const filters: string[] = [];
@@ -82,6 +85,12 @@ export function listRuns(
   add("library", workflow?.library);
   add("workflow", workflow?.id);
   add("version", workflow?.version);
+  if (text !== undefined) {
+    const place = `?${values.push(text) + 4}`;
+    filters.push(
+      ` AND (instr(name_key, ${place}) > 0 OR instr(lower(library || '/' || workflow), ${place}) > 0)`,
+    );
+  }
   const index =
     starter !== undefined
       ? " INDEXED BY runs_by_starter"

@@ -2,10 +2,11 @@
 
 import { z } from "zod";
 import { trailFields } from "../shared/call-trail.ts";
+import { BLANK_RULE, isBlank } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { RUN_ID } from "../shared/identifiers.ts";
-import { isJsonObject, type Json } from "../shared/json.ts";
+import { isJsonObject, type Json, UNICODE_RULE } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import { locationFields } from "./location-policy.ts";
@@ -30,6 +31,17 @@ export const startFields = {
   input: z.record(z.string(), z.json()).exactOptional().meta({
     description: "As the workflow's `inputSchema` takes it. Default: `{}`.",
   }),
+  name: z
+    .string()
+    .max(120)
+    .refine((name) => !isBlank(name), BLANK_RULE)
+    .refine((name) => name.isWellFormed(), UNICODE_RULE)
+    .meta({
+      minLength: 1,
+      description: "The name of the run in lists. Default: the name of its workflow.",
+      example: "Summaries of March",
+    })
+    .exactOptional(),
   /** `default` when absent. */
   projectId: definitionIdSchema.exactOptional(),
   idempotencyKey: z.string().min(1).max(200).exactOptional().meta({

@@ -62,6 +62,12 @@ export type GateView = z.infer<typeof gate>;
 const workflow = z.strictObject({ library: ids.library, id: ids.definition, version: count });
 const runMembers = {
   id: runId,
+  name: z.exactOptional(
+    z.string().meta({
+      description: "The name that its request gave, or the name of its workflow. Absent without both.",
+      example: "Summaries of March",
+    }),
+  ),
   workflow,
   projectId: definitionIdSchema,
   status: z.enum(RUN_STATUSES),

@@ -179,7 +179,8 @@ describe("the command line", () => {
   });
 
   it("G23 answers the question of a run, inspects the run, and cancels another", async () => {
-    const start = () => client.runs.start({ workflow: "work/refunds", input: { orders: ["A1"] } });
+    const start = () =>
+      client.runs.start({ workflow: "work/refunds", name: "Refund of May", input: { orders: ["A1"] } });
     const { id } = await start();
     await expect.poll(async () => (await client.runs.get(id)).gates.length).toBe(1);
     const shown = await cli(["inspect", id]);
@@ -192,7 +193,11 @@ describe("the command line", () => {
     expect(await cli(["cancel", id])).toMatchObject({ code: 1, err: expect.stringContaining("CONFLICT") });
     await expect
       .poll(async () => (await document("list", "runs", "--status", "cancelled")).runs)
-      .toMatchObject([{ id: second }]);
+      .toMatchObject([{ id: second, name: "Refund of May" }]);
+    const found = await cli(["list", "runs", "--text", "of may"]);
+    expect(found.out.match(/ Refund of May work\/refunds@1\n/g)).toHaveLength(2);
+    expect((await cli(["list", "runs", "--text", "of june"])).out).toBe("The list is empty.\n");
+    expect(shown.out).toMatch(/name +Refund of May/);
   });
 
   it("G23 cancels a turn and a conversation", async () => {

@@ -157,7 +157,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     expect(complaints.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
   });
 
-  it("starts a run from a form, which shows input errors", async () => {
+  it("starts a run with a name from a form, which shows input errors, and finds it by its name", async () => {
     const page = await visit("/runs");
     const form = page.getByTestId("start-run");
     await form.locator("summary").press("Enter");
@@ -173,6 +173,7 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await form.getByRole("alert").getByText("url").waitFor();
     await form.getByRole("button", { name: "Use the form" }).press("Enter");
+    await form.getByLabel("Name (optional)").fill("Errands of ÄNNE");
     await form.getByLabel("Url").fill(world.desk.url("/form"));
     await form.getByLabel("Items").fill('{"one": 1}');
     await form.getByRole("button", { name: "Start run" }).press("Enter");
@@ -181,6 +182,20 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await page.waitForURL("**/runs/run_*");
     await status(page, "completed").waitFor();
+    await page.getByRole("heading", { name: "Errands of ÄNNE" }).waitFor();
+    await expect.poll(() => page.title()).toBe("Errands of ÄNNE · Completed · Dramatis");
+    await page.getByRole("link", { name: "All runs" }).press("Enter");
+    const named = page.getByTestId("run-item").filter({ hasText: "Errands of ÄNNE" });
+    await named.getByText("work/errands@1").waitFor();
+    await page.getByLabel("Search runs").fill("nobody's");
+    await page.getByLabel("Search runs").press("Enter");
+    await page.getByText("No runs match.").waitFor();
+    await page.getByLabel("Search runs").fill("of änne");
+    await page.getByLabel("Search runs").press("Enter");
+    await named.waitFor();
+    expect(await page.getByTestId("run-item").count()).toBe(1);
+    await page.getByLabel("Search runs").fill("");
+    await expect.poll(() => page.getByTestId("run-item").count()).toBeGreaterThan(1);
     expect(world.visitor.complaints.splice(0)).toEqual([
       expect.stringContaining("422"),
       expect.stringContaining("422"),

@@ -88,7 +88,17 @@ function writeConfiguration(): void {
 
 /** Compiles these files, and the package's declarations if requested. Returns the errors. */
 function typeErrors(options: string[], ...files: string[]): string[] {
-  const always = ["--ignoreConfig", "--checkers", "1", "--noEmit", "--strict", "--target", "es2024", "--pretty", "false"];
+  const always = [
+    "--ignoreConfig",
+    "--checkers",
+    "1",
+    "--noEmit",
+    "--strict",
+    "--target",
+    "es2024",
+    "--pretty",
+    "false",
+  ];
   return errorsOf([...always, ...options, ...files]);
 }
 

@@ -93,6 +93,38 @@ describe("the list of runs", () => {
     expect((await list(bob)).runs[0]).toMatchObject({ errorCode: "CANCELLED" });
   });
 
+  test("DIR-2 names a run by its request, else by its workflow, and finds it by a part of the name or the workflow", async () => {
+    const tenant = `list-${crypto.randomUUID()}`;
+    const [ada, eve] = [admin(tenant), member(tenant, "eve")];
+    await postFlows(ada);
+    const inputSchema = { type: "object" };
+    const graph = { initialNode: "one", nodes: [{ ref: "one" }], transitions: [] };
+    const titled = { id: "titled", name: "Yearly report", inputSchema, ...graph };
+    await call("POST", "/api/libraries/flows/workflows", 201, ada, titled);
+    const begin = (body: object, status = 201) => call<RunView>("POST", "/api/runs", status, ada, body);
+    const named = { workflow: "flows/titled", name: "Änne's report" };
+    const run = await begin({ ...named, idempotencyKey: "one" });
+    expect(run.name).toBe("Änne's report");
+    expect(await begin({ ...named, idempotencyKey: "one" })).toMatchObject({ id: run.id });
+    await begin({ ...named, name: "Another", idempotencyKey: "one" }, 409);
+    const byWorkflow = await begin({ workflow: "flows/titled" });
+    const bare = await begin({ workflow: "flows/fails", input: { key: "none" } });
+    expect([byWorkflow.name, bare.name]).toEqual(["Yearly report", undefined]);
+    const shown = async (text: string, principal = ada) =>
+      (await list(principal, `text=${encodeURIComponent(text)}`)).runs.map(({ id, name }) => [id, name]);
+    await expect.poll(async () => (await list(ada)).runs.length).toBe(3);
+    expect(await shown("REPORT")).toEqual([
+      [run.id, "Änne's report"],
+      [byWorkflow.id, "Yearly report"],
+    ]);
+    expect(await shown("änne")).toEqual([[run.id, "Änne's report"]]);
+    expect(await shown("flows/FAIL")).toEqual([[bare.id, undefined]]);
+    expect(await shown("%")).toEqual([]);
+    expect(await shown("report", eve)).toEqual([]);
+    for (const name of ["", " ", "n".repeat(121), "\ud800", 7]) await begin({ ...named, name }, 422);
+    expect((await begin({ ...named, name: "n".repeat(120) })).name).toHaveLength(120);
+  });
+
   test("DIR-2 PUB-1 shows whether a run waits for a person or works", async () => {
     const tenant = `list-${crypto.randomUUID()}`;
     const ada = admin(tenant);
@@ -127,10 +159,14 @@ describe("the list of runs", () => {
     await call("POST", `/api/runs/${id}/cancel`, 200, ada);
   });
 
-  test.each(["status=over", "workflow=fails", "workflow=flows/fails@0", "limit=0", "cursor=nonsense"])(
-    "refuses ?%s",
-    (query) => call("GET", `/api/runs?${query}`, 422, admin("test")),
-  );
+  test.each([
+    "status=over",
+    "workflow=fails",
+    "workflow=flows/fails@0",
+    "limit=0",
+    "cursor=nonsense",
+    "text=",
+  ])("refuses ?%s", (query) => call("GET", `/api/runs?${query}`, 422, admin("test")));
 
   test("DIR-3 has pages in both orders, with every filter", async () => {
     const directory = new D1Directory(env.DB);

@@ -2,12 +2,12 @@
 import type { RunSummary } from "../../../src/client/index.ts";
 import { momentOf } from "../format.ts";
 import { runPath } from "../route.ts";
-import { lasted, workflowName } from "../runs/run-texts.ts";
+import { lasted, runName, workflowName } from "../runs/run-texts.ts";
 import { Link } from "./link.tsx";
 import { RunStatusBadge } from "./run-status.tsx";
 
 export function RunItem({ run }: { run: RunSummary }) {
-  const { id, workflow, status, startedBy, createdAt, endedAt, errorCode } = run;
+  const { id, name, workflow, status, startedBy, createdAt, endedAt, errorCode } = run;
   const took = lasted(createdAt, endedAt);
   return (
     <li>
@@ -20,11 +20,12 @@ export function RunItem({ run }: { run: RunSummary }) {
         }`}
       >
         <span className="flex items-center gap-3">
-          <span className="min-w-0 flex-1 truncate text-sm font-medium">{workflowName(workflow)}</span>
+          <span className="min-w-0 flex-1 truncate text-sm font-medium">{runName(run)}</span>
           <RunStatusBadge status={status} />
         </span>
         <span className="mt-1 flex flex-wrap gap-x-3 gap-y-0.5 text-xs text-muted">
           <time dateTime={createdAt}>{momentOf(createdAt, new Date())}</time>
+          {name !== undefined && <span className="min-w-0 truncate">{workflowName(workflow)}</span>}
           {took !== undefined && <span>took {took}</span>}
           <span className="min-w-0 truncate">by {startedBy}</span>
           {errorCode !== undefined && <span className="font-mono text-danger">{errorCode}</span>}

@@ -11,7 +11,7 @@ import { usePageTitle } from "../hooks/use-page-title.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { RUNS_PATH } from "../route.ts";
 import type { RunLog } from "../runs/run-log.ts";
-import { STATUS_TEXT, workflowName } from "../runs/run-texts.ts";
+import { runName, STATUS_TEXT } from "../runs/run-texts.ts";
 import { readingOrder } from "../runs/workflow-graph.ts";
 import { CancelRun } from "./cancel-run.tsx";
 import { ErrorNote } from "./error-note.tsx";
@@ -61,7 +61,7 @@ function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
   const { id } = run;
   const { workflow, log, events, error, status: connection, refresh, answer, cancel, retry } = useLiveRun(id);
   const status = log.end?.status ?? run.status;
-  usePageTitle(`${workflowName(run.workflow)} · ${STATUS_TEXT[status]}`);
+  usePageTitle(`${runName(run)} · ${STATUS_TEXT[status]}`);
   const [cancelError, setCancelError] = useState<unknown>(undefined);
   const [retryError, setRetryError] = useState<unknown>(undefined);
   const isWide = useMediaQuery("(min-width: 64rem)");
@@ -77,7 +77,7 @@ function LiveRunPage({ run, onMenu }: LiveRunPageProps) {
   };
   return (
     <>
-      <PageHeader title={workflowName(run.workflow)} subtitle={id} onMenu={onMenu}>
+      <PageHeader title={runName(run)} subtitle={id} onMenu={onMenu}>
         <RunStatusBadge status={status} />
         {!isOver && <CancelRun onCancel={() => cancel()} onError={setCancelError} />}
         {status === "failed" && run.retry !== undefined && (

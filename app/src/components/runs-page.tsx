@@ -3,9 +3,10 @@ import { useId, useState } from "react";
 import type { RunStatus } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
 import { usePageTitle } from "../hooks/use-page-title.ts";
-import { useRuns } from "../hooks/use-runs.ts";
+import { type RunChoice, useRuns } from "../hooks/use-runs.ts";
 import { STATUS_TEXT } from "../runs/run-texts.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { FIELD } from "./field.tsx";
 import { LoadMore } from "./load-more.tsx";
 import { Loading } from "./loading.tsx";
 import { PageBody } from "./page-body.tsx";
@@ -14,7 +15,8 @@ import { RunItem } from "./run-item.tsx";
 import { StartRun } from "./start-run.tsx";
 
 export function RunsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
-  const [status, setStatus] = useState<RunStatus | undefined>(undefined);
+  const [status, setStatus] = useState<RunStatus | "">("");
+  const [text, setText] = useState("");
   usePageTitle("Runs");
   return (
     <>
@@ -23,15 +25,47 @@ export function RunsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
       </PageHeader>
       <PageBody>
         <StartRun />
-        <RunList key={status} status={status} />
+        <RunSearch onSearch={setText} />
+        <RunList key={JSON.stringify([status, text])} status={status} text={text} />
       </PageBody>
     </>
   );
 }
 
+function RunSearch({ onSearch }: { onSearch: (text: string) => void }) {
+  return (
+    <search>
+      <form
+        className="flex gap-2"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSearch(String(new FormData(event.currentTarget).get("text")).trim());
+        }}
+      >
+        <input
+          type="search"
+          name="text"
+          aria-label="Search runs"
+          placeholder="Name or workflow"
+          maxLength={200}
+          enterKeyHint="search"
+          onChange={({ target }) => target.value === "" && onSearch("")}
+          className={FIELD}
+        />
+        <button
+          type="submit"
+          className="shrink-0 rounded-lg border border-line px-4 py-2 text-sm font-medium"
+        >
+          Search
+        </button>
+      </form>
+    </search>
+  );
+}
+
 interface StatusFilterProps {
-  value: RunStatus | undefined;
-  onChange: (status: RunStatus | undefined) => void;
+  value: RunStatus | "";
+  onChange: (status: RunStatus | "") => void;
 }
 
 function StatusFilter({ value, onChange }: StatusFilterProps) {
@@ -43,12 +77,9 @@ function StatusFilter({ value, onChange }: StatusFilterProps) {
       </label>
       <select
         id={id}
-        value={value ?? ""}
-        onChange={(event) => {
-          // SAFETY: the options are the statuses and the empty text.
-          const chosen = event.target.value as RunStatus | "";
-          onChange(chosen === "" ? undefined : chosen);
-        }}
+        value={value}
+        // SAFETY: the options are the statuses and the empty text.
+        onChange={(event) => onChange(event.target.value as RunStatus | "")}
         className="rounded-lg border border-line bg-surface px-2 py-1.5 text-base sm:text-sm"
       >
         <option value="">All</option>
@@ -62,15 +93,15 @@ function StatusFilter({ value, onChange }: StatusFilterProps) {
   );
 }
 
-function RunList({ status }: { status: RunStatus | undefined }) {
-  const { value: runs, error, more, loadMore, reload } = useRuns(status);
+function RunList({ status, text }: RunChoice) {
+  const { value: runs, error, more, loadMore, reload } = useRuns({ status, text });
   return (
     <>
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
       {runs === undefined && error === undefined && <Loading label="Loading runs" />}
       {runs?.length === 0 && (
         <p className="px-1 py-2 text-sm text-muted">
-          {status === undefined ? "No runs yet." : "No runs have this status."}
+          {text !== "" ? "No runs match." : status === "" ? "No runs yet." : "No runs have this status."}
         </p>
       )}
       {runs !== undefined && runs.length > 0 && (

@@ -14,6 +14,7 @@ import { GateFieldView } from "./gate-field.tsx";
 
 export function StartRun() {
   const [workflow, setWorkflow] = useState("");
+  const [name, setName] = useState("");
   const [text, setText] = useState("{}");
   const [starting, setStarting] = useState(false);
   const [error, setError] = useState<string | undefined>(undefined);
@@ -36,7 +37,10 @@ export function StartRun() {
     try {
       // SAFETY: the fields are members of an object.
       const input = made === undefined ? inputOf(text) : (made.answer as Input);
-      const { id } = await client.runs.start({ workflow: workflow.trim(), input });
+      const { id } = await client.runs.start({
+        ...{ workflow: workflow.trim(), input },
+        ...(name.trim() === "" ? {} : { name: name.trim() }),
+      });
       navigate(runPath(id));
     } catch (reason) {
       setStarting(false);
@@ -75,6 +79,18 @@ export function StartRun() {
             <option key={name} value={name} />
           ))}
         </datalist>
+        <Field label="Name (optional)">
+          {(control) => (
+            <input
+              {...control}
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              maxLength={120}
+              autoComplete="off"
+              className={FIELD}
+            />
+          )}
+        </Field>
         {form === undefined ? (
           <Field label="Input (a JSON object)">
             {(control) => (

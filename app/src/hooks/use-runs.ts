@@ -7,14 +7,23 @@ import { type PageOptions, type Pages, usePages } from "./use-pages.ts";
 
 const REFRESH_MS = 4_000;
 
-/** The caller is remounted for another status. */
-export function useRuns(status: RunStatus | undefined): Pages<RunSummary> {
+/** The runs of a list. Empty texts do not filter. */
+export interface RunChoice {
+  status: RunStatus | "";
+  text: string;
+}
+
+/** The caller is remounted for another choice. */
+export function useRuns({ status, text }: RunChoice): Pages<RunSummary> {
   const load = useCallback(
     async (page: PageOptions) => {
-      const { runs, ...rest } = await client.runs.list({ ...page, ...defined({ status }) });
+      const { runs, ...rest } = await client.runs.list({
+        ...page,
+        ...defined({ status: status || undefined, text: text || undefined }),
+      });
       return { items: runs, ...rest };
     },
-    [status],
+    [status, text],
   );
   return usePages(load, REFRESH_MS);
 }

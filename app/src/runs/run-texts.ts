@@ -72,6 +72,11 @@ export function workflowName({ library, id, version }: RunSummary["workflow"]): 
   return `${library}/${id}@${version}`;
 }
 
+/** Returns the name of a run, or of its workflow. */
+export function runName({ name, workflow }: Pick<RunSummary, "name" | "workflow">): string {
+  return name ?? workflowName(workflow);
+}
+
 /** Returns how long something took; `undefined` before its end. */
 export function lasted(from: string, to: string | undefined): string | undefined {
   return to === undefined ? undefined : durationText(Math.max(0, Date.parse(to) - Date.parse(from)));

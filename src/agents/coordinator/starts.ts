@@ -27,6 +27,7 @@ export async function startRun(
   context.checkPlace();
   const {
     id,
+    name,
     workflow: reference,
     input = {},
     projectId = "default",
@@ -61,7 +62,7 @@ export async function startRun(
     startedBy: subject,
     ...(path.length === 0 ? {} : { path }),
     ...trailOf({ correlationId, traceparent: knownTraceparent(traceparent) }),
-    ...defined({ origin }),
+    ...defined({ name, origin }),
     ...bounds,
     createdAt: clock.now(),
   });

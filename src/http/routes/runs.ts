@@ -38,6 +38,13 @@ const listQuery = pageSchema.extend({
       .regex(/^[^/@]+\/[^/@]+(?:@[1-9][0-9]{0,14})?$/, "Must be `library/id` or `library/id@version`.")
       .meta({ description: "Runs of this workflow, or of one version of it.", example: "demo/summaries" }),
   ),
+  text: z.exactOptional(
+    z
+      .string()
+      .min(1)
+      .max(200)
+      .meta({ description: "Runs with this text in their name, or in the `library/id` of their workflow." }),
+  ),
 });
 
 export const runParams = z.object({ id: runId });
@@ -54,7 +61,11 @@ export const runRoutes: readonly Route[] = [
       description:
         "The run keeps the versions of everything that it uses. It runs in the background. Read it, or follow its journal.",
       body: startRunBody.meta({
-        example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
+        example: {
+          workflow: "demo/summaries",
+          name: "Two documents",
+          input: { documents: ["One.", "Two!"] },
+        },
       }),
       answers: [{ status: 201, description: "The run.", body: run, location: true }],
       errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],

@@ -20,6 +20,8 @@ export interface RunRecord extends CallTrail {
   readonly projectId: string;
   /** 19 characters, the prefix of the operation ids of the run. */
   readonly stem: string;
+  /** The name that a principal gave it. */
+  readonly name?: string;
   readonly workflow: PinnedWorkflow;
   /** As its schema accepted it, with defaults. */
   readonly input: JsonObject;

@@ -22,9 +22,9 @@ export function parseStart(input: StartRun): StartRun {
 }
 
 /** Returns a hash that identifies repeated requests. */
-export function requestHash({ workflow, input = {}, projectId }: StartRun): Promise<string> {
+export function requestHash({ workflow, input = {}, projectId, name }: StartRun): Promise<string> {
   // SAFETY: the request has passed its schema, which admits only JSON values.
-  return sha256Hex(canonicalJson({ workflow, input, ...defined({ projectId }) } as unknown as Json));
+  return sha256Hex(canonicalJson({ workflow, input, ...defined({ projectId, name }) } as unknown as Json));
 }
 
 /**

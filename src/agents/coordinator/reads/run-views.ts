@@ -167,9 +167,10 @@ export function runWorkflow({ record }: RunState): RunWorkflow {
 
 function members({ state, endedAt }: ViewedRun) {
   const { record } = state;
-  const { library, id, version } = record.workflow;
+  const { library, id, version, definition } = record.workflow;
   return {
     id: record.id,
+    ...defined({ name: record.name ?? definition.name }),
     workflow: { library, id, version },
     projectId: record.projectId,
     status: shownStatus(state),
