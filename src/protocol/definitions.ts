@@ -70,6 +70,8 @@ export interface Persona {
       maxMovesPerTurn?: number;
     };
   };
+  /** The model profile that writes the titles of conversations. Without it a title is the beginning of the first message. */
+  titles?: { modelProfileId: DefinitionReference };
   /** Limits of each conversation of the agent, over all its turns. */
   budget?: Budget;
   /** Example messages that pages offer to users. They are not sent to the model. */
@@ -203,6 +205,8 @@ export interface VersionChain {
   fallbacks?: (Pin & { definition: ModelProfile })[];
   /** The model that summarises the history. Default: the first model. */
   compactionProfile?: Pin & { definition: ModelProfile };
+  /** The model that writes the titles of conversations. Without it a title is the beginning of the first message. */
+  titleProfile?: Pin & { definition: ModelProfile };
   contextAssembly?: PinnedHook;
   memoryExtraction?: PinnedHook;
 }

@@ -67,9 +67,9 @@ export function callId(turn: TurnKey, index: number): string {
   return `call_${encode(turn, index)}`;
 }
 
-/** Returns the id of the call for the summary that a turn's end began. */
-export function summaryId(turn: TurnKey): string {
-  return `summary_${encode(turn, 0)}`;
+/** Returns the id of the call for the summary, or for the title, that a turn's end began. */
+export function sideCallId(turn: TurnKey, { title }: { title?: true } = {}): string {
+  return `${title ? "title" : "summary"}_${encode(turn, 0)}`;
 }
 
 const ID_SHAPE = /^(turn|msg|op)_([0-9A-HJKMNP-TV-Z]{19})([0-9A-HJKMNP-TV-Z]{7})$/;

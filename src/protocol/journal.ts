@@ -5,6 +5,8 @@ export const ENTRY_TYPES = [
   "conversation.started",
   "conversation.forked",
   "conversation.updated",
+  "conversation.title.started",
+  "conversation.title.failed",
   "conversation.cancelled",
   "conversation.resumed",
   "conversation.waiting",

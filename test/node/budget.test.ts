@@ -282,10 +282,10 @@ test("H4 BUDGET-5 a summary that does not fit a budget is given up, and a summar
   const running = { ...state, compactions: { [session]: compaction } };
   const input = { now: 0, stem: "", gate: allowAll };
   expect(planReservation({ ...running, budget: { tokens: 9_000 } }, input)).toMatchObject([
-    { type: "GIVE_UP_COMPACTION", session, error: { code: "BUDGET_EXCEEDED" } },
+    { type: "GIVE_UP_SIDE_CALL", session, error: { code: "BUDGET_EXCEEDED" } },
   ]);
   const [reserved] = planReservation({ ...running, budget: { tokens: 20_000 } }, input);
-  expect(reserved).toMatchObject({ type: "RESERVE_COMPACTION", reserved: { outputTokens: 4_096 } });
+  expect(reserved).toMatchObject({ type: "RESERVE_SIDE_CALL", reserved: { outputTokens: 4_096 } });
   expect(planReservation(running, input)).toEqual([]);
 });
 

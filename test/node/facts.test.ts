@@ -11,12 +11,14 @@ import * as lifecycles from "../../src/agents/conversation/core/facts/lifecycle.
 import * as modelCalls from "../../src/agents/conversation/core/facts/model-call.ts";
 import * as participants from "../../src/agents/conversation/core/facts/participants.ts";
 import * as queues from "../../src/agents/conversation/core/facts/queue.ts";
+import * as sideCalls from "../../src/agents/conversation/core/facts/side-call.ts";
+import * as titlings from "../../src/agents/conversation/core/facts/titling.ts";
 import * as tools from "../../src/agents/conversation/core/facts/tool.ts";
 import * as turns from "../../src/agents/conversation/core/facts/turn.ts";
 
 const MODULES = [
   ...[agentCalls, approvals, budgets, compactions, contextHooks, extractions],
-  ...[lifecycles, modelCalls, participants, queues, tools, turns],
+  ...[lifecycles, modelCalls, participants, queues, sideCalls, titlings, tools, turns],
 ];
 
 test("each decision and each frame belongs to one family", () => {

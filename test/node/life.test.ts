@@ -236,7 +236,7 @@ describe("the end of a conversation", () => {
           result: { success: true, result: 1, tool_call_id: "c" },
         },
         {
-          type: "conversation.compaction.completed",
+          type: "conversation.side_call.completed",
           session: "tester",
           begunBy: 1,
           attempt: 1,

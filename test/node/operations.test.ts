@@ -115,7 +115,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     shownTurns: () => [],
     finished: unused,
     ...{ agent: unused, run: unused, invite: unused, waitUntil: unused },
-    compaction: { turnOf: unused, history: unused, report: unused },
+    ...{ compacted: unused, reportSideCall: unused },
     preview: () => preview,
     inlineBytes: () => MAX_OUTPUT_BYTES,
     report: (...outcomes) => {

@@ -465,7 +465,7 @@ describe("PARTY-5 LIFE-3 work of an agent beside its turns", () => {
       input,
     );
     expect(endsOf(plan)).toEqual([
-      ["STOP_COMPACTION", "lawyer"],
+      ["STOP_SIDE_CALL", "lawyer"],
       ["GIVE_UP_EXTRACTION", 1],
       ["REMOVE_PARTICIPANT", false],
     ]);
@@ -474,8 +474,8 @@ describe("PARTY-5 LIFE-3 work of an agent beside its turns", () => {
   test("ends with the conversation", () => {
     const plan = planComplete(state, { type: "conversation.complete", caller }, input);
     expect(endsOf(plan)).toEqual([
-      ["STOP_COMPACTION", "lawyer"],
-      ["STOP_COMPACTION", "tester"],
+      ["STOP_SIDE_CALL", "lawyer"],
+      ["STOP_SIDE_CALL", "tester"],
       ["GIVE_UP_EXTRACTION", 1],
       ["GIVE_UP_EXTRACTION", 2],
       ["END_CONVERSATION", false],

@@ -3,18 +3,15 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import { compactionKey } from "../../src/agents/conversation/core/effects.ts";
-import {
-  dueCut,
-  planCompactions,
-  planSummary,
-} from "../../src/agents/conversation/core/planning/compaction.ts";
+import { dueCut, planCompactions } from "../../src/agents/conversation/core/planning/compaction.ts";
 import { summaryContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { fittedMoves } from "../../src/agents/conversation/core/planning/moves.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
+import { planSideCall } from "../../src/agents/conversation/core/planning/side-call.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
-import type { SummaryCompleted } from "../../src/agents/conversation/core/signals.ts";
-import { chainOf, runningCompactions } from "../../src/agents/conversation/core/state.ts";
+import { sideCallKey, sideCalls } from "../../src/agents/conversation/core/side-calls.ts";
+import type { SideCallCompleted } from "../../src/agents/conversation/core/signals.ts";
+import { chainOf } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
@@ -30,10 +27,10 @@ import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile, ProviderId } from "../../src/model/profile.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import { summaryId, turnId } from "../../src/protocol/ids.ts";
+import { sideCallId, turnId } from "../../src/protocol/ids.ts";
 import { turnOfEvents } from "../support/histories.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
-import { isCompacting } from "../support/running-work.ts";
+import { hasSideCall } from "../support/running-work.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
 import { checkByRules } from "../support/strict-apis.ts";
 
@@ -63,14 +60,14 @@ async function turnOf(conversation: SteeredConversation, n: number, tokens = 400
 async function filled(conversation: SteeredConversation, tokens = 400) {
   for (let n = 1; ; n++) {
     const last = await turnOf(conversation, n, tokens);
-    if (isCompacting(conversation.runtime)) return { last, order: await conversation.request(), turns: n };
+    if (hasSideCall(conversation.runtime)) return { last, order: await conversation.request(), turns: n };
     expect(n * tokens, "tokens until the budget is full").toBeLessThan(2_000);
   }
 }
 
 /** Resolves when no compaction runs. */
 async function settled({ runtime }: SteeredConversation): Promise<void> {
-  while (isCompacting(runtime)) await new Promise((resolve) => setImmediate(resolve));
+  while (hasSideCall(runtime)) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const entries = ({ runtime }: SteeredConversation) =>
@@ -176,7 +173,7 @@ describe("a conversation", () => {
     expect(entries(conversation).at(-1)?.data).toMatchObject({ attempt: 1, final: true });
     const failedAt = conversation.runtime.state.sessions.tester ?? 0;
     let n = turns;
-    while (!isCompacting(conversation.runtime)) {
+    while (!hasSideCall(conversation.runtime)) {
       await turnOf(conversation, ++n, 200);
       expect(n).toBeLessThan(turns + 8);
     }
@@ -210,10 +207,10 @@ describe("a conversation", () => {
     const { order, turns } = await filled(conversation);
     await conversation.stopAll();
     expect(order.isAborted()).toBe(true);
-    expect(isCompacting(conversation.runtime)).toBe(false);
+    expect(hasSideCall(conversation.runtime)).toBe(false);
     expect(conversation.runtime.dueIn).toBeNull();
     await conversation.say("In vain");
-    expect(isCompacting(conversation.runtime)).toBe(false);
+    expect(hasSideCall(conversation.runtime)).toBe(false);
     await conversation.runtime.changes.resume({ caller: { type: "user", userId: "ada" } });
     await turnOf(conversation, turns + 2, 20);
     expect(isOrder(await conversation.request())).toBe(true);
@@ -263,12 +260,12 @@ describe("a conversation", () => {
       {
         span: "dramatis.chat",
         outcome: { ok: true, errorCategory: "none", attempts: 2 },
-        info: { attempt: 2, requestId: summaryId(of), correlationId: `conv_test:${turnId(of)}` },
+        info: { attempt: 2, requestId: sideCallId(of), correlationId: `conv_test:${turnId(of)}` },
         usage: { inputTokens: 200, outputTokens: 20 },
       },
     ]);
     let n = turns;
-    while (!isCompacting(conversation.runtime)) await turnOf(conversation, ++n);
+    while (!hasSideCall(conversation.runtime)) await turnOf(conversation, ++n);
     await conversation.request();
     conversation.metrics.splice(0);
     await conversation.stopAll();
@@ -287,7 +284,7 @@ describe("a conversation", () => {
       await turnOf(conversation, ++turns, 20);
       if (attempt < 3) order = await conversation.request();
     }
-    expect(isCompacting(conversation.runtime)).toBe(false);
+    expect(hasSideCall(conversation.runtime)).toBe(false);
     const { calls } = conversation.runtime.state.usage;
     expect(calls).toBe(turns + 3);
   });
@@ -295,55 +292,54 @@ describe("a conversation", () => {
   test("SELFCOMPACT-1 a compaction after a stop is new: attempts and usage of the previous compaction do not count", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     const { turns } = await filled(conversation);
-    const [first] = runningCompactions(conversation.runtime.state);
+    const [first] = sideCalls(conversation.runtime.state);
     await conversation.stopAll();
     await conversation.runtime.changes.resume(STOP);
     await turnOf(conversation, turns + 1, 20);
     const { state } = conversation.runtime;
-    const [second] = runningCompactions(state);
-    if (first === undefined || second === undefined) throw new Error("Both compactions ran.");
-    expect(second.compaction.cover).toBe(first.compaction.cover);
-    const { attempt } = second.compaction.call;
+    const [second] = sideCalls(state);
+    if (first === undefined || first.title || second === undefined) throw new Error("Both compactions ran.");
+    expect(second).toMatchObject({ session: "tester", cover: first.cover });
+    const { attempt } = second.call;
     const at = (attempts: number) => ({
       ...first,
-      compaction: { ...first.compaction, call: { ...first.compaction.call, attempt: attempts } },
+      call: { ...first.call, attempt: attempts },
     });
-    expect(compactionKey(second)).not.toBe(compactionKey(at(attempt)));
-    const late: Omit<SummaryCompleted, "begunBy"> = {
-      type: "conversation.compaction.completed",
+    expect(sideCallKey(second)).not.toBe(sideCallKey(at(attempt)));
+    const late: Omit<SideCallCompleted, "begunBy"> = {
+      type: "conversation.side_call.completed",
       session: "tester",
       attempt,
       reply: { text: "Late.", toolCalls: [], finishReason: "stop" },
       facts: { startedAt: 1, finishedAt: 2 },
     };
     const input = { now: 1, stem: "", gate: allowAll };
-    expect(planSummary(state, { ...late, begunBy: first.compaction.turn }, input)).toEqual([]);
-    expect(planSummary(state, { ...late, begunBy: second.compaction.turn, attempt: 1 }, input)).toEqual([]);
-    expect(planSummary(state, { ...late, begunBy: second.compaction.turn }, input)).toHaveLength(1);
+    expect(planSideCall(state, { ...late, begunBy: first.turn }, input)).toEqual([]);
+    expect(planSideCall(state, { ...late, begunBy: second.turn, attempt: 1 }, input)).toEqual([]);
+    expect(planSideCall(state, { ...late, begunBy: second.turn }, input)).toHaveLength(1);
   });
 
   test("SELFCOMPACT-4 STOREDTIME-1 a crash counts the call that it may have interrupted, until no attempt is left", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     await filled(conversation);
-    const [running] = runningCompactions(conversation.runtime.state);
-    if (running === undefined) throw new Error("A compaction runs.");
-    const { compaction } = running;
+    const [running] = sideCalls(conversation.runtime.state);
+    if (running === undefined || running.title) throw new Error("A compaction runs.");
     const recovered = (attempt: number, notBefore: number, wasSetBack: boolean) => {
       const state = {
         ...conversation.runtime.state,
         active: new Map(),
-        compactions: { tester: { ...compaction, call: { attempt, notBefore } } },
+        compactions: { tester: { ...running, call: { attempt, notBefore } } },
       };
       const input = { now: 5_000, stem: "", gate: allowAll };
       return plan(state, { type: "conversation.cmd.recover", wasSetBack }, input).map(({ type }) => type);
     };
-    expect(recovered(1, 5_000, false)).toEqual(["RETRY_COMPACTION"]);
-    expect(recovered(2, 4_000, false)).toEqual(["RETRY_COMPACTION"]);
-    expect(recovered(3, 4_000, false)).toEqual(["GIVE_UP_COMPACTION"]);
+    expect(recovered(1, 5_000, false)).toEqual(["RETRY_SIDE_CALL"]);
+    expect(recovered(2, 4_000, false)).toEqual(["RETRY_SIDE_CALL"]);
+    expect(recovered(3, 4_000, false)).toEqual(["GIVE_UP_SIDE_CALL"]);
     // It waits for its time. If the clock was set back, its time may have come.
     expect(recovered(2, 5_001, false)).toEqual([]);
-    expect(recovered(2, 5_001, true)).toEqual(["RETRY_COMPACTION"]);
-    expect(recovered(3, 5_001, true)).toEqual(["GIVE_UP_COMPACTION"]);
+    expect(recovered(2, 5_001, true)).toEqual(["RETRY_SIDE_CALL"]);
+    expect(recovered(3, 5_001, true)).toEqual(["GIVE_UP_SIDE_CALL"]);
   });
 
   test("SELFCOMPACT-4 a compaction alone continues after a crash, as the next attempt, and is given up after three", async () => {
@@ -359,7 +355,7 @@ describe("a conversation", () => {
     }
     conversation = await conversation.restarted();
     expect(conversation.untaken).toBe(0);
-    expect(isCompacting(conversation.runtime)).toBe(false);
+    expect(hasSideCall(conversation.runtime)).toBe(false);
     expect(conversation.runtime.dueIn).toBeNull();
     expect(entries(conversation).map(({ data }) => data)).toMatchObject([
       {},
@@ -373,26 +369,26 @@ describe("a conversation", () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     await filled(conversation);
     const { state } = conversation.runtime;
-    const [running] = runningCompactions(state);
-    if (running === undefined) throw new Error("A compaction runs.");
+    const [running] = sideCalls(state);
+    if (running === undefined || running.title) throw new Error("A compaction runs.");
     const text = words(100);
     const size = estimateTokens(summaryContent(text));
     const replacing = (tokens: number) => {
-      const compactions = { tester: { ...running.compaction, tokens } };
-      const signal: SummaryCompleted = {
-        type: "conversation.compaction.completed",
+      const compactions = { tester: { ...running, tokens } };
+      const signal: SideCallCompleted = {
+        type: "conversation.side_call.completed",
         session: "tester",
-        begunBy: running.compaction.turn,
+        begunBy: running.turn,
         attempt: 1,
         reply: { text, toolCalls: [], finishReason: "stop" },
         facts: { startedAt: 1, finishedAt: 2 },
       };
       const input = { now: 1, stem: "", gate: allowAll };
-      return planSummary({ ...state, compactions }, signal, input).map(({ type }) => type);
+      return planSideCall({ ...state, compactions }, signal, input).map(({ type }) => type);
     };
     expect(size).toBeLessThan(400);
     expect(replacing(size + 1)).toEqual(["COMPACT_SESSION"]);
-    expect(replacing(size)).toEqual(["GIVE_UP_COMPACTION"]);
+    expect(replacing(size)).toEqual(["GIVE_UP_SIDE_CALL"]);
   });
 
   test("CALLS-2 the usage of a failed attempt at a summary is counted, and its call once", async () => {

@@ -21,7 +21,7 @@ import { operationId } from "../../src/protocol/ids.ts";
 import type { Memory } from "../../src/protocol/memory-schemas.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
-import { isCompacting } from "../support/running-work.ts";
+import { hasSideCall } from "../support/running-work.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
 
 const input = z.object({ text: z.string() });
@@ -311,12 +311,12 @@ describe("after a compaction", () => {
     const [says, calls] = await source(conversation);
     await turnOf(conversation, says, { calls, answer: words });
     conversation.memories = [];
-    for (let n = 0; !isCompacting(conversation.runtime); n++) {
+    for (let n = 0; !hasSideCall(conversation.runtime); n++) {
       expect(n).toBeLessThan(12);
       await turnOf(conversation, `${n} ${words}`, { answer: words });
     }
     (await conversation.request()).answer("The user counts.");
-    while (isCompacting(conversation.runtime)) await new Promise((resolve) => setImmediate(resolve));
+    while (hasSideCall(conversation.runtime)) await new Promise((resolve) => setImmediate(resolve));
     return conversation;
   }
 

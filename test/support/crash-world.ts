@@ -38,7 +38,7 @@ import { MortalClock } from "../simulation/clocks.ts";
 import { type Provider, scriptedFetch } from "./chat-replies.ts";
 import { type Crossings, crossExecutor, crossGateway, crossKeyValue, crossSql, Fault } from "./crossings.ts";
 import { recordOf } from "./records.ts";
-import { isCompacting, isExtracting } from "./running-work.ts";
+import { hasSideCall, isExtracting } from "./running-work.ts";
 
 export interface WorldOptions {
   library: Library;
@@ -214,7 +214,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       if (crossings.crashed) continue;
       await answer();
       if (crossings.crashed) continue;
-      if (!life.runtime.busy && !isCompacting(life.runtime) && !isExtracting(life.runtime)) break;
+      if (!life.runtime.busy && !hasSideCall(life.runtime) && !isExtracting(life.runtime)) break;
       if (step % 20 !== 19) continue;
       const due = clock.now() + (life.runtime.dueIn ?? 0);
       if (clock.nextDue !== undefined && clock.nextDue <= due) {

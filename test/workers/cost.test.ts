@@ -39,7 +39,7 @@ import { callPayloads, repliesSoFar, scriptedFetch, textPayloads } from "../supp
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { recordOf } from "../support/records.ts";
-import { isCompacting } from "../support/running-work.ts";
+import { hasSideCall } from "../support/running-work.ts";
 
 const tool = (name: string, effect: "pure" | "once") =>
   defineTool({
@@ -336,8 +336,8 @@ describe("H5 constant cost", () => {
       async (conversation) => {
         conversation.create();
         const turns = [await conversation.turn("x ".repeat(400))];
-        while (!isCompacting(conversation.runtime)) turns.push(await conversation.turn("x ".repeat(400)));
-        await expect.poll(() => isCompacting(conversation.runtime)).toBe(false);
+        while (!hasSideCall(conversation.runtime)) turns.push(await conversation.turn("x ".repeat(400)));
+        await expect.poll(() => hasSideCall(conversation.runtime)).toBe(false);
         const { statements, rowsWritten } = conversation.counter.cost;
         return { before: turns.at(-2), whole: { statements, rowsWritten } };
       },

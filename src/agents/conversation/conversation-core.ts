@@ -5,6 +5,7 @@ import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import { isJsonObject } from "../../shared/json.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
 import type { ActorShell } from "../base/runtime/shell.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
@@ -23,9 +24,10 @@ import {
 } from "./core/effects.ts";
 import { erasedOperations } from "./core/erase-entry.ts";
 import { delayedTurns } from "./core/isolation.ts";
-import type { JournalRow } from "./core/journal-entry.ts";
+import type { JournalEntry, JournalRow } from "./core/journal-entry.ts";
 import { leaseRequest } from "./core/lease.ts";
 import { noteStatus } from "./core/life.ts";
+import { isAt, placeOfCall } from "./core/side-calls.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationIdentity, ConversationState } from "./core/state.ts";
 import { beginCycles, settle, step } from "./core/step.ts";
@@ -50,7 +52,7 @@ export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition,
 interface CoreContext
   extends Pick<RuntimeContext, "ids" | "gate" | "calls" | "agentTurns" | "clientToolTimeoutMs">,
     Pick<RuntimeContext, "approvalTimeoutMs" | "outboxRoom" | "approvals" | "titles" | "subscribers">,
-    Required<Pick<PlanInput, "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens">> {
+    Required<Pick<PlanInput, "inProgress" | "sideCallInProgress" | "sizesAfter" | "requestTokens">> {
   listing: Pick<RuntimeContext["listing"], "note">;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` if no message may begin. */
   drainFrom(state: ConversationState): number | null;
@@ -82,9 +84,9 @@ export class ConversationCore
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
     const { ids, gate, calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, outboxRoom } = this.context;
-    const { inProgress, summaryInProgress, sizesAfter, requestTokens } = this.context;
+    const { inProgress, sideCallInProgress, sizesAfter, requestTokens } = this.context;
     const input = {
-      ...{ now, gate, inProgress, summaryInProgress, sizesAfter, requestTokens },
+      ...{ now, gate, inProgress, sideCallInProgress, sizesAfter, requestTokens },
       newStem: () => stemOf(ids.ulid()),
       turns: storedTurns(this.store),
       outboxRoom: () => reading(outboxRoom),
@@ -110,7 +112,7 @@ export class ConversationCore
     if (transition.entries.length === 0) return null;
     const written = this.store.commit(transition, now);
     const isWaitChanged = changesWaiting(before, written.state, transition);
-    if (before.record.title === null && written.state.record.title !== null)
+    if (transition.entries.some(givesTitle))
       this.context.listing.note().catch((error: unknown) => console.error(error));
     if (isWaitChanged) this.context.approvals.note().catch((error: unknown) => console.error(error));
     return { before, transition, ...written, changesWaiting: isWaitChanged };
@@ -177,35 +179,40 @@ export class ConversationCore
       endedEffects(before, state.active.get(n)),
     );
     const left = new Set(backgroundKeys(state));
-    const compactions = commits.slice(0, 1).flatMap(({ before }) => backgroundKeys(before));
-    return [...ofTurns, ...compactions.filter((key) => !left.has(key))];
+    const known = commits.slice(0, 1).flatMap(({ before }) => backgroundKeys(before));
+    return [...ofTurns, ...known.filter((key) => !left.has(key))];
   }
 
   isCurrent(state: ConversationState): boolean {
     return this.store.isCurrent(state);
   }
 
-  /** An outcome holds back all effects of its turn, or the compaction of its session. */
+  /** An outcome holds back all effects of its turn, or its side call. */
   concerns(outcome: Signal, effect: Effect): boolean {
-    if (effect.kind === "compaction") return "session" in outcome && outcome.session === effect.session;
+    if (effect.kind === "side-call") return "session" in outcome && isAt(outcome, effect.running);
     const n = effect.kind === "extraction" ? effect.n : effect.turn.n;
     return "turn" in outcome && outcome.turn === n;
   }
 
   /**
-   * Fails the turn, or abandons the compaction, of outcomes that can never be committed. The outcomes of one effect belong to one of them.
+   * Fails the turn, or gives up the side call, of outcomes that can never be committed. The outcomes of one effect belong to one of them.
    */
   abandon([first]: readonly Signal[], error: ErrorData): Signal[] {
     if (first !== undefined && "session" in first) {
-      const { session, begunBy, attempt, facts } = first;
+      const { begunBy, attempt, facts } = first;
       const failure = { category: "unknown", message: error.message, retriable: false } as const;
-      const address = { session, begunBy, attempt, ...defined({ facts }) };
-      return [{ type: "conversation.compaction.failed", ...address, error: failure }];
+      const address = { ...placeOfCall(first), begunBy, attempt, ...defined({ facts }) };
+      return [{ type: "conversation.side_call.failed", ...address, error: failure }];
     }
     if (first === undefined || !("turn" in first)) return [];
     const facts = "facts" in first && first.facts !== undefined ? { facts: first.facts } : {};
     return [{ type: "conversation.cmd.abandon", turn: first.turn, error, ...facts }];
   }
+}
+
+/** Reports whether an entry gives a title that no person has written. */
+function givesTitle({ type, data }: JournalEntry): boolean {
+  return type === "conversation.updated" && isJsonObject(data) && data.automatic === true;
 }
 
 function backgroundKeys(state: ConversationState): string[] {

@@ -22,7 +22,7 @@ import {
   type ConversationUnit,
 } from "./conversation-core.ts";
 import type { CallInProgress } from "./core/decisions.ts";
-import { compactionKey, modelKey } from "./core/effects.ts";
+import { modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
@@ -30,11 +30,12 @@ import { callCount, turnAsOf } from "./core/planning/as-of.ts";
 import { promptOf } from "./core/planning/prompt.ts";
 import { requestProfile } from "./core/planning/request.ts";
 import { inlineBytes } from "./core/planning/results.ts";
+import { type RunningSideCall, sideCallKey } from "./core/side-calls.ts";
 import type { EffectSignal, UserMessage } from "./core/signals.ts";
-import type { ConversationIdentity, ConversationState, SessionInCompaction } from "./core/state.ts";
+import type { ConversationIdentity, ConversationState } from "./core/state.ts";
 import type { CallingTurn, Turn } from "./core/turn.ts";
 import { operationsOf } from "./core/turn-operations.ts";
-import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
+import { unsavedFacts, unsavedSideCall } from "./core/unsaved.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectContext, EffectRunner } from "./effects/effect-runner.ts";
 import type { HookRuns } from "./effects/hook-runs.ts";
@@ -243,7 +244,7 @@ export class ConversationRuntime implements StoredConversation {
 
   #finishedTurn(n: number): Turn {
     const turn = this.store.turn(n);
-    if (turn === null) throw new Error(`Turn ${n} has a hook, but its row is missing.`);
+    if (turn === null) throw new Error(`Turn ${n} has a hook or a call for a title, but its row is missing.`);
     return turn;
   }
 
@@ -284,7 +285,7 @@ export class ConversationRuntime implements StoredConversation {
 
   #compactedTurn(n: number): CompactedTurn {
     const found = this.store.turns.get(n);
-    if (found === null) throw new Error(`Turn ${n} began a compaction, but its row is missing.`);
+    if (found === null) throw new Error(`Turn ${n} began a side call, but its row is missing.`);
     return found.turn;
   }
 
@@ -300,7 +301,8 @@ export class ConversationRuntime implements StoredConversation {
       this.#windows.end(turn);
       this.ends.note(turn);
     }
-    if (before.compactions !== state.compactions && before.usage !== state.usage) this.context.onUsage();
+    const isSideCall = before.compactions !== state.compactions || before.titling !== state.titling;
+    if (isSideCall && before.usage !== state.usage) this.context.onUsage();
     const rewritten = transition.erased?.flatMap(({ turns }) => turns) ?? [];
     const turnOf = (n: number) => transition.touched.get(n) ?? rewritten.find((turn) => turn.n === n);
     // An extraction ends after its turn. Do not read the turn here, because the read may fail.
@@ -323,11 +325,11 @@ export class ConversationRuntime implements StoredConversation {
         history: () => this.#windows.messagesAsOf(state, turn, ended),
         shownTurns: () => this.#shownTurns(turn),
       });
-    const summaryInProgress = (running: SessionInCompaction) =>
-      this.#effects.factsOf(compactionKey(running)) ?? unsavedSummary(this.#shell.unsaved, running);
+    const sideCallInProgress = (running: RunningSideCall) =>
+      this.#effects.factsOf(sideCallKey(running)) ?? unsavedSideCall(this.#shell.unsaved, running);
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
     const drainFrom = (state: ConversationState) => this.queue.drainFrom(state);
-    const planning = { drainFrom, inProgress, summaryInProgress, sizesAfter, requestTokens };
+    const planning = { drainFrom, inProgress, sideCallInProgress, sizesAfter, requestTokens };
     return new ConversationCore(this.store, { ...this.context, ...planning }, this.context.clock.now());
   }
 
@@ -338,11 +340,11 @@ export class ConversationRuntime implements StoredConversation {
       record: () => this.state.record,
       history: (turn) => this.#windows.messagesFor(turn),
       shownTurns: (turn) => this.#shownTurns(turn),
-      compaction: {
-        turnOf: ({ compaction: { turn } }) => this.#compactedTurn(turn),
-        history: ({ compaction }, turn) => this.#windows.messagesBefore(compaction, turn),
-        report: (outcome) => this.#shell.report([outcome]),
+      compacted: (call) => {
+        const turn = this.#compactedTurn(call.turn);
+        return { turn, history: () => this.#windows.messagesBefore(call, turn) };
       },
+      reportSideCall: (outcome) => this.#shell.report([outcome]),
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
       inlineBytes: (turn) => inlineBytes(this.state, turn),

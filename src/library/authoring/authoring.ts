@@ -77,7 +77,7 @@ export async function checkedPersona(
   { library }: DefinitionKey,
   persona: Persona,
 ): Promise<Persona> {
-  const { identity, memory, tools } = persona;
+  const { identity, memory, tools, titles } = persona;
   const { modelProfileId } = identity;
   const { compactionProfileId, extract, consolidation: { by } = {} } = memory ?? {};
   if (modelProfileId !== undefined) {
@@ -89,6 +89,11 @@ export async function checkedPersona(
   if (compactionProfileId !== undefined) {
     await resolving("/memory/compactionProfileId", () =>
       registry.modelProfile(parseReference(compactionProfileId, library)),
+    );
+  }
+  if (titles !== undefined) {
+    await resolving("/titles/modelProfileId", () =>
+      registry.modelProfile(parseReference(titles.modelProfileId, library)),
     );
   }
   if (typeof extract === "object") {

@@ -85,17 +85,14 @@ type GivenHook = NonNullable<GivenChain[HookName]>;
 /** A task or a workflow that runs without a person who could approve it. */
 type Unattended = Omit<PinnedNodeTask, "task"> & { task?: unknown };
 
-function profilesOf({
-  modelProfile,
-  fallbacks = [],
-  compactionProfile,
-}: GivenChain): [string, ModelProfile][] {
+function profilesOf({ modelProfile, fallbacks = [], ...others }: GivenChain): [string, ModelProfile][] {
   return [
     ["modelProfile", modelProfile.definition],
     ...fallbacks.map(({ definition }, index): [string, ModelProfile] => [`fallbacks/${index}`, definition]),
-    ...(compactionProfile === undefined
-      ? []
-      : [["compactionProfile", compactionProfile.definition] satisfies [string, ModelProfile]]),
+    ...(["compactionProfile", "titleProfile"] as const).flatMap((name): [string, ModelProfile][] => {
+      const profile = others[name];
+      return profile === undefined ? [] : [[name, profile.definition]];
+    }),
   ];
 }
 

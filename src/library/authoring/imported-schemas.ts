@@ -54,6 +54,7 @@ export const chainSchema = z.strictObject({
   modelProfile: profilePin,
   fallbacks: z.array(profilePin).max(MAX_FALLBACKS).exactOptional(),
   compactionProfile: profilePin.exactOptional(),
+  titleProfile: profilePin.exactOptional(),
   contextAssembly: hook.exactOptional(),
   memoryExtraction: hook.exactOptional(),
 });

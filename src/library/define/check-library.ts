@@ -110,6 +110,8 @@ export function checkLibrary(library: Contents): void {
     checkHook("consolidation", "consolidation/by", by);
     if (compactionProfileId !== undefined)
       check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
+    if (definition.titles !== undefined)
+      check(`Persona "${id}"`, "/titles/modelProfileId", definition.titles.modelProfileId, profile);
     if (typeof extract === "object")
       check(`Persona "${id}"`, "/memory/extract/profileId", extract.profileId, profile);
   }

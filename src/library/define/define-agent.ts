@@ -29,7 +29,8 @@ import { definePersona, type PersonaOptions } from "./define-persona.ts";
 export type { AgentInCode } from "../tasks/built.ts";
 
 /** The argument of `defineAgent`. */
-export interface AgentOptions extends Pick<Persona, "name" | "description" | "budget" | "examples"> {
+export interface AgentOptions
+  extends Pick<Persona, "name" | "description" | "titles" | "budget" | "examples"> {
   /** 1 to 64 lower-case letters, digits and hyphens. */
   id: string;
   /** Tells the model its role, its task and its manner. */
@@ -54,7 +55,10 @@ const optionsSchema = z.strictObject({
   id: agentIdSchema,
   instructions: z.string("Must be a text that tells the model its role.").min(1),
   ...Object.fromEntries(
-    ["name", "description", "budget", "examples", "memory"].map((name) => [name, z.unknown().optional()]),
+    ["name", "description", "titles", "budget", "examples", "memory"].map((name) => [
+      name,
+      z.unknown().optional(),
+    ]),
   ),
   model: z
     .custom((value) => isObject(value) || (typeof value === "string" && /^[^/]+\/./.test(value)), {

@@ -16,6 +16,11 @@ export function compactionProfile({ modelProfile, compactionProfile: own }: Vers
   return (own ?? modelProfile).definition;
 }
 
+/** Returns the profile of the model that writes titles: the persona names it, if a model writes titles at all. */
+export function titleProfile({ modelProfile, titleProfile: own }: VersionChain): ModelProfile {
+  return (own ?? modelProfile).definition;
+}
+
 /** Token limit for instructions, tools and history if the persona and the profile set no limit. */
 const DEFAULT_CONTEXT_TOKENS = 60_000;
 

@@ -78,6 +78,7 @@ export const personaSchema = z.strictObject({
       ),
     }),
   ),
+  titles: z.strictObject({ modelProfileId: referenceSchema }).exactOptional(),
   budget: budgetSchema.exactOptional(),
   examples: z.exactOptional(z.array(z.string().min(1).max(MAX_EXAMPLE_LENGTH)).min(1).max(MAX_EXAMPLES)),
 }) satisfies z.ZodType<Persona>;

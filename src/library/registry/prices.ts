@@ -11,6 +11,7 @@ export function checkPrices(
     modelProfile,
     fallbacks = [],
     compactionProfile = modelProfile,
+    titleProfile = modelProfile,
     tools,
     contextAssembly,
     memoryExtraction,
@@ -21,7 +22,7 @@ export function checkPrices(
   if (usd === undefined) return;
   const tasks = [...tools, contextAssembly, memoryExtraction].flatMap((part) => part?.task ?? []);
   const models = [
-    ...[modelProfile, ...fallbacks, compactionProfile].map(({ definition }) => definition),
+    ...[modelProfile, ...fallbacks, compactionProfile, titleProfile].map(({ definition }) => definition),
     ...tasks.flatMap(modelsOf),
   ];
   const unpriced = models.find((profile) => !isPriced(profile));

@@ -70,14 +70,14 @@ export async function resolveChain(
   complete: (profile: ModelProfile) => ModelProfile = (profile) => profile,
 ): Promise<VersionChain> {
   const persona = await resolvePersona(registry, parsePersonaSource(source));
-  const { identity, memory, tools } = persona.definition;
+  const { identity, memory, tools, titles } = persona.definition;
   const { modelProfileId } = identity;
   const compactionId = memory?.compactionProfileId;
   const at = <Found>(pointer: string, find: () => Promise<Found>) =>
     placed(`Persona "${nameOf(persona)}", ${pointer}`, find);
   const profileAt = (pointer: string, reference: DefinitionReference) =>
     at(pointer, () => registry.modelProfile(parseReference(reference, persona.library)));
-  const [resolvedTools, modelProfile, compactionProfile] = await Promise.all([
+  const [resolvedTools, modelProfile, compactionProfile, titleProfile] = await Promise.all([
     Promise.all([
       ...(tools?.toolIds ?? []).map((tool, index) =>
         at(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, persona.library))),
@@ -88,6 +88,7 @@ export async function resolveChain(
       ? inline("default", defaultProfile)
       : profileAt("/identity/modelProfileId", modelProfileId),
     compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
+    titles && profileAt("/titles/modelProfileId", titles.modelProfileId),
   ]);
   refuseEqualNames(resolvedTools);
   const extract = memory?.extract ?? false;
@@ -117,6 +118,7 @@ export async function resolveChain(
     modelProfile: completed(modelProfile),
     ...(fallbacks.length === 0 ? {} : { fallbacks }),
     ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
+    ...(titleProfile === undefined ? {} : { titleProfile: completed(titleProfile) }),
     ...defined({
       contextAssembly: contextAssembly && withTask(contextAssembly),
       memoryExtraction: memoryExtraction && withTask(memoryExtraction),

@@ -2,7 +2,7 @@
 
 import { awaitsApproval, isOpen, type Operation } from "../../../src/agents/conversation/core/operation.ts";
 import { operationId } from "../../../src/protocol/ids.ts";
-import { isCompacting, isExtracting } from "../running-work.ts";
+import { hasSideCall, isExtracting } from "../running-work.ts";
 import type { Recording } from "./format.ts";
 import type { Life, Stage } from "./stage.ts";
 import { RECORDED_USER } from "./take.ts";
@@ -13,7 +13,7 @@ const LATE_RESULT = "One.";
 /** Reports whether a conversation has work in flight. */
 function isAtWork({ runtime }: Life): boolean {
   if (!runtime.exists) return false;
-  return runtime.busy || isCompacting(runtime) || isExtracting(runtime) || runtime.state.queue !== undefined;
+  return runtime.busy || hasSideCall(runtime) || isExtracting(runtime) || runtime.state.queue !== undefined;
 }
 
 /** Returns the ids of the open operations of active turns that match. */

@@ -8,7 +8,7 @@ import type { ImportPart } from "../../../src/protocol/data-api.ts";
 import type { Principal } from "../../../src/shared/principal.ts";
 import { VERSION } from "../../../src/shared/version.ts";
 import type { Script } from "../provider-script.ts";
-import { isCompacting, isExtracting } from "../running-work.ts";
+import { hasSideCall, isExtracting } from "../running-work.ts";
 import { backupOf } from "./backups.ts";
 import { openOperations } from "./finish.ts";
 import type { Recording } from "./format.ts";
@@ -133,7 +133,7 @@ async function fill(take: Take, count: number, summary: Script["summary"]): Prom
 async function duringCompaction(): Promise<Recording> {
   const take = await Take.begin("during-compaction", { persona: SHORT_MEMORY });
   await fill(take, 1, say("The first summary."));
-  await take.stage.until(() => !isCompacting(take.life.runtime));
+  await take.stage.until(() => !hasSideCall(take.life.runtime));
   await fill(take, 2, held("The second summary."));
   await take.send(() => [held("After the summary.")]);
   await take.stage.until(() => take.life.runtime.state.active.size > 0);
@@ -144,7 +144,7 @@ async function duringCompaction(): Promise<Recording> {
 async function compactionFailed(): Promise<Recording> {
   const take = await Take.begin("compaction-failed", { persona: SHORT_MEMORY });
   await fill(take, 1, { status: 400, message: "No." });
-  await take.stage.until(() => !isCompacting(take.life.runtime));
+  await take.stage.until(() => !hasSideCall(take.life.runtime));
   return take.recording();
 }
 

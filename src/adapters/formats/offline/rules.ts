@@ -3,7 +3,7 @@
  *
  * OFFLINE-1  Equal requests get equal replies.
  * OFFLINE-2  If tools are disallowed, the model calls no tool.
- * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, and data.
+ * OFFLINE-3  Every text is labelled `Offline model:`, except the texts of `!say` and `!slow`, titles, and data.
  * OFFLINE-4  Equal schemas give equal values. A value fits its schema if such a value is found. Otherwise the
  *            answer is the first value that was made, or `{}`.
  */
@@ -25,12 +25,13 @@ import {
   tellHistory,
   tellName,
 } from "./sentences.ts";
+import { writeTitle } from "./title.ts";
 import type { View } from "./view.ts";
 
 type Rule = (view: View) => OfflineAnswer | undefined;
 
-/** The user's commands are followed to the letter. */
-const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
+/** The orders of the platform and the user's commands are followed to the letter. */
+const COMMANDS: readonly Rule[] = [writeTitle, toolCommands, say, slow];
 
 const RULES: readonly Rule[] = [
   putTogether,

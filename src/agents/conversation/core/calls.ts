@@ -4,7 +4,7 @@
  * CALLS-1  Each call is recorded once, independent of its attempts and its success. A fallback is a separate call.
  * CALLS-2  Usage of failed attempts counts too, if the provider reported it.
  * CALLS-3  The totals of turns are the sums of their calls, to the billionth of a dollar. The totals of a conversation are the sums of its
- *          turns' calls and its calls for summaries.
+ *          turns' calls and its side calls, for summaries and titles.
  */
 
 import { profileAt } from "../../../library/definitions/version-chain.ts";

@@ -4,8 +4,9 @@ import type { Gate } from "../../../policy/gate.ts";
 import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { DecisionOf, TurnDecisionOf } from "./facts/fact.ts";
 import type { CONVERSATION_FACTS, TURN_FACTS } from "./facts/families.ts";
+import type { RunningSideCall } from "./side-calls.ts";
 import type { AttemptFacts } from "./signals.ts";
-import type { ConversationIdentity, ConversationState, SessionInCompaction } from "./state.ts";
+import type { ConversationIdentity, ConversationState } from "./state.ts";
 import type { CallingTurn, Turn } from "./turn.ts";
 
 /** A decision about the conversation. The function of its type declares its data. */
@@ -43,8 +44,8 @@ export interface PlanInput {
   requestTokens?: (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) => number;
   /** Returns the progress of a turn's running model call. */
   inProgress?: (turn: CallingTurn) => CallInProgress;
-  /** Returns the measurements of the running or just ended call for a summary. */
-  summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
+  /** Returns the measurements of a running or just ended side call. */
+  sideCallInProgress?: (running: RunningSideCall) => AttemptFacts | undefined;
   /** Returns the room for calls in the actor's outbox; when absent, each has room. */
   outboxRoom?: () => { envelopes: number; bytes: number };
   /** The stored turns. If absent, only active turns are visible. */

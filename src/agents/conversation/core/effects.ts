@@ -15,13 +15,8 @@ import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./conversation-limits.ts";
 import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";
 import { delayedTurns } from "./isolation.ts";
 import { dueAt, type Operation } from "./operation.ts";
-import {
-  type BaseState,
-  type ConversationState,
-  type RunningCompaction,
-  runningCompactions,
-  type SessionInCompaction,
-} from "./state.ts";
+import { type RunningSideCall, sideCallKey, sideCalls } from "./side-calls.ts";
+import type { BaseState, ConversationState } from "./state.ts";
 import type { CallingTurn, ModelCall, Turn } from "./turn.ts";
 import { joiningOperations, openOperations, runnableOperations, sentCalls } from "./turn-operations.ts";
 
@@ -31,13 +26,8 @@ export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation
 export type AssemblyEffect = { kind: "assembly"; key: string; turn: Turn; run: Assembly };
 /** The extraction of a turn that is over. */
 export type ExtractionEffect = { kind: "extraction"; key: string; n: number; run: Extraction };
-/** A call for the summary of a session. */
-export type CompactionEffect = {
-  kind: "compaction";
-  key: string;
-  session: string;
-  compaction: RunningCompaction;
-};
+/** A call for a summary or for a title. */
+export type SideCallEffect = { kind: "side-call"; key: string; running: RunningSideCall };
 
 /** The request for the versions of an agent that is to join. */
 export type JoinEffect = { kind: "join"; key: string; turn: Turn; operation: Operation };
@@ -48,7 +38,7 @@ export type TurnEffect = ModelCallEffect | OperationEffect | AssemblyEffect | Jo
 export type Effect = TurnEffect | BackgroundEffect;
 
 /** An effect that no active turn calls for. */
-export type BackgroundEffect = CompactionEffect | ExtractionEffect;
+export type BackgroundEffect = SideCallEffect | ExtractionEffect;
 
 export function effectsOf(state: ConversationState): Effect[] {
   return [...effectsOfTurns(state), ...backgroundEffects(state)];
@@ -60,25 +50,18 @@ export function effectsOfTurns({ active }: Pick<ConversationState, "active">): T
   return [...active.values()].flatMap((turn) => (delayed.has(turn.n) ? [] : effectsOfTurn(turn)));
 }
 
-/** Returns the calls for summaries, and the extractions, that a state calls for. */
-export function backgroundEffects(state: Pick<BaseState, "compactions" | "extraction">): BackgroundEffect[] {
+/** Returns the side calls, and the extractions, that a state calls for. */
+export function backgroundEffects(
+  state: Pick<BaseState, "compactions" | "titling" | "extraction">,
+): BackgroundEffect[] {
   const extractions = runningExtractions(state).flatMap(([n, run]): ExtractionEffect[] => {
     if (run.deadline !== undefined || run.reserving !== undefined) return [];
     return [{ kind: "extraction", key: `extraction:${n}:${run.attempt}`, n, run }];
   });
-  return [...compactionEffects(state), ...extractions];
-}
-
-function compactionEffects(state: Pick<BaseState, "compactions">): CompactionEffect[] {
-  const calling = runningCompactions(state).filter(({ compaction }) => !compaction.call.leasing);
-  return calling.map(({ session, compaction }) => {
-    return { kind: "compaction", key: compactionKey({ session, compaction }), session, compaction };
-  });
-}
-
-/** Returns the key of a call for a summary. A turn ends once, so no other compaction has it. */
-export function compactionKey({ session, compaction }: SessionInCompaction): string {
-  return `compaction:${session}:${compaction.turn}:${compaction.call.attempt}`;
+  const calls = sideCalls(state).flatMap((running): SideCallEffect[] =>
+    running.call.leasing ? [] : [{ kind: "side-call", key: sideCallKey(running), running }],
+  );
+  return [...calls, ...extractions];
 }
 
 /** Returns the effects that a turn calls for unless it is delayed. */
@@ -123,14 +106,14 @@ function isAsking(turn: Turn): boolean {
 }
 
 /**
- * Returns the milliseconds until the actor must wake. Returns `null` while no turn is active and no compaction runs. Returns `null` also while
- * all active work waits for people without a deadline. Effects are as old as their turn or compaction, or as this life of the actor, which
+ * Returns the milliseconds until the actor must wake. Returns `null` while no turn is active and no side call runs. Returns `null` also while
+ * all active work waits for people without a deadline. Effects are as old as their turn or call, or as this life of the actor, which
  * restarted them at `wokeAt`.
  */
 export function dueIn(state: ConversationState, now: number, wokeAt: number): number | null {
-  const compactions = runningCompactions(state);
+  const calls = sideCalls(state);
   const extractions = runningExtractions(state).map(([, run]) => run);
-  if (state.active.size === 0 && compactions.length === 0 && extractions.length === 0) return null;
+  if (state.active.size === 0 && calls.length === 0 && extractions.length === 0) return null;
   const waiting = [...state.active.values()].flatMap((turn) => [
     ...openOperations(turn),
     ...(turn.assembly === undefined ? [] : [turn.assembly]),
@@ -146,7 +129,7 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
   const begun = [
     ...asking.map(({ createdAt }) => createdAt),
     ...effectsOfTurns(state).map(({ turn }) => turn.createdAt),
-    ...compactions.map(({ compaction }) => compaction.startedAt),
+    ...calls.map(({ startedAt }) => startedAt),
     ...extractions.filter(({ deadline }) => deadline === undefined).map(({ startedAt }) => startedAt),
   ];
   const heartbeats = begun.map((at) => heartbeatIn(now - Math.max(at, wokeAt)));

@@ -1,7 +1,7 @@
 /**
  * The ledger of a conversation: the use of its calls, and the reservations of running calls. Pure.
  *
- * LEDGER-1  The amounts of a conversation are the sums of its turns' calls and its calls for summaries. Every request to a provider counts,
+ * LEDGER-1  The amounts of a conversation are the sums of its turns' calls and its side calls. Every request to a provider counts,
  *           including failed, stopped and interrupted requests.
  * LEDGER-2  Tokens that the provider did not count are estimated: the input, and the received output. A request that the provider refused
  *           is free.

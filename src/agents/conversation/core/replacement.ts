@@ -23,7 +23,8 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { cut } from "../../../shared/text.ts";
 import { MAX_NOTED_LENGTH } from "./conversation-limits.ts";
 import type { Operation } from "./operation.ts";
-import { type ConversationState, nextEvent, runningCompactions } from "./state.ts";
+import { sideCalls } from "./side-calls.ts";
+import { type ConversationState, nextEvent } from "./state.ts";
 import { taintOfResult } from "./taints.ts";
 import type { Turn } from "./turn.ts";
 import { operationsOf } from "./turn-operations.ts";
@@ -78,8 +79,8 @@ export function checkReplaceable(
 
 /** Throws a retriable `CONFLICT` if a summary in progress may contain a turn that leaves. */
 export function checkSummaries(state: ConversationState, sessions: Replacement["sessions"]): void {
-  const isBusy = runningCompactions(state).some(
-    ({ session, compaction }) => compaction.cover > nextEvent(sessions, session),
+  const isBusy = sideCalls(state).some(
+    (call) => !call.title && call.cover > nextEvent(sessions, call.session),
   );
   if (isBusy) throw conflict("The conversation is being summarised. Try again in a moment.", true);
 }

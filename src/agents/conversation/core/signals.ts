@@ -19,6 +19,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import type { AgentDeleted, Join, Leave, Update } from "./change-signals.ts";
 import type { EraseEntry } from "./erase-entry.ts";
 import type { Replaced, Replacement } from "./replacement.ts";
+import type { SideCallPlace } from "./side-calls.ts";
 import type { Cancel, Complete, Resume } from "./stop-signals.ts";
 import type { Recalled, RepliedMessage } from "./turn.ts";
 
@@ -230,30 +231,29 @@ export interface LateResult {
   spent?: Amounts;
 }
 
-/** The compaction and the attempt that a report answers. */
-interface SummaryAttempt {
-  session: string;
-  /** The turn that began the compaction when it ended. */
+/** The side call and the attempt that a report answers. */
+interface SideAttempt extends SideCallPlace {
+  /** The turn that began the call when it ended. */
   begunBy: number;
   attempt: number;
 }
 
-/** The reply of a model that was called for a summary. */
-export type SummaryCompleted = {
-  type: "conversation.compaction.completed";
+/** The reply of a model that was called for a summary or for a title. */
+export type SideCallCompleted = {
+  type: "conversation.side_call.completed";
   reply: ModelReply;
   facts: AttemptFacts;
-} & SummaryAttempt;
+} & SideAttempt;
 
 /** `facts` is absent if no call was made. */
-export type SummaryFailed = {
-  type: "conversation.compaction.failed";
+export type SideCallFailed = {
+  type: "conversation.side_call.failed";
   error: Pick<ModelError, "category" | "message" | "retriable" | "retryAfterMs">;
   facts?: AttemptFacts;
-} & SummaryAttempt;
+} & SideAttempt;
 
-/** The outcome of a call for a summary. */
-export type CompactionSignal = SummaryCompleted | SummaryFailed;
+/** The outcome of a side call. */
+export type SideCallSignal = SideCallCompleted | SideCallFailed;
 
 /** The result of a tool that a client ran. */
 export interface ClientResult {
@@ -352,7 +352,7 @@ export type Signal =
   | RunInvited
   | BudgetLeased
   | MemoriesLearned
-  | CompactionSignal
+  | SideCallSignal
   | ClientResult
   | ApprovalResolved
   | DeferredResult

@@ -13,17 +13,18 @@
  *          is `unknown`, because the model made up its name. Ids of providers are cut.
  * SPANS-6  For a reader, open work of an active turn has a span up to the time of the reading. It is not exported.
  */
-import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
+import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Span, SpanAttributes } from "../../../model/span.ts";
 import { spanIdOf } from "../../../model/span.ts";
-import { operationId, summaryId, turnId } from "../../../protocol/ids.ts";
+import { operationId, sideCallId, turnId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { shorten } from "../../../shared/text.ts";
 import { openRecord } from "./calls.ts";
 import { correlationOf } from "./correlation.ts";
 import { awaitsApproval, type Operation } from "./operation.ts";
+import { sideProfile } from "./side-calls.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import {
   approvalSpanId,
@@ -33,6 +34,7 @@ import {
   traceOf,
   workSpanId,
 } from "./trace.ts";
+import type { ClosedSideCall } from "./transition.ts";
 import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 import { workTimes } from "./work-times.ts";
 
@@ -82,12 +84,15 @@ export function endedSpans(record: ConversationIdentity, before: Turn | undefine
   return spansOf(record, turn, same).filter(({ spanId }) => !known.has(spanId));
 }
 
-/** Returns the span of a call for a summary, which the end of a turn began. */
-export function summarySpan(record: ConversationIdentity, turn: SpannedTurn, call: AttemptsRecord): Span[] {
+/** Returns the span of a side call, which the end of a turn began. */
+export function sideSpan(
+  record: ConversationIdentity,
+  turn: SpannedTurn,
+  { record: call, ...place }: Pick<ClosedSideCall, "session" | "title" | "record">,
+): Span[] {
   const { traceId, spanId: parentSpanId } = traceOf(turn);
-  const profile = compactionProfile(chainOf(record, turn.agentId));
-  const place = { traceId, parentSpanId, spanId: spanIdOf(summaryId(turn)) };
-  return chatSpan(record, turn, place, profile, call);
+  const spanId = spanIdOf(sideCallId(turn, place));
+  return chatSpan(record, turn, { traceId, parentSpanId, spanId }, sideProfile(record, place), call);
 }
 
 /** Returns what two lists have in common. */

@@ -25,6 +25,8 @@ export interface ConversationIdentity {
   id: string;
   tenant: string;
   title: string | null;
+  /** The title is the beginning of the first message, and no call for a better title has ended; absent for other titles. */
+  automaticTitle?: true;
   projectId: string;
   participants: readonly Participant[];
   /** The agents that take part or have left, the primary one first. */
@@ -124,6 +126,8 @@ export interface BaseState {
   readonly queue?: SignalQueue;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
+  /** The running call for a title; absent if none runs. */
+  readonly titling?: Titling;
   /** The hooks that extract memories of completed turns; absent if empty. */
   readonly extraction?: Extractions;
 }
@@ -151,12 +155,13 @@ export interface SessionCompaction {
   readonly tokens: number;
   readonly startedAt: number;
   /** The model call; absent once the compaction was given up or stopped. */
-  readonly call?: SummaryCall;
+  readonly call?: SideCall;
   /** The stopped attempts of this history; absent if the conversation was not stopped. */
   readonly tried?: number;
 }
 
-export interface SummaryCall {
+/** A model call beside the turns. */
+export interface SideCall {
   /** From 1. Includes attempts at the same history before a stop. */
   readonly attempt: number;
   /** Earliest start of the attempt. */
@@ -169,8 +174,21 @@ export interface SummaryCall {
   readonly leasing?: true;
 }
 
+/** A running call for the title of the conversation (`core/planning/titling.ts`). */
+export interface Titling {
+  /** The turn that began it when it ended. The title describes this turn. */
+  readonly turn: number;
+  /** The stem of the ids of the turn. */
+  readonly stem: string;
+  readonly agentId: string;
+  /** Estimated tokens of the request. */
+  readonly tokens: number;
+  readonly startedAt: number;
+  readonly call: SideCall;
+}
+
 /** A compaction that runs. */
-export type RunningCompaction = SessionCompaction & { readonly call: SummaryCall };
+export type RunningCompaction = SessionCompaction & { readonly call: SideCall };
 
 /** The part of the state in every journal row. A wake reads the newest row only. */
 export interface Head extends BaseState {
@@ -283,18 +301,6 @@ export function compactionOf(
   sessionId: string,
 ): SessionCompaction | undefined {
   return Object.hasOwn(compactions, sessionId) ? compactions[sessionId] : undefined;
-}
-
-export interface SessionInCompaction {
-  readonly session: string;
-  readonly compaction: RunningCompaction;
-}
-
-/** Returns the compactions that run, each with its session. */
-export function runningCompactions({ compactions }: Pick<BaseState, "compactions">): SessionInCompaction[] {
-  return Object.entries(compactions).flatMap(([session, { call, ...compaction }]) =>
-    call === undefined ? [] : [{ session, compaction: { ...compaction, call } }],
-  );
 }
 
 /** Returns the turns that wait for others, in order. */

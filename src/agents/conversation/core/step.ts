@@ -10,13 +10,14 @@ import { planReturns } from "./planning/lease.ts";
 import { planQueue } from "./planning/order.ts";
 import { plan } from "./planning/plan.ts";
 import { planTaskReservation } from "./planning/task-budget.ts";
+import { planTitling } from "./planning/titling.ts";
 import { reduce } from "./reducer.ts";
 import type { Signal } from "./signals.ts";
 import type { Transition } from "./transition.ts";
 
 /**
  * Applies a signal, reserves for the calls that it leads to, begins the queued turns that need not wait any longer, and
- * starts the compactions that are due. Throws
+ * starts the side calls that are due. Throws
  * as `plan` does.
  */
 export function step(transition: Transition, signal: Signal, input: PlanInput): Transition {
@@ -26,7 +27,8 @@ export function step(transition: Transition, signal: Signal, input: PlanInput): 
     changed = reduce(changed, next, input.now);
   }
   changed = endExchanges(changed);
-  changed = reduce(changed, planCompactions(transition, changed, input), input.now);
+  const due = [...planCompactions(transition, changed, input), ...planTitling(transition, changed, input)];
+  changed = reduce(changed, due, input.now);
   return reserved(changed, input);
 }
 

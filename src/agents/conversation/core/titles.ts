@@ -7,6 +7,7 @@
  *          A later message changes nothing, and a title of a person stays. Conversations of `/v1` and of calls get no title.
  * TITLE-5  A policy that returns `none` or throws gives no titles. A policy may decide for each tenant and project.
  */
+import { MAX_MODEL_TITLE } from "../../../model/title-request.ts";
 import { plainText } from "../../../shared/content.ts";
 import { shorten } from "../../../shared/text.ts";
 import type { AgentDecision, PlanInput } from "./decisions.ts";
@@ -18,6 +19,8 @@ const MAX_TITLE_LENGTH = 200;
 /** Maximum length of an automatic title, in UTF-16 units. */
 export const MAX_AUTOMATIC_TITLE = 80;
 const FORK = "Fork of ";
+/** Markdown and quotes around a title. */
+const AROUND = /^[\s#>*_~•"“”„«»‘’'「」『』-]+|[\s*_~"“”„«»‘’'「」『』]+$/gu;
 
 export function forkTitle(title: string | null): string | null {
   return title === null ? null : shorten(FORK + title, MAX_TITLE_LENGTH);
@@ -26,10 +29,32 @@ export function forkTitle(title: string | null): string | null {
 /** Returns the beginning of a text as a title, cut between words; `null` for a text without visible characters. */
 export function titleOf(text: string): string | null {
   const line = oneLine(text);
-  if (line.length <= MAX_AUTOMATIC_TITLE) return line === "" ? null : line;
-  const begun = shorten(line, MAX_AUTOMATIC_TITLE).slice(0, -1);
+  return line === "" ? null : beginningOf(line, MAX_AUTOMATIC_TITLE);
+}
+
+/** Returns the title in the reply of a model (TITLE-8); `null` for a reply without a title. */
+export function modelTitle(reply: string): string | null {
+  const lines = reply.toWellFormed().split(/[\n\r\u2028\u2029]/u);
+  const title = lines.map(plainLine).find((line) => /[\p{L}\p{N}\p{S}]/u.test(line));
+  return title === undefined ? null : beginningOf(title, MAX_MODEL_TITLE);
+}
+
+/** Returns a line without its markdown, and without the label and the quotes around a title. */
+function plainLine(line: string): string {
+  const plain = oneLine(line).replaceAll(/\*\*|__|`/gu, "");
+  return plain
+    .replaceAll(AROUND, "")
+    .replace(/^title\s*:/iu, "")
+    .replaceAll(AROUND, "")
+    .replace(/(?<!\.)\.$/u, "");
+}
+
+/** Returns a line with at most `limit` units, cut between words. */
+function beginningOf(line: string, limit: number): string {
+  if (line.length <= limit) return line;
+  const begun = shorten(line, limit).slice(0, -1);
   const space = begun.lastIndexOf(" ");
-  return `${(space > MAX_AUTOMATIC_TITLE / 2 ? begun.slice(0, space) : begun).trimEnd()}…`;
+  return `${(space > limit / 2 ? begun.slice(0, space) : begun).trimEnd()}…`;
 }
 
 /** Returns the decision that a message gives a title to its conversation (TITLE-4). */

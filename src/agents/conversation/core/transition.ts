@@ -6,6 +6,7 @@ import type { Caller } from "../../../protocol/caller-schemas.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Erasure } from "./erase-entry.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import type { SideCallPlace } from "./side-calls.ts";
 import type { UserMessage } from "./signals.ts";
 import { type ConversationAgent, type ConversationState, nextEvent } from "./state.ts";
 import type { AttemptsRecord, Turn } from "./turn.ts";
@@ -30,8 +31,8 @@ export interface Transition {
   readonly unextracted: readonly number[];
   /** The further attempts of extractions that begin, each with the number of its turn. */
   readonly extractions: readonly { readonly n: number; readonly attempt: number }[];
-  /** The calls for summaries that are over. */
-  readonly summaries: readonly ClosedSummary[];
+  /** The calls for summaries and for titles that are over. */
+  readonly summaries: readonly ClosedSideCall[];
   /** Messages that begin to wait, each with its number in the queue. */
   readonly enqueued: readonly { readonly n: number; readonly signal: UserMessage }[];
   /** Queued messages before this number leave the queue; absent if the queue is unchanged. */
@@ -55,10 +56,9 @@ export interface SeenKey {
   readonly turn: number;
 }
 
-/** A call for a summary that is over. */
-export interface ClosedSummary {
-  readonly session: string;
-  /** The turn that began the compaction when it ended. */
+/** A call for a summary or for a title that is over. */
+export interface ClosedSideCall extends SideCallPlace {
+  /** The turn that began it when it ended. */
   readonly turn: number;
   readonly record: AttemptsRecord;
 }

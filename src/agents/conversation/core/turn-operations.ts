@@ -60,7 +60,7 @@ export function agentReplies({ replies, operations }: Pick<Turn, "replies" | "op
 }
 
 /** Returns the last reply if it has no tool calls: it ended the turn, or the newest cycle; `undefined` otherwise. */
-export function finalReply(turn: Turn): Reply | undefined {
+export function finalReply(turn: Pick<Turn, "replies" | "operations">): Reply | undefined {
   const last = turn.replies.length - 1;
   return operationsOf(turn, last).length > 0 ? undefined : turn.replies[last];
 }

@@ -1,6 +1,6 @@
 /** The measurements of calls with outcomes that are not committed yet. Pure. */
+import { isAt, type RunningSideCall } from "./side-calls.ts";
 import type { AttemptFacts, Signal } from "./signals.ts";
-import type { SessionInCompaction } from "./state.ts";
 import type { CallingTurn } from "./turn.ts";
 
 /** Returns the measurements of a turn's model call with an `unsaved` outcome. */
@@ -16,14 +16,14 @@ export function unsavedFacts(
   return undefined;
 }
 
-/** Returns the measurements of a call for a summary with an `unsaved` outcome. */
-export function unsavedSummary(
+/** Returns the measurements of a side call with an `unsaved` outcome. */
+export function unsavedSideCall(
   unsaved: readonly Signal[],
-  { session, compaction: { turn, call } }: SessionInCompaction,
+  running: RunningSideCall,
 ): AttemptFacts | undefined {
   for (const signal of unsaved) {
-    if (!("session" in signal) || signal.session !== session) continue;
-    if (signal.begunBy === turn && signal.attempt === call.attempt) return signal.facts;
+    if (!("session" in signal) || !isAt(signal, running)) continue;
+    if (signal.begunBy === running.turn && signal.attempt === running.call.attempt) return signal.facts;
   }
   return undefined;
 }

@@ -26,7 +26,8 @@ import type { Wakeup } from "../../base/timers/wakeups.ts";
 import type { ActorContext } from "../context.ts";
 import type { JournalCopies } from "../copies/journal-copies.ts";
 import { runningExtractions } from "../core/hooks.ts";
-import { type ConversationIdentity, type ConversationState, runningCompactions } from "../core/state.ts";
+import { sideCalls } from "../core/side-calls.ts";
+import type { ConversationIdentity, ConversationState } from "../core/state.ts";
 import type { TurnRow } from "../core/turn-events.ts";
 import { checkKeeper } from "../inbound/access.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
@@ -61,6 +62,7 @@ interface Found {
 const time = z.int().min(0).max(8.64e15);
 const recordSchema = z.strictObject({
   title: z.string().max(200).nullable(),
+  automaticTitle: z.literal(true).exactOptional(),
   projectId: definitionIdSchema,
   participants: z.array(participantSchema).max(200),
   agents: z
@@ -310,7 +312,7 @@ function checkIdle(state: ConversationState): void {
   const isBusy =
     state.active.size > 0 ||
     state.queue !== undefined ||
-    runningCompactions(state).length > 0 ||
+    sideCalls(state).length > 0 ||
     runningExtractions(state).length > 0;
   if (!isBusy) return;
   throw new DramatisError(

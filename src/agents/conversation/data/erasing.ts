@@ -5,7 +5,7 @@
  *          `CONFLICT` while the entry's turn is active, its memories are being extracted, or a summary in progress may contain it.
  * ERASE-6  An erasure is durable when it is acknowledged, and idempotent.
  * ERASE-7  Attachments that only the entry names are deleted, with the stored result of an erased call and the conversations that an erased
- *          call has opened. A title from the erased message is removed.
+ *          call has opened. A title from the erased message is removed, and a title by a model that describes a changed turn.
  * ERASE-8  The agents of the conversation delete memories that have only this entry as their source.
  */
 import { attachmentIdOf } from "../../../attachments/attachment.ts";
@@ -33,7 +33,8 @@ import type { Erasure } from "../core/erase-entry.ts";
 import { isErased, withoutItem, withoutQuotes } from "../core/erasure.ts";
 import { extractionOf } from "../core/hooks.ts";
 import type { Operation } from "../core/operation.ts";
-import { type ConversationState, runningCompactions } from "../core/state.ts";
+import { sideCalls } from "../core/side-calls.ts";
+import type { ConversationState } from "../core/state.ts";
 import { isFrom } from "../core/titles.ts";
 import type { Turn } from "../core/turn.ts";
 import { checkKeeper } from "../inbound/access.ts";
@@ -169,12 +170,15 @@ export class Erasing {
     const operation = turn.operations.find((one) => one.item === item);
     const text =
       item === 0 ? plainText(turn.input) : (turn.replies.find((one) => one.item === item)?.text ?? "");
+    const ids = [...changed.values()].map(turnId);
+    const sources = [text, ...runtime.store.journal.titlesOf(ids)];
+    const isErasedTitle = (title: string) => sources.some((source) => isFrom(title, source));
     return {
       turn: turn.n,
       item,
       turns: [...changed.values()],
-      ...(record.title !== null && isFrom(record.title, text) ? { title: true } : {}),
-      formerTitles: [...runtime.store.journal.titles()].filter((title) => isFrom(title, text)),
+      ...(record.title !== null && isErasedTitle(record.title) ? { title: true } : {}),
+      formerTitles: [...runtime.store.journal.titles()].filter(isErasedTitle),
       attachments: item === 0 ? attachmentsOf(turn.input) : [],
       results: operation === undefined ? [] : resultsOf(turn, operation),
       conversations:
@@ -239,7 +243,7 @@ function checkFree(state: ConversationState, turn: Turn): void {
       ? "Its turn is not over."
       : extractionOf(state, turn.n) !== undefined
         ? "Memories of its turn are being extracted."
-        : runningCompactions(state).length > 0
+        : sideCalls(state).some(({ title }) => !title)
           ? "The conversation is being summarised."
           : null;
   if (busy === null) return;

@@ -147,7 +147,8 @@ export class ConversationFork {
   async *#lines(state: ConversationState, cut: Cut, turn: Turn, named: Set<string>): AsyncGenerator<string> {
     const { clock, runtime } = this.context;
     const { store } = runtime;
-    const { id: source, tenant: _tenant, fingerprint: _fingerprint, ...record } = state.record;
+    const { id: source, tenant: _tenant, ...own } = state.record;
+    const { fingerprint: _fingerprint, automaticTitle: _automatic, ...record } = own;
     const now = clock.now();
     const forkedFrom: ForkOrigin = {
       conversationId: source,

@@ -17,18 +17,19 @@ import { hookRunOf } from "../core/called-run.ts";
 import { HOOK_TIMEOUT_MS, PURE_WINDOW_MS } from "../core/conversation-limits.ts";
 import {
   type AssemblyEffect,
-  type CompactionEffect,
   type Effect,
   type ExtractionEffect,
   effectsOfTurn,
   type ModelCallEffect,
   type OperationEffect,
+  type SideCallEffect,
 } from "../core/effects.ts";
 import { hookOperation } from "../core/hooks.ts";
 import type { Operation } from "../core/operation.ts";
 import { hookRunRefusal } from "../core/planning/call-guards.ts";
 import { failure } from "../core/planning/tool-call.ts";
-import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
+import type { SummaryCall } from "../core/side-calls.ts";
+import type { AttemptFacts, EffectSignal, SideCallSignal } from "../core/signals.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import { openOperations } from "../core/turn-operations.ts";
@@ -36,22 +37,19 @@ import { assemblyInput, extractionInput } from "./hook-input.ts";
 import { HookRuns } from "./hook-runs.ts";
 import { askToJoin } from "./join.ts";
 import type { ModelCallContext } from "./model-attempt.ts";
-import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
+import {
+  type CompactedTurn,
+  performModelCall,
+  performSideCall,
+  summaryAsked,
+  titleAsked,
+} from "./model-call.ts";
 import { offered } from "./offer.ts";
 import { recallMemories } from "./recall.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
 export type Outcomes = [EffectSignal, ...EffectSignal[]];
-
-interface Compactions {
-  /** Returns the turn that began a compaction when it ended. */
-  turnOf(effect: CompactionEffect): CompactedTurn;
-  /** Returns the history that a compaction covers. */
-  history(effect: CompactionEffect, turn: CompactedTurn): ContextMessage[];
-  /** As `EffectContext.report`. */
-  report(outcome: CompactionSignal): boolean;
-}
 
 export interface EffectContext
   extends ModelCallContext,
@@ -61,7 +59,10 @@ export interface EffectContext
   history(turn: Turn): ContextMessage[];
   /** Returns the finished turns of other agents that a turn's cycle shows. */
   shownTurns(turn: Turn): Turn[];
-  compaction: Compactions;
+  /** Returns the turn that began a compaction when it ended, and a reader of the history that the summary covers. */
+  compacted(call: SummaryCall): { turn: CompactedTurn; history: () => ContextMessage[] };
+  /** As `report`. */
+  reportSideCall(outcome: SideCallSignal): boolean;
   /** Returns an ended turn. */
   finished(n: number): Turn;
   /** Returns the turn as it would be after a signal, without a commit; `undefined` if the signal cannot be planned. */
@@ -100,8 +101,8 @@ export class EffectRunner {
         void this.#running.run(effect.key, (signal) => this.#callModel(effect, signal));
       if (effect.kind === "assembly" || effect.kind === "extraction")
         void this.#running.run(effect.key, (signal) => this.#runHook(effect, signal));
-      if (effect.kind === "compaction")
-        void this.#running.run(effect.key, (signal) => this.#summarise(effect, signal));
+      if (effect.kind === "side-call")
+        void this.#running.run(effect.key, (signal) => this.#callBeside(effect, signal));
       if (effect.kind === "join")
         void this.#running.run(effect.key, async (signal) => {
           const outcome = await askToJoin(this.context, this.context.record(), effect, signal);
@@ -149,20 +150,17 @@ export class EffectRunner {
     }
   }
 
-  async #summarise(effect: CompactionEffect, signal: AbortSignal): Promise<void> {
-    const { compaction, ...context } = this.context;
-    const turn = compaction.turnOf(effect);
-    const input = {
-      record: context.record(),
-      effect,
-      turn,
-      history: () => compaction.history(effect, turn),
-      onBegin: (facts: () => AttemptFacts) => this.#attempts.set(effect.key, facts),
-    };
+  async #callBeside({ key, running }: SideCallEffect, signal: AbortSignal): Promise<void> {
+    const { context } = this;
+    const record = context.record();
+    const onBegin = (facts: () => AttemptFacts) => this.#attempts.set(key, facts);
     try {
-      compaction.report(await performSummary(context, input, signal));
+      const asked = running.title
+        ? titleAsked(context.finished(running.turn))
+        : summaryAsked(record, running, context.compacted(running));
+      context.reportSideCall(await performSideCall(context, { record, running, ...asked, onBegin }, signal));
     } finally {
-      this.#attempts.delete(effect.key);
+      this.#attempts.delete(key);
     }
   }
 

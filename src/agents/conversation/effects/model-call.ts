@@ -1,14 +1,15 @@
 /** Performs an attempt of a model call, and returns the outcome as a signal. Never throws. */
 
-import { compactionProfile } from "../../../library/definitions/version-chain.ts";
+import type { ModelContext } from "../../../model/context.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { CompactionEffect } from "../core/effects.ts";
 import { summaryTokens } from "../core/planning/compaction.ts";
 import { summaryContext } from "../core/planning/context.ts";
 import { plannedRequest, requestProfile } from "../core/planning/request.ts";
-import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
+import { titleContext } from "../core/planning/titling.ts";
+import { placeOfCall, type RunningSideCall, type SummaryCall, sideProfile } from "../core/side-calls.ts";
+import type { AttemptFacts, EffectSignal, SideCallSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
 import type { ModelCall, Recalled, Turn } from "../core/turn.ts";
 import { type ModelCallContext, performAttempt } from "./model-attempt.ts";
@@ -52,46 +53,62 @@ export async function performModelCall(
   return { type: "conversation.llm.failed", ...made, error: outcome.error, streamed };
 }
 
-/** The turn that began a compaction at its end. */
+/** The turn that began a side call at its end. */
 export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools" | "correlationId" | "traceparent">;
 
-export interface SummaryInput {
-  record: ConversationIdentity;
-  effect: CompactionEffect;
+/** What a side call asks, and the turn that began it. */
+interface Asked {
   turn: CompactedTurn;
-  /** Reads the history up to the cut. Called after the backoff. */
-  history: () => ContextMessage[];
+  /** Reads the context. Called after the backoff. */
+  asks: () => ModelContext;
+}
+
+/** Returns the request for a summary of a session. */
+export function summaryAsked(
+  record: ConversationIdentity,
+  { session, call: { attempt } }: SummaryCall,
+  { turn, history }: { turn: CompactedTurn; history: () => ContextMessage[] },
+): Asked {
+  const order = { attempt, targetTokens: summaryTokens(chainOf(record, session)) };
+  return { turn, asks: () => summaryContext(record, read(history), turn, order) };
+}
+
+/** Returns the request for a title that describes a turn. */
+export function titleAsked(turn: Turn): Asked {
+  return { turn, asks: () => titleContext(turn) };
+}
+
+export interface SideCallInput extends Asked {
+  record: ConversationIdentity;
+  running: RunningSideCall;
   /** As in `ModelCallInput`. */
   onBegin: (facts: () => AttemptFacts) => void;
 }
 
-/** Calls the model for the summary of a session. */
-export async function performSummary(
+/** Calls the model for a summary or for a title. */
+export async function performSideCall(
   ports: ModelCallContext,
-  { record, effect: { session, compaction }, turn, history, onBegin }: SummaryInput,
+  { record, running, turn, asks, onBegin }: SideCallInput,
   signal: AbortSignal,
-): Promise<CompactionSignal> {
-  const { turn: begunBy, call } = compaction;
-  const { attempt, notBefore } = call;
-  const chain = chainOf(record, session);
-  const order = { attempt, targetTokens: summaryTokens(chain) };
+): Promise<SideCallSignal> {
+  const { attempt, notBefore } = running.call;
   const input = {
-    profile: compactionProfile(chain),
+    profile: sideProfile(record, running),
     context: callContext(record, turn),
     notBefore,
-    request: () => ({ base: summaryContext(record, read(history), turn, order), moves: [] }),
+    request: () => ({ base: asks(), moves: [] }),
     onBegin,
   };
   const outcome = await performAttempt(ports, input, signal);
-  const address = { session, begunBy, attempt };
+  const address = { ...placeOfCall(running), begunBy: running.turn, attempt };
   if (outcome.notCalled !== undefined) {
     const error = { category: "transient", message: outcome.notCalled.message, retriable: true } as const;
-    return { type: "conversation.compaction.failed", ...address, error };
+    return { type: "conversation.side_call.failed", ...address, error };
   }
   const { facts } = outcome;
   if (outcome.ok)
-    return { type: "conversation.compaction.completed", ...address, reply: outcome.reply, facts };
-  return { type: "conversation.compaction.failed", ...address, error: outcome.error, facts };
+    return { type: "conversation.side_call.completed", ...address, reply: outcome.reply, facts };
+  return { type: "conversation.side_call.failed", ...address, error: outcome.error, facts };
 }
 
 /** Reads the history. If the store fails, the attempt fails as `UNAVAILABLE`, and the next attempt reads again. */

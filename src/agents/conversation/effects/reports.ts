@@ -3,31 +3,32 @@
  *
  * METRIC-1  A call is reported once, when its record is closed and committed: with all of its attempts, and as the turn
  *           shows it. A crash right after the commit may lose the report.
- * METRIC-2  A call for a summary is reported once, when its compaction ends, also by a stop. Its run is the turn that began the
- *           compaction when it ended.
+ * METRIC-2  A call for a summary or for a title is reported once, when its work ends, also by a stop. Its run is the turn that began the
+ *           call when it ended.
  */
 import { type RequestMetrics, reportMetrics, requestInfo } from "../../../adapters/resilience/telemetry.ts";
-import { compactionProfile, profileAt } from "../../../library/definitions/version-chain.ts";
+import { profileAt } from "../../../library/definitions/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Span } from "../../../model/span.ts";
-import { callId, summaryId } from "../../../protocol/ids.ts";
+import { callId, sideCallId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { RuntimeContext } from "../context.ts";
 import { closedRecords, outcomeOf } from "../core/calls.ts";
-import { endedSpans, summarySpan } from "../core/spans.ts";
+import { sideProfile } from "../core/side-calls.ts";
+import { endedSpans, sideSpan } from "../core/spans.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
 import { type TracedTurn, traceOf } from "../core/trace.ts";
-import type { Transition } from "../core/transition.ts";
+import type { ClosedSideCall, Transition } from "../core/transition.ts";
 import type { AttemptsRecord, CallRecord, Turn } from "../core/turn.ts";
 import type { CompactedTurn } from "./model-call.ts";
 
 export class Reports {
   constructor(
     private readonly context: Pick<RuntimeContext, "metrics" | "spans" | "log">,
-    /** Returns the turn that began a compaction when it ended. */
-    private readonly compactedTurn: (n: number) => CompactedTurn,
+    /** Returns the turn that began a side call when it ended. */
+    private readonly endedTurn: (n: number) => CompactedTurn,
   ) {}
 
   /** Reports a commit; `active` are the active turns before it. */
@@ -49,10 +50,10 @@ export class Reports {
       for (const one of metricsOfClosedCalls(record, before, turn)) reportMetrics(metrics, one);
       add(turn, endedSpans(record, before, turn));
     }
-    for (const { turn: n, record: call } of summaries) {
-      const turn = this.compactedTurn(n);
-      for (const one of metricsOfSummary(record, turn, call)) reportMetrics(metrics, one);
-      add(turn, summarySpan(record, turn, call));
+    for (const call of summaries) {
+      const turn = this.endedTurn(call.turn);
+      for (const one of metricsOfSideCall(record, turn, call)) reportMetrics(metrics, one);
+      add(turn, sideSpan(record, turn, call));
     }
     if (sampled.length > 0) spans?.(sampled);
     log?.(ended);
@@ -81,14 +82,14 @@ function metricsOf(
   return profile === undefined ? [] : metricsBy(profile, callContext(record, turn), call, requestId);
 }
 
-/** Returns the metrics of a finished call for a summary; `turn` is the turn that began the compaction when it ended. */
-function metricsOfSummary(
+/** Returns the metrics of a finished side call; `turn` is the turn that began it when it ended. */
+function metricsOfSideCall(
   record: ConversationIdentity,
   turn: CompactedTurn,
-  call: AttemptsRecord,
+  { record: call, ...place }: ClosedSideCall,
 ): RequestMetrics[] {
-  const profile = compactionProfile(chainOf(record, turn.agentId));
-  return metricsBy(profile, callContext(record, turn), call, summaryId(turn));
+  const context = callContext(record, turn);
+  return metricsBy(sideProfile(record, place), context, call, sideCallId(turn, place));
 }
 
 function metricsBy(

@@ -2,7 +2,8 @@
  * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
  * JOURNAL-1  Entry numbers have no gaps: the first number of a row follows the last number of the previous row.
- * TITLE-2  The erasure of a message also erases titles in the journal that are from the message. Their entries have the title `null`.
+ * TITLE-2  The erasure of a message also erases titles in the journal that are from the message, or from a model that saw it. Their entries
+ *          have the title `null`.
  * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten.
  */
 
@@ -164,6 +165,17 @@ export class Journal {
     return new Set(entries.flatMap(({ type, data }) => titleIn(type, data) ?? []));
   }
 
+  /** Returns the titles by models that describe turns with these ids. */
+  titlesOf(turnIds: readonly string[]): Set<string> {
+    const entries = this.database.all<Row>(OF_TITLE).flatMap((stored) => unpack(stored).row.entries);
+    const isOf = ({ data }: JournalEntry) =>
+      isJsonObject(data) &&
+      data.automatic === true &&
+      isJsonObject(data.by) &&
+      turnIds.some((id) => id === (isJsonObject(data.by) ? data.by.turnId : undefined));
+    return new Set(entries.filter(isOf).flatMap(({ type, data }) => titleIn(type, data) ?? []));
+  }
+
   /** Removes titles from the data of entries. */
   removeTitles(titles: readonly string[]): void {
     for (const stored of this.database.all<Row>(OF_TITLE)) {
@@ -210,6 +222,7 @@ type PackedHead = {
   m?: NonNullable<Head["orchestration"]>;
   q?: NonNullable<Head["queue"]>;
   c?: Head["compactions"];
+  i?: NonNullable<Head["titling"]>;
   x?: NonNullable<Head["extraction"]>;
   b?: Head["budget"];
   l?: NonNullable<Head["leases"]>;
@@ -232,6 +245,7 @@ export function packHead({
   orchestration,
   queue,
   compactions,
+  titling,
   extraction,
   budget,
   leases,
@@ -251,6 +265,7 @@ export function packHead({
     m: orchestration,
     q: queue,
     c: Object.keys(compactions).length === 0 ? undefined : compactions,
+    i: titling,
     x: extraction,
     b: budget,
     l: leases,
@@ -271,6 +286,7 @@ export function unpackHead({
   m: orchestration,
   q: queue,
   c: compactions,
+  i: titling,
   x: extraction,
   b: budget,
   l: leases,
@@ -285,7 +301,7 @@ export function unpackHead({
   return {
     ...NEW_STATE,
     ...defined({ turns, sessions, usage, spent, status, gate, order, orchestration, queue }),
-    ...defined({ compactions, extraction, budget, leases, spentBy, exchanges }),
+    ...defined({ compactions, titling, extraction, budget, leases, spentBy, exchanges }),
     active,
   };
 }

@@ -13,9 +13,9 @@ import { reservedAs, type TaskReservation } from "../operation.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { recounted, reservedByHook, withTasksRecounted } from "../task-spending.ts";
 import { type Transition, withTurn } from "../transition.ts";
-import { withoutReservations } from "./compaction.ts";
 import { reserveExtraction } from "./extraction.ts";
 import { type FrameBody, noted, silent, type TurnStep } from "./fact.ts";
+import { withoutReservations } from "./side-call.ts";
 import { taskEntries } from "./tool.ts";
 
 export const turnBudget = {
@@ -54,7 +54,7 @@ export const budget = {
     const limited = {
       ...others,
       ...(given === null ? {} : { budget: given }),
-      compactions: withoutReservations(others.compactions),
+      ...withoutReservations(others),
     };
     const smallest = conversationBudget(limited);
     const data = { budget: smallest && { ...smallest }, ...leftData(limited), by };

@@ -11,13 +11,15 @@ import { lifecycle, lifecycleFrames } from "./lifecycle.ts";
 import { modelCall, modelCallFrames } from "./model-call.ts";
 import { participants, participantsFrames } from "./participants.ts";
 import { queue, queueFrames } from "./queue.ts";
+import { sideCall } from "./side-call.ts";
+import { titling, titlingFrames } from "./titling.ts";
 import { lateTool, tool, toolFrames } from "./tool.ts";
 import { newTurn, turn, turnFrames } from "./turn.ts";
 
 /** The decisions about the conversation. */
 export const CONVERSATION_FACTS = {
   ...{ ...agentCharge, ...budget, ...compaction, ...extraction, ...lateTool },
-  ...{ ...lifecycle, ...newTurn, ...participants, ...queue },
+  ...{ ...lifecycle, ...newTurn, ...participants, ...queue, ...sideCall, ...titling },
 } satisfies Record<string, Change<never>>;
 
 /** The decisions about active turns. */
@@ -29,5 +31,5 @@ export const TURN_FACTS = {
 export const FRAMES = {
   ...{ ...agentCallFrames, ...approvalFrames, ...budgetFrames, ...compactionFrames, ...contextHookFrames },
   ...{ ...extractionFrames, ...lifecycleFrames, ...modelCallFrames, ...participantsFrames, ...queueFrames },
-  ...{ ...toolFrames, ...turnFrames },
+  ...{ ...titlingFrames, ...toolFrames, ...turnFrames },
 } satisfies Record<EntryType, Shown<never> | null>;

@@ -12,13 +12,18 @@ import type { SeenKey, Transition } from "../transition.ts";
 import { type EntryOfTurn, type FrameBody, noted, silent } from "./fact.ts";
 
 export const lifecycle = {
-  /** `automatic`: the title is from the conversation's first message. */
+  /** `automatic`: the title is from the first message, or from a model that describes the turn of `by`. */
   SET_TITLE(
     transition: Transition,
     { title, by, automatic }: { title: string | null; by: Caller; automatic?: true },
   ): Transition {
     const { state, membership = [] } = transition;
-    const titled = { ...state, record: { ...state.record, title } };
+    const { automaticTitle: _before, ...record } = state.record;
+    const isFirst = automatic === true && by.type !== "agent";
+    const titled = {
+      ...state,
+      record: { ...record, title, ...(isFirst && { automaticTitle: true as const }) },
+    };
     return noted(
       { ...transition, state: titled, membership },
       { type: "conversation.updated", data: { title, by, ...defined({ automatic }) } },
@@ -64,7 +69,8 @@ export const lifecycle = {
   ERASE_ENTRY(transition: Transition, { erasure, by }: { erasure: Erasure; by: Caller }): Transition {
     const { turn, item, title } = erasure;
     const { state, membership = [], erased = [] } = transition;
-    const untitled = { state: { ...state, record: { ...state.record, title: null } }, membership };
+    const { automaticTitle: _erased, ...record } = state.record;
+    const untitled = { state: { ...state, record: { ...record, title: null } }, membership };
     return noted(
       { ...transition, ...(title && untitled), erased: [...erased, erasure] },
       { type: "entry.erased", turn, item, data: { by: { ...by } } },

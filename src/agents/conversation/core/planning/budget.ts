@@ -9,13 +9,9 @@
  *           others run.
  * BUDGET-4  A budget in dollars requires prices of every model that may be called.
  * BUDGET-6  A conversation does not begin with a budget that is smaller than one reply: no call would ever fit.
- * BUDGET-5  A summary that does not fit a budget is not made. Turns continue without it.
+ * BUDGET-5  A summary or a title that does not fit a budget is not made. Turns continue without it.
  */
-import {
-  compactionProfile,
-  contextTokens,
-  profileAt,
-} from "../../../../library/definitions/version-chain.ts";
+import { contextTokens, profileAt } from "../../../../library/definitions/version-chain.ts";
 import { requestWithOutputLimit, withOutputLimit } from "../../../../model/output-limit.ts";
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
@@ -26,18 +22,13 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { runningExtractions } from "../hooks.ts";
 import type { LeaseRefusal } from "../lease.ts";
 import { reservedByCalls, spentByAgent, spentByTurn } from "../ledger.ts";
-import {
-  type ConversationState,
-  chainOf,
-  leaseOf,
-  type RunningCompaction,
-  runningCompactions,
-} from "../state.ts";
+import { placeOfCall, type RunningSideCall, sideCalls, sideProfile } from "../side-calls.ts";
+import { type ConversationState, chainOf, leaseOf } from "../state.ts";
 import { reservedByTasks } from "../task-spending.ts";
 import type { CallingTurn, Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
-import { summaryReservation } from "./compaction.ts";
 import { placeOf } from "./lease.ts";
+import { sideReservation } from "./side-call.ts";
 
 /** A budget that applies, and the use that counts against it. */
 export interface Limit {
@@ -47,8 +38,8 @@ export interface Limit {
 }
 
 /**
- * Reserves for one call that needs a reservation; returns `[]` without such a call. A call that does not fit ends its turn or its
- * compaction. Call it after every change, until it returns `[]`.
+ * Reserves for one call that needs a reservation; returns `[]` without such a call. A call that does not fit ends its turn, or the
+ * side call. Call it after every change, until it returns `[]`.
  */
 export function planReservation(state: ConversationState, input: PlanInput): AgentDecision[] {
   for (const turn of state.active.values()) {
@@ -58,11 +49,12 @@ export function planReservation(state: ConversationState, input: PlanInput): Age
     const isLimited = limits.length > 0 || leaseOf(state, turn.agentId) !== undefined;
     if (isLimited) return reserve(state, { ...turn, call }, limits, input);
   }
-  for (const { session, compaction } of runningCompactions(state)) {
-    if (compaction.call.reserved !== undefined || isAsking(state, session, compaction.call)) continue;
+  for (const running of sideCalls(state)) {
+    const { session, call } = running;
+    if (call.reserved !== undefined || isAsking(state, session, call)) continue;
     const limits = sharedLimits(state, session);
     const isLimited = limits.length > 0 || leaseOf(state, session) !== undefined;
-    if (isLimited) return reserveSummary(state, session, compaction, limits);
+    if (isLimited) return reserveSideCall(state, running, limits);
   }
   return [];
 }
@@ -118,22 +110,21 @@ export function reservationOf(
   };
 }
 
-function reserveSummary(
+function reserveSideCall(
   state: ConversationState,
-  session: string,
-  compaction: RunningCompaction,
+  running: RunningSideCall,
   limits: readonly Limit[],
 ): AgentDecision[] {
-  const chain = chainOf(state.record, session);
-  const reserved = summaryReservation(chain, compaction);
-  const request = requestOf(reserved, compactionProfile(chain));
+  const reserved = sideReservation(state, running);
+  const request = requestOf(reserved, sideProfile(state.record, running));
   const excess = excessOf(limits, request);
-  const place = placed(state, session, { excess, request }, { call: compaction.call });
-  if (place.type === "held") return [{ type: "RESERVE_COMPACTION", session, reserved }, ...place.changes];
-  if (place.type === "waits") return [{ type: "AWAIT_COMPACTION_LEASE", session }, ...place.changes];
+  const at = placeOfCall(running);
+  const place = placed(state, at.session, { excess, request }, running);
+  if (place.type === "held") return [{ type: "RESERVE_SIDE_CALL", ...at, reserved }, ...place.changes];
+  if (place.type === "waits") return [{ type: "AWAIT_SIDE_CALL_LEASE", ...at }, ...place.changes];
   const { refusal } = place;
   const { code, message } = "error" in refusal ? refusal.error : exceeded(state, refusal.excess);
-  return [{ type: "GIVE_UP_COMPACTION", session, error: { code, message } }];
+  return [{ type: "GIVE_UP_SIDE_CALL", ...at, error: { code, message } }];
 }
 
 /** Reports whether a call waits for its agent's answer. */
@@ -239,10 +230,10 @@ function reservedBeside(state: ConversationState, own?: number, agentId?: string
   for (const [, run] of runningExtractions(state)) {
     if (agentId === undefined || run.agentId === agentId) sum = addAmounts(sum, run.reserved ?? {});
   }
-  for (const { session, compaction } of runningCompactions(state)) {
-    const { reserved } = compaction.call;
-    if (reserved === undefined || (agentId !== undefined && session !== agentId)) continue;
-    sum = addAmounts(sum, requestOf(reserved, compactionProfile(chainOf(state.record, session))));
+  for (const running of sideCalls(state)) {
+    const { reserved } = running.call;
+    if (reserved === undefined || (agentId !== undefined && running.session !== agentId)) continue;
+    sum = addAmounts(sum, requestOf(reserved, sideProfile(state.record, running)));
   }
   return sum;
 }

@@ -13,11 +13,11 @@ import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { cut } from "../../../../shared/text.ts";
 import { MAX_SHOWN_LENGTH } from "../conversation-limits.ts";
 import type { AgentDecision, CallInProgress, PlanInput } from "../decisions.ts";
-import type { FailureText } from "../facts/fact.ts";
 import { checkOpen } from "../life.ts";
-import { type ConversationState, runningCompactions } from "../state.ts";
+import type { ConversationState } from "../state.ts";
 import type { Cancel, Resume, Stop } from "../stop-signals.ts";
 import type { Turn } from "../turn.ts";
+import { stopSideCalls } from "./stop-side-calls.ts";
 
 const STOPPED: ErrorData = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
 
@@ -43,23 +43,8 @@ export function planCancel(
   checkOpen(state);
   const ends = [...state.active.values()].flatMap(stop);
   if (state.gate === "cancelled") return ends;
-  const compactions = stopCompactions(state, input);
-  return [...ends, ...compactions, { type: "SET_GATE", gate: "cancelled", by, ...defined({ reason }) }];
-}
-
-/** Ends the compactions that run, or only the compaction of one session, with the records of their calls. */
-export function stopCompactions(
-  state: ConversationState,
-  { summaryInProgress }: PlanInput,
-  only?: string,
-): AgentDecision[] {
-  const error: FailureText = { code: "CANCELLED", message: "The conversation was stopped." };
-  const stopped = runningCompactions(state).filter(({ session }) => only === undefined || session === only);
-  return stopped.map((running) => {
-    const facts = summaryInProgress?.(running);
-    const made = facts && { facts, category: "canceled" as const };
-    return { type: "STOP_COMPACTION", session: running.session, error, ...defined({ made }) };
-  });
+  const calls = stopSideCalls(state, input);
+  return [...ends, ...calls, { type: "SET_GATE", gate: "cancelled", by, ...defined({ reason }) }];
 }
 
 /** Ends a turn that is stopped, with the record of its model call. */

@@ -9,34 +9,28 @@
  *                as before.
  * SELFCOMPACT-3  A history is tried once. A compaction fails if all its attempts fail or an error is final. It also fails if its summary is
  *                unfinished, empty, more than twice its target, or not shorter than the replaced turns. The next compaction starts when its cut has passed all of this history.
- * SELFCOMPACT-4  A crash repeats the call for a summary as its next attempt, so a call that kills its actor is given up.
  */
 import { compactionProfile, contextTokens } from "../../../../library/definitions/version-chain.ts";
 import { summaryContent } from "../../../../memory/session/compaction.ts";
 import { type Cut, cutOf, type WindowSizes } from "../../../../memory/session/cut.ts";
 import { estimateTokens } from "../../../../memory/session/tokens.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
-import { maxOutputTokens, type TokenEstimate } from "../../../../model/spending.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
-import { defined } from "../../../../shared/defined.ts";
 import { COMPACT_ABOVE, COMPACT_KEEP, MODEL_ATTEMPTS, SUMMARY_SHARE } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import type { FailureText } from "../facts/fact.ts";
-import type { CompactionSignal, SummaryCompleted, SummaryFailed } from "../signals.ts";
+import type { SummaryCall } from "../side-calls.ts";
+import type { SideCallCompleted } from "../signals.ts";
 import {
   type ConversationState,
   chainOf,
   compactionOf,
   isPresent,
   nextEvent,
-  type RunningCompaction,
-  runningCompactions,
   type SessionCompaction,
 } from "../state.ts";
 import type { Transition } from "../transition.ts";
 import type { Turn } from "../turn.ts";
 import { historyBudget } from "./context.ts";
-import { delayAfter } from "./model-failure.ts";
 
 /** Tokens of the order to summarise, about. */
 const ORDER_TOKENS = 250;
@@ -90,43 +84,17 @@ export function summaryTokens(chain: VersionChain): number {
 }
 
 /** Estimates the input of a call for a summary that replaces `tokens`. */
-function summaryInput(chain: VersionChain, tokens: number): number {
+export function summaryInput(chain: VersionChain, tokens: number): number {
   const profile = compactionProfile(chain);
   const frame = contextTokens(chain, profile) - historyBudget(chain, [], profile);
   return frame + tokens + ORDER_TOKENS;
 }
 
-/** Returns the tokens to reserve for a summary: its own reservation, if it has one. */
-export function summaryReservation(chain: VersionChain, { tokens, call }: RunningCompaction): TokenEstimate {
-  return (
-    call.reserved ?? {
-      inputTokens: summaryInput(chain, tokens),
-      outputTokens: maxOutputTokens(compactionProfile(chain)),
-    }
-  );
-}
-
-/** Plans after the outcome of a call for a summary. */
-export function planSummary(
-  state: ConversationState,
-  signal: CompactionSignal,
-  input: PlanInput,
-): AgentDecision[] {
-  const { session, begunBy, attempt } = signal;
-  const compaction = compactionOf(state, session);
-  if (compaction?.call?.attempt !== attempt || compaction.turn !== begunBy) return [];
-  const running: RunningCompaction = { ...compaction, call: compaction.call };
-  return [
-    signal.type === "conversation.compaction.completed"
-      ? accepted(state, running, signal, input)
-      : afterFailure(running, signal, input),
-  ];
-}
-
-function accepted(
+/** Plans after the reply of the model. */
+export function acceptedSummary(
   { record }: ConversationState,
-  compaction: RunningCompaction,
-  { session, reply, facts }: SummaryCompleted,
+  compaction: SummaryCall,
+  { session, reply, facts }: SideCallCompleted,
   { now }: PlanInput,
 ): AgentDecision {
   const content = summaryContent(reply.text.trim());
@@ -138,15 +106,15 @@ function accepted(
   // The next attempt forbids calls.
   const mayRetry = reply.toolCalls.length > 0 && compaction.call.attempt < MODEL_ATTEMPTS;
   return mayRetry
-    ? { type: "RETRY_COMPACTION", session, notBefore: now, error, made }
-    : { type: "GIVE_UP_COMPACTION", session, error, made };
+    ? { type: "RETRY_SIDE_CALL", session, notBefore: now, error, made }
+    : { type: "GIVE_UP_SIDE_CALL", session, error, made };
 }
 
 /** Describes why a reply is no summary; `null` for a summary. */
 function problemOf(
   { toolCalls, finishReason, text }: ModelReply,
   tokens: number,
-  { tokens: before }: RunningCompaction,
+  { tokens: before }: Pick<SummaryCall, "tokens">,
   target: number,
 ): string | null {
   if (toolCalls.length > 0) return "The model called tools instead of giving a summary.";
@@ -154,35 +122,4 @@ function problemOf(
   if (text.trim() === "") return "The model gave no summary.";
   const most = Math.min(2 * target, before);
   return tokens < most ? null : `The summary has ${tokens} tokens; it must have fewer than ${most}.`;
-}
-
-function afterFailure(
-  { call: { attempt } }: RunningCompaction,
-  { session, error, facts }: SummaryFailed,
-  { now }: PlanInput,
-): AgentDecision {
-  const text: FailureText = { code: "MODEL_FAILED", message: error.message };
-  const made = facts && { facts, category: error.category };
-  const failure = { session, error: text, ...defined({ made }) };
-  if (!error.retriable || attempt >= MODEL_ATTEMPTS) return { type: "GIVE_UP_COMPACTION", ...failure };
-  return { type: "RETRY_COMPACTION", ...failure, notBefore: now + delayAfter(attempt, error).delayMs };
-}
-
-/** Repeats the calls for summaries that a crash interrupted (SELFCOMPACT-4). `due` as in `planRecovery`. */
-export function planCompactionRecovery(
-  state: ConversationState,
-  due: number,
-  { now }: PlanInput,
-): AgentDecision[] {
-  return runningCompactions(state).flatMap(({ session, compaction }): AgentDecision[] => {
-    const { call } = compaction;
-    if (call.notBefore > due || call.leasing) return [];
-    const crashed = summaryReservation(chainOf(state.record, session), compaction);
-    const error: FailureText = {
-      code: "RECOVERY_EXHAUSTED",
-      message: "The actor was interrupted during the call for a summary.",
-    };
-    if (call.attempt >= MODEL_ATTEMPTS) return [{ type: "GIVE_UP_COMPACTION", session, error, crashed }];
-    return [{ type: "RETRY_COMPACTION", session, notBefore: now, error, crashed }];
-  });
 }

@@ -2,7 +2,7 @@
  * Planning the end of a conversation by its users, and changes of its settings. Pure.
  *
  * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a call is
- *         the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same commit. A second
+ *         the exception (DELEGATE-6). The turns end as by a stop, with the side calls and extractions, in the same commit. A second
  *         completion has no effect.
  * LIFE-4  An ended conversation accepts only the removal of a user and the erasure of entries. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
  *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
@@ -20,8 +20,9 @@ import { checkOpen } from "../life.ts";
 import type { ConversationState } from "../state.ts";
 import type { Complete, Stop } from "../stop-signals.ts";
 import { presentAgents } from "./address.ts";
-import { stopCompactions, stopTurn } from "./cancel.ts";
+import { stopTurn } from "./cancel.ts";
 import { stopExtractions } from "./hooks.ts";
+import { stopSideCalls } from "./stop-side-calls.ts";
 
 /** The error of a turn that ends with its conversation. */
 export const ENDED: ErrorData = {
@@ -52,7 +53,7 @@ export function endAs(
   const { caller: by, reason } = stop;
   return [
     ...[...state.active.values()].flatMap((turn) => stopTurn(turn, error, stop, input)),
-    ...stopCompactions(state, input),
+    ...stopSideCalls(state, input),
     ...stopExtractions(state, input),
     { type: "END_CONVERSATION", status, by, ...defined({ reason }) },
   ];
@@ -62,10 +63,14 @@ export function endAs(
 export function planUpdate(
   state: ConversationState,
   { title, order, budget, orchestration, caller: by }: Update,
+  input: Pick<PlanInput, "sideCallInProgress"> = {},
 ): AgentDecision[] {
   checkOpen(state);
   const decisions: AgentDecision[] = [];
-  if (title !== undefined && title !== state.record.title) decisions.push({ type: "SET_TITLE", title, by });
+  if (title !== undefined && title !== state.record.title) {
+    const titling = stopSideCalls(state, input, (call) => call.title === true, "A person changed the title.");
+    decisions.push(...titling, { type: "SET_TITLE", title, by });
+  }
   if (orchestration !== undefined && orchestration !== (state.orchestration ?? true))
     decisions.push({ type: "SET_ORCHESTRATION", on: orchestration, by });
   if (order !== undefined && order !== state.order) decisions.push({ type: "SET_ORDER", order, by });

@@ -10,8 +10,9 @@ import { type Amounts, addAmounts } from "../../../../model/spending.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { runningExtractions } from "../hooks.ts";
 import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
+import { sideCalls } from "../side-calls.ts";
 import type { BudgetLeased } from "../signals.ts";
-import { type ConversationState, leaseOf, runningCompactions } from "../state.ts";
+import { type ConversationState, leaseOf } from "../state.ts";
 import { openOperations } from "../turn-operations.ts";
 import { callsModel } from "../waits.ts";
 
@@ -64,5 +65,5 @@ function callsModels(state: ConversationState, agentId: string): boolean {
   const extractions = runningExtractions(state).filter(([, run]) => run.agentId === agentId);
   const tasks = [...runs, ...extractions.map(([, run]) => run)];
   if (turns.some(callsModel) || tasks.some((run) => run?.reserved ?? run?.reserving)) return true;
-  return runningCompactions(state).some(({ session }) => session === agentId);
+  return sideCalls(state).some(({ session }) => session === agentId);
 }

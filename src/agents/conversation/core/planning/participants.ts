@@ -6,7 +6,7 @@
  *          longer reads it.
  * PARTY-3  An agent that joins pins the versions of its definitions, and has a session of its own. An agent that joins again keeps the
  *          versions that it had: the records of its turns refer to them.
- * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its compaction and extractions.
+ * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its side calls and extractions.
  * LIFE-5  The deletion of an agent reaches its conversations. If other agents take part, the agent leaves the conversation, and the first
  *         of the others becomes the primary agent. Otherwise the conversation is `failed`, and input gets `CONVERSATION_CLOSED` with the
  *         reason.
@@ -39,10 +39,11 @@ import { checkOpen } from "../life.ts";
 import type { ConversationAgent } from "../state.ts";
 import { type ConversationState, isPresent, primaryAgent, takesPart } from "../state.ts";
 import { presentAgents } from "./address.ts";
-import { stopCompactions, stopTurn } from "./cancel.ts";
+import { stopTurn } from "./cancel.ts";
 import { endAs } from "./complete.ts";
 import { giveUpExtractions } from "./hooks.ts";
 import { quotedExchanges } from "./speakers.ts";
+import { stopSideCalls } from "./stop-side-calls.ts";
 
 const LEFT: ErrorData = {
   code: "CANCELLED",
@@ -131,7 +132,7 @@ function agentLeaves(
     ...[...state.active.values()]
       .filter(({ agentId }) => agentId === id)
       .flatMap((turn) => stopTurn(turn, error, { caller: by }, input)),
-    ...stopCompactions(state, input, id),
+    ...stopSideCalls(state, input, ({ session }) => session === id),
     ...giveUpExtractions(state, { code, message }, ({ agentId }) => agentId === id, input),
     {
       type: "REMOVE_PARTICIPANT",

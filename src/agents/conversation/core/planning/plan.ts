@@ -16,7 +16,6 @@ import type { CallingTurn } from "../turn.ts";
 import { planAgentEnded, planCallExpiry, planReaders } from "./agent-call.ts";
 import { planAgentAsked, planApproval } from "./approval.ts";
 import { failTurn, planCancel, planResume, withOrigin } from "./cancel.ts";
-import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planComplete, planUpdate } from "./complete.ts";
 import { planDeferral, planDeferredResult } from "./defer.ts";
 import {
@@ -35,7 +34,9 @@ import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { chargeLateRun, planClientResult, planStoppedTask, planToolResult } from "./results.ts";
 import { planHold } from "./run-call.ts";
 import { planRunInvited } from "./run-invitation.ts";
+import { planSideCall, planSideCallRecovery } from "./side-call.ts";
 import { planDrained, planIngest } from "./signal-queue.ts";
+import { stopSideCalls } from "./stop-side-calls.ts";
 import { planUserMessage } from "./user-message.ts";
 
 export function plan(state: ConversationState, signal: Signal, input: PlanInput): AgentDecision[] {
@@ -55,9 +56,16 @@ const PLANS: { readonly [Type in Signal["type"]]: Plan<Extract<Signal, { type: T
   "conversation.resume": (state, signal) => withOrigin(planResume(state, signal), signal),
   "conversation.complete": planComplete,
   "conversation.update": planUpdate,
-  "conversation.entry.erase": (_, { erasure, caller: by, envelopes }) => {
+  "conversation.entry.erase": (state, { erasure, caller: by, envelopes }, input) => {
     const sends = envelopes.map((envelope) => ({ type: "SEND" as const, envelope }));
-    return [{ type: "ERASE_ENTRY", erasure, by }, ...sends];
+    const isTitled = erasure.turns.some(({ n }) => n === state.titling?.turn);
+    const stops = stopSideCalls(
+      state,
+      input,
+      ({ title }) => isTitled && title === true,
+      "An entry was erased.",
+    );
+    return [...stops, { type: "ERASE_ENTRY", erasure, by }, ...sends];
   },
   "conversation.participant.add": planJoin,
   "conversation.participant.remove": planLeave,
@@ -82,8 +90,8 @@ const PLANS: { readonly [Type in Signal["type"]]: Plan<Extract<Signal, { type: T
   "conversation.work.held": planHold,
   "conversation.budget.leased": planLeased,
   "conversation.memories.learned": (_, signal) => [{ ...signal, type: "NOTE_LEARNED" }],
-  "conversation.compaction.completed": planSummary,
-  "conversation.compaction.failed": planSummary,
+  "conversation.side_call.completed": planSideCall,
+  "conversation.side_call.failed": planSideCall,
   "conversation.tool.completed": planResult,
   "conversation.tool.deferred": planDeferral,
   "conversation.tool.resolved": planDeferredResult,
@@ -107,7 +115,7 @@ const PLANS: { readonly [Type in Signal["type"]]: Plan<Extract<Signal, { type: T
     const due = signal.wasSetBack ? Number.POSITIVE_INFINITY : input.now;
     return [
       ...planRecovery(state, due, input),
-      ...planCompactionRecovery(state, due, input),
+      ...planSideCallRecovery(state, due, input),
       ...planExtractionRecovery(state, due, input),
     ];
   },

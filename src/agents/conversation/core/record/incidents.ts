@@ -13,6 +13,7 @@ const KINDS: Readonly<Partial<Record<EntryType, IncidentKind>>> = {
   "conversation.queue.overflow": "refusal",
   "conversation.signal.refused": "refusal",
   "conversation.cancelled": "stop",
+  "conversation.title.failed": "failure",
   "context.compaction.failed": "failure",
   "context_assembly.failed": "failure",
   "memory_extraction.failed": "failure",

@@ -1,0 +1,67 @@
+/** The model calls beside the turns: for the summary of a session, and for the title of the conversation. Pure. */
+import { compactionProfile, titleProfile } from "../../../library/definitions/version-chain.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import {
+  type BaseState,
+  type ConversationIdentity,
+  chainOf,
+  type RunningCompaction,
+  type Titling,
+} from "./state.ts";
+
+/** Names a call: it is charged to the agent of the session. */
+export interface SideCallPlace {
+  readonly session: string;
+  /** The call is for the title; absent if it is for the summary of the session. */
+  readonly title?: true;
+}
+
+/** A call for a summary that runs. */
+export type SummaryCall = RunningCompaction & { readonly session: string; readonly title?: never };
+
+/** A call for a title that runs. */
+export type TitleCall = Titling & { readonly session: string; readonly title: true };
+
+/** A side call that runs. */
+export type RunningSideCall = SummaryCall | TitleCall;
+
+type Sides = Pick<BaseState, "compactions" | "titling">;
+
+/** Returns the calls that run. */
+export function sideCalls({ compactions, titling }: Sides): RunningSideCall[] {
+  const summaries = Object.entries(compactions).flatMap(([session, { call, ...compaction }]) =>
+    call === undefined ? [] : [{ ...compaction, call, session }],
+  );
+  return titling === undefined
+    ? summaries
+    : [...summaries, { ...titling, session: titling.agentId, title: true }];
+}
+
+/** Returns the call at a place; `undefined` if it does not run. */
+export function sideCallAt(state: Sides, place: SideCallPlace): RunningSideCall | undefined {
+  return sideCalls(state).find((one) => isAt(one, place));
+}
+
+/** Reports whether two places are equal. */
+export function isAt(one: SideCallPlace, other: SideCallPlace): boolean {
+  return one.session === other.session && one.title === other.title;
+}
+
+/** Returns the members of a place. */
+export function placeOfCall({ session, title }: SideCallPlace): SideCallPlace {
+  return { session, ...(title && { title }) };
+}
+
+/** Returns the profile of the model of a call. */
+export function sideProfile(
+  record: Pick<ConversationIdentity, "agents">,
+  { session, title }: SideCallPlace,
+): ModelProfile {
+  const chain = chainOf(record, session);
+  return title ? titleProfile(chain) : compactionProfile(chain);
+}
+
+/** Returns the key of a call's attempt. A turn ends once, so no other call has it. */
+export function sideCallKey({ session, title, turn, call }: RunningSideCall): string {
+  return `${title ? "titling" : "compaction"}:${session}:${turn}:${call.attempt}`;
+}
