@@ -12,13 +12,14 @@ import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import type { TitlePolicy } from "../../src/policy/titles.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
-import type { Persona } from "../../src/protocol/definitions.ts";
+import type { Persona, VersionChain } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MemoryApi, MemoryWriter } from "../../src/protocol/memory.ts";
 import type { MemoryInput } from "../../src/protocol/memory-requests.ts";
@@ -32,7 +33,7 @@ import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { localExecutor } from "../../src/testing/world/local-executor.ts";
 import { noMail } from "../../src/testing/world/no-mail.ts";
 import { withNotes } from "./notes.ts";
-import { messageOfAda, recordOf } from "./records.ts";
+import { messageOfAda, PIN, recordOf } from "./records.ts";
 
 const STOP = { caller: { type: "user", userId: "ada" } } as const;
 
@@ -83,6 +84,7 @@ export class SteeredConversation {
     private readonly clock: Clock = systemClock,
     turnLimit?: RateLimit,
     crew = new Map<string, string | Error>(),
+    private readonly titles: TitlePolicy = () => "none",
   ) {
     this.crew = crew;
     const gateway = this.#gateway();
@@ -116,6 +118,7 @@ export class SteeredConversation {
       ),
       agent: async () => this.#memory,
       gate: allowAll,
+      titles,
       ...defined({ turnLimit }),
       invite: async (_record, id) => {
         this.asked.push(id);
@@ -150,15 +153,21 @@ export class SteeredConversation {
       clock,
       turnLimit,
       leased,
+      titler,
+      titles,
     }: {
       profile?: Partial<ModelProfile>;
       budget?: Budget;
       clock?: Clock;
       turnLimit?: RateLimit;
       leased?: true;
+      /** The model that writes titles. */
+      titler?: Partial<ModelProfile>;
+      titles?: TitlePolicy;
     } = {},
   ): Promise<SteeredConversation> {
-    const conversation = new SteeredConversation(new DeployedCode([library]), undefined, clock, turnLimit);
+    const code = new DeployedCode([library]);
+    const conversation = new SteeredConversation(code, undefined, clock, turnLimit, undefined, titles);
     const persona = {
       identity: { systemPrompt: "Test." },
       memory,
@@ -166,7 +175,10 @@ export class SteeredConversation {
       tools: { toolIds: library.tools.map(({ id }) => `${library.id}/${id}`) },
     };
     const profile = { ...STEERED, ...settings };
-    const chain = await resolveChain(new Registry(conversation.code), persona, profile);
+    const resolved = await resolveChain(new Registry(conversation.code), persona, profile);
+    const definition = { ...STEERED, modelId: "titler", ...titler };
+    const titleProfile = { ...PIN, id: "titler", definition };
+    const chain: VersionChain = { ...resolved, ...(titler && { titleProfile }) };
     const agents = [{ id: "tester", ...defined({ leased }), chain }] as const;
     await conversation.runtime.create(recordOf(chain, { agents }), beginning);
     return conversation;
@@ -174,7 +186,8 @@ export class SteeredConversation {
 
   /** Returns the conversation after a crash. The life before must get no more answers. */
   async restarted(): Promise<SteeredConversation> {
-    const next = new SteeredConversation(this.code, this.database, this.clock, undefined, this.crew);
+    const { code, database, clock, crew, titles } = this;
+    const next = new SteeredConversation(code, database, clock, undefined, crew, titles);
     await next.runtime.wake();
     return next;
   }

@@ -20,7 +20,7 @@ const MAX_TITLE_LENGTH = 200;
 export const MAX_AUTOMATIC_TITLE = 80;
 const FORK = "Fork of ";
 /** Markdown and quotes around a title. */
-const AROUND = /^[\s#>*_~•"“”„«»‘’'「」『』-]+|[\s*_~"“”„«»‘’'「」『』]+$/gu;
+const AROUND = /^[\s#>*_~•"“”„«»‘’'「」『』-]+|(?:[\s*_~"“”„«»‘’'「」『』]|(?<!\.)\.(?!\.))+$/gu;
 
 export function forkTitle(title: string | null): string | null {
   return title === null ? null : shorten(FORK + title, MAX_TITLE_LENGTH);
