@@ -14,6 +14,8 @@ export interface Script {
   summary?: AttemptScript;
   /** Replies to requests to learn from the turn of this script. They are recorded as reply -2. */
   extraction?: AttemptScript[];
+  /** Replies to requests for a title of the turn of this script. They are recorded as reply -3. */
+  title?: AttemptScript[];
   /** Words of the user that something can be learned from. */
   says?: string;
 }

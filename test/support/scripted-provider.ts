@@ -18,6 +18,7 @@
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { titledMessage } from "../../src/model/title-request.ts";
 import { withNotes } from "./notes.ts";
 import {
   errorReply,
@@ -135,6 +136,8 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
 const SUMMARY = -1;
 /** The index of an extraction among them. */
 const EXTRACTION = -2;
+/** The index of a title among them. */
+const TITLE = -3;
 
 function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play): Reply {
   // SAFETY: only tests send requests here, and they assert the parts of the body that they use.
@@ -142,7 +145,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   const body = { ...sent, messages: withNotes(sent.messages) };
   const start = body.messages.findLastIndex(({ role, content }) => role === "user" && !isResult(content));
   const script = parseScript(body.messages[start]?.content);
-  if (script === null) return extractionReply(body, playOf) ?? summaryReply(body, playOf);
+  if (script === null) return backgroundReply(body, playOf) ?? summaryReply(body, playOf);
   const reply = body.messages.slice(start).filter(({ role }) => role === "assistant").length;
   const play = playOf(script.key);
   const attempt = play.requests.count((before) => before.reply === reply);
@@ -162,16 +165,24 @@ function isResult(content: unknown): boolean {
   return Array.isArray(content) && content.some(({ type }) => type === "tool_result");
 }
 
-/** Replies to a request to learn from a transcript with the script's operations; `null` for other requests. */
-function extractionReply(body: RecordedBody, playOf: (key: string) => Play): Reply | null {
-  const [, line = ""] = /\nTranscript:\n(.*)/.exec(body.messages.at(-1)?.content ?? "") ?? [];
-  const script = line === "" ? null : parseScript(JSON.parse(line).text);
-  if (script?.extraction === undefined) return null;
+/** Replies to a request to learn from a transcript, or for a title, as its script says; `null` for other requests. */
+function backgroundReply(body: RecordedBody, playOf: (key: string) => Play): Reply | null {
+  const order = body.messages.at(-1)?.content ?? "";
+  const [, line = ""] = /\nTranscript:\n(.*)/.exec(order) ?? [];
+  const titled = titledMessage(order);
+  const [text, reply] = titled === undefined ? [textOf(line), EXTRACTION] : [titled, TITLE];
+  const script = text === "" ? null : parseScript(text.slice(text.indexOf("{")));
+  const attempts = reply === TITLE ? script?.title : script?.extraction;
+  if (script === null || attempts === undefined) return null;
   const play = playOf(script.key);
-  const attempt = play.requests.count((before) => before.reply === EXTRACTION);
-  play.requests.add({ reply: EXTRACTION, attempt, body });
-  const answer = script.extraction[attempt] ?? script.extraction.at(-1);
-  return answer === undefined ? null : toReply(answer, play, EXTRACTION);
+  const attempt = play.requests.count((before) => before.reply === reply);
+  play.requests.add({ reply, attempt, body });
+  const answer = attempts[attempt] ?? attempts.at(-1);
+  return answer === undefined ? null : toReply(answer, play, reply);
+}
+
+function textOf(line: string): string {
+  return line === "" ? "" : String(JSON.parse(line).text);
 }
 
 /** Replies to an order to summarise with the reply of the newest earlier script. */

@@ -376,6 +376,10 @@ export const testLibrary = defineLibrary("test", {
   personas: [
     definePersona("plain", { identity: { systemPrompt, modelProfileId: "scripted" } }),
     definePersona("handy", { identity: { systemPrompt, modelProfileId: "scripted" }, tools: { toolIds } }),
+    definePersona("titler", {
+      identity: { systemPrompt, modelProfileId: "scripted" },
+      titles: { modelProfileId: "priced" },
+    }),
     definePersona("persistent", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds: ["flaky", "slow_again", "fails"] },

@@ -4,16 +4,21 @@ import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { D1Directory } from "../../src/d1/d1-directory.ts";
 import { systemIds } from "../../src/ports/system.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import type { AttemptScript } from "../support/provider-script.ts";
 import { expectErased, rowsOfD1 } from "./everything.ts";
 import { Play } from "./provider.ts";
 import { ADA, checkInvariants, createAgent, request, TestConversation } from "./world.ts";
 
 let agent: string;
+/** Its titles are by a model. */
+let titler: string;
 
 beforeAll(async () => {
   agent = await createAgent("test/handy");
+  titler = await createAgent("test/titler");
   const body = JSON.stringify({ projectIds: ["default", "titled", "broken"] });
-  expect((await request(`/api/agents/${agent}`, { method: "PATCH", body })).status).toBe(200);
+  for (const id of [agent, titler])
+    expect((await request(`/api/agents/${id}`, { method: "PATCH", body })).status).toBe(200);
 });
 
 afterEach(checkInvariants);
@@ -128,5 +133,110 @@ describe("G24 automatic titles", () => {
       expect(puts).toHaveBeenCalledTimes(projectId === "titled" ? 1 : 0);
     }
     puts.mockRestore();
+  });
+});
+
+describe("G24 titles by a model", () => {
+  /** A script with the attempts for a title. */
+  const titling = (...title: AttemptScript[]) => new Play({ replies: [[{ text: "Yes." }]], title });
+  const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
+  const answer = async (of: TestConversation, script: Play) => {
+    const { turnId, messageId } = await of.say(script.content);
+    expect((await of.ended(turnId)).status).toBe("completed");
+    return { turnId, messageId };
+  };
+  const types = async (of: TestConversation) => (await of.journal()).map(({ type }) => type);
+
+  test("G24 TITLE-6 TITLE-7 replaces the beginning of the message for readers, lists and the journal, after the answer, once", async () => {
+    const conversation = await begin({ agentId: titler });
+    const reader = await conversation.connect();
+    const script = titling({ status: 500, message: "Try again." }, [
+      { text: '"Trips to Vienna."' },
+      { usage },
+    ]);
+    const { turnId } = await answer(conversation, script);
+    await expect.poll(() => titleOf(conversation)).toBe("Trips to Vienna");
+    await expect.poll(() => listed(conversation)).toBe("Trips to Vienna");
+    const titles = reader.frames.flatMap(({ type, data }) =>
+      type === "conversation.updated" && "title" in data ? [data.title] : [],
+    );
+    expect(titles.at(-1)).toBe("Trips to Vienna");
+    const journal = await conversation.journal();
+    expect(
+      journal.filter(({ type }) => type.includes("title") || type === "conversation.updated"),
+    ).toMatchObject([
+      { data: { title: expect.stringMatching(/^\{"key":/), automatic: true } },
+      { type: "conversation.title.started", data: { agentId: titler, turnId } },
+      { type: "conversation.title.failed", data: { attempt: 1, final: false, code: "MODEL_FAILED" } },
+      { data: { title: "Trips to Vienna", by: { type: "agent", agentId: titler, turnId }, automatic: true } },
+    ]);
+    const at = (entry: string) => journal.findIndex(({ type }) => type === entry);
+    expect(at("conversation.title.started")).toBeGreaterThan(at("turn.completed"));
+    expect((await conversation.view()).usage).toMatchObject({ calls: 2, inputTokens: 100 });
+    await answer(conversation, titling([{ text: "Another" }]));
+    expect(await titleOf(conversation)).toBe("Trips to Vienna");
+    expect((await script.requests()).filter(({ reply }) => reply === -3)).toHaveLength(2);
+  });
+
+  test("G24 TITLE-9 a person's title wins over a running call; an export waits for the call", async () => {
+    const conversation = await begin({ agentId: titler });
+    const script = titling([{ gate: "title" }, { text: "Late" }]);
+    await answer(conversation, script);
+    await script.reached("title");
+    expect((await request(`${conversation.path}/export`)).status).toBe(409);
+    await rename(conversation, "Mine");
+    await script.open("title");
+    await answer(conversation, titling([{ text: "Another" }]));
+    expect(await titleOf(conversation)).toBe("Mine");
+    expect(await types(conversation)).toContain("conversation.title.failed");
+    expect((await request(`${conversation.path}/export`)).status).toBe(200);
+  });
+
+  test("G24 TITLE-2 TITLE-6 ERASE-7 an erasure in the first turn removes its title everywhere, also in a fork, which writes no title of its own", async () => {
+    const secret = `titled-${crypto.randomUUID()}`;
+    const conversation = await begin({ agentId: titler });
+    const script = titling([{ text: `On ${secret}` }]);
+    const { turnId, messageId } = await answer(conversation, script);
+    await expect.poll(() => titleOf(conversation)).toBe(`On ${secret}`);
+    const body = JSON.stringify({ turnId });
+    const forked = await request(`${conversation.path}/fork`, { method: "POST", body });
+    const fork = new TestConversation((await forked.json<{ id: string }>()).id);
+    expect(await titleOf(fork)).toBe(`Fork of On ${secret}`);
+    await answer(fork, titling([{ text: "Another" }]));
+    expect(await titleOf(fork)).toBe(`Fork of On ${secret}`);
+    await rename(conversation, "Mine");
+    for (const [one, left] of [
+      [conversation, "Mine"],
+      [fork, null],
+    ] as const) {
+      expect((await request(`${one.path}/events/${messageId}`, { method: "DELETE" })).status).toBe(204);
+      expect(await titleOf(one)).toBe(left);
+      await expectErased(one.stub, secret);
+    }
+    await expect.poll(rowsOfD1).not.toContain(secret);
+  });
+
+  test("G24 TITLE-9 ERASE-5 an erasure in the first turn ends the running call", async () => {
+    const conversation = await begin({ agentId: titler });
+    const script = titling([{ gate: "title" }, { text: "Late" }]);
+    const { messageId } = await answer(conversation, script);
+    await script.reached("title");
+    expect((await request(`${conversation.path}/events/${messageId}`, { method: "DELETE" })).status).toBe(
+      204,
+    );
+    await script.open("title");
+    await answer(conversation, titling([{ text: "Another" }]));
+    expect(await titleOf(conversation)).toBeNull();
+  });
+
+  test("G24 TITLE-7 a persona with an unknown profile or without a profile is refused", async () => {
+    const persona = (modelProfileId: string) => ({
+      identity: { systemPrompt: "You answer." },
+      titles: { modelProfileId },
+    });
+    const create = (given: object) =>
+      request("/api/agents", { method: "POST", body: JSON.stringify({ persona: given }) });
+    expect((await create(persona("test/missing"))).status).toBe(422);
+    expect((await create({ ...persona("test/priced"), titles: {} })).status).toBe(422);
   });
 });
