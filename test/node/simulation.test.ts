@@ -37,6 +37,7 @@ test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 FORK-1 FORK-2 FORK-4 ERASE-6 H1 A72 
     turns,
     lives,
     summaries,
+    titles,
     queued,
     ended,
     approved,
@@ -53,6 +54,7 @@ test(`STATE-1 RECORDS-1 REPLACE-2 REPLACE-3 FORK-1 FORK-2 FORK-4 ERASE-6 H1 A72 
   }
   expect(turns).toBeGreaterThan(SEEDS);
   expect(summaries).toBeGreaterThan(SEEDS / 20);
+  expect(titles).toBeGreaterThan(SEEDS / 20);
   expect(lives).toBeGreaterThan(SEEDS);
   expect(queued).toBeGreaterThan(SEEDS / 20);
   expect(ended).toBeGreaterThan(SEEDS / 40);

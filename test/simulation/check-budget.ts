@@ -6,7 +6,7 @@ export function checkBudget(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
   const { budget } = planOf(history.plan, conversation) ?? {};
   const { spent } = outcome.stored;
-  const asked = [...history.modelCalls, ...history.summaryCalls].filter(
+  const asked = [...history.modelCalls, ...history.sideCalls].filter(
     (call) => call.conversation === conversation,
   ).length;
   if (asked > spent.modelCalls)

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { NO_USAGE, type UsageTotals } from "../../src/model/usage.ts";
 import type { TurnView } from "../../src/protocol/conversation-schemas.ts";
 import { compactionsOf } from "./check-compactions.ts";
+import { titlingsOf } from "./check-titles.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";
 import type { ModelFailure } from "./plan.ts";
@@ -191,15 +192,15 @@ type Counts = Pick<UsageTotals, "calls" | "inputTokens" | "outputTokens">;
 function summaryUsage(scope: Scope, own: Counts): Counts {
   const { history, outcome, conversation, fail } = scope;
   const { usage } = outcome.stored;
-  const asked = history.summaryCalls.filter((call) => call.conversation === conversation);
+  const asked = history.sideCalls.filter((call) => call.conversation === conversation);
   const inputTokens = usage.inputTokens - own.inputTokens;
   const known = asked.filter(({ tokens }) => bit(inputTokens, tokens));
   const lost = asked.filter(({ isCounted, tokens }) => isCounted && !bit(inputTokens, tokens));
   if (lost.length > Math.max(0, outcome.lives - 1))
     fail("usage", `The totals do not have ${lost.map(({ requestId }) => requestId).join(" ")}.`);
   // An end without a known attempt counts no call.
-  const ends = compactionsOf(scope).flatMap(({ end }) => end ?? []);
-  const least = ends.filter(({ type }) => type === "context.compacted").length;
+  const ends = [...compactionsOf(scope), ...titlingsOf(scope)].flatMap(({ end }) => end ?? []);
+  const least = ends.filter(({ type }) => !type.endsWith(".failed")).length;
   const calls = usage.calls - own.calls;
   return {
     calls: calls >= least && calls <= ends.length ? calls : least,

@@ -1,7 +1,7 @@
 /** Checks of compactions: their start, their cover, their requests, and their end. Pure. */
 import type { JournalEntryView } from "../../src/protocol/conversation-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../src/shared/json.ts";
-import type { SummaryCallRecord } from "./history.ts";
+import type { SideCallRecord } from "./history.ts";
 import { firedIn, type Scope, tagIn } from "./scope.ts";
 import type { TurnTimeline } from "./turn-times.ts";
 import { amissIn, budgetOf, tokensOf, upTo, type Window, windowOf } from "./windows.ts";
@@ -50,10 +50,11 @@ export function requestsOf(
   { started, end }: Compaction,
   { history, conversation }: Scope,
   timeline: TurnTimeline,
-): SummaryCallRecord[] {
+): SideCallRecord[] {
   const [from, to] = [timeline.stepOf(started), end === undefined ? Infinity : timeline.stepOf(end.seq)];
-  return history.summaryCalls.filter(
-    (call) => call.conversation === conversation && call.step > from && call.step < to,
+  return history.sideCalls.filter(
+    ({ conversation: of, titled, step }) =>
+      of === conversation && titled === undefined && step > from && step < to,
   );
 }
 
@@ -66,7 +67,7 @@ export function checkCompactions(
   const { history, outcome, conversation, fail } = scope;
   const compactions = compactionsOf(scope);
   const summaries = outcome.session.filter(({ covers }) => covers !== undefined);
-  const known = new Set<SummaryCallRecord>();
+  const known = new Set<SideCallRecord>();
   let before: Compaction | undefined;
   for (const compaction of compactions) {
     const { started, cover, end } = compaction;
@@ -96,12 +97,12 @@ export function checkCompactions(
       request?.failure === undefined && (request?.says === "summary" || request?.says === "calls");
     if (!isSummary) fail("compactions", `${end.seq} has a summary that no model gave.`);
   }
-  for (const call of history.summaryCalls) {
-    if (call.conversation === conversation && !known.has(call))
+  for (const call of history.sideCalls) {
+    if (call.conversation === conversation && call.titled === undefined && !known.has(call))
       fail("compactions", `${call.requestId} was made for no compaction.`);
   }
-  if (history.toolRuns.some(({ call }) => call.startsWith("summary")))
-    fail("compactions", "A tool ran that a model called instead of giving a summary.");
+  if (history.toolRuns.some(({ call }) => /^(?:summary|title)/.test(call)))
+    fail("compactions", "A tool ran that a model called instead of giving a summary or a title.");
 }
 
 /** A cut lies at the beginning of a turn behind the newest summary, and keeps the newest turns within their share. */
@@ -134,7 +135,7 @@ function checkCut(
 /** Each attempt makes one request at most, after the pause that is due. */
 function checkAttempts(
   { started, failures }: Compaction,
-  calls: readonly SummaryCallRecord[],
+  calls: readonly SideCallRecord[],
   scope: Scope,
 ): void {
   const { outcome, fail } = scope;
@@ -162,7 +163,7 @@ function checkAttempts(
 }
 
 /** A request for a summary contains the events that the summary replaces and the previous summary. */
-function checkSummaries(calls: readonly SummaryCallRecord[], covered: Window, scope: Scope): void {
+function checkSummaries(calls: readonly SideCallRecord[], covered: Window, scope: Scope): void {
   const budgets = new Set(scope.outcome.turns.map(({ input }) => budgetOf(scope, tagIn(input))));
   for (const { requestId, before } of calls) {
     const amiss = [...budgets].map((budget) => amissIn(before, covered, budget));
@@ -174,7 +175,7 @@ function checkSummaries(calls: readonly SummaryCallRecord[], covered: Window, sc
 /** A stop ends the compaction and its request. A stopped conversation begins no compaction. */
 function checkStop(
   { started, end }: Compaction,
-  calls: readonly SummaryCallRecord[],
+  calls: readonly SideCallRecord[],
   { outcome, fail }: Scope,
   timeline: TurnTimeline,
 ): void {

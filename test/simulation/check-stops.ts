@@ -63,6 +63,9 @@ function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTime
         if (what !== "done" || !found.some(({ order }) => order === act.order))
           fail("stops", `${said}, and the order is another.`);
         break;
+      case "rename":
+        if (what !== "done") fail("stops", `${said}.`);
+        break;
       case "regenerate":
       case "edit":
         // `checkReplacements` explains it.
@@ -133,7 +136,7 @@ function checkStopped({ history, conversation, fail }: Scope, timeline: TurnTime
       if (!isRefused) fail("stopped", `${turn.id} is ${turn.status} in a stopped conversation.`);
     }
     const [from, to] = [timeline.stepOf(seq), timeline.stepOf(until)];
-    for (const call of [...history.modelCalls, ...history.summaryCalls]) {
+    for (const call of [...history.modelCalls, ...history.sideCalls]) {
       if (call.conversation === conversation && call.step > from && call.step < to)
         fail("stopped", `${call.requestId} was made in a stopped conversation.`);
     }

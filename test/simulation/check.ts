@@ -26,6 +26,7 @@ import { checkRecords } from "./check-records.ts";
 import { checkReplacements } from "./check-replacements.ts";
 import { checkRequests } from "./check-requests.ts";
 import { checkStops } from "./check-stops.ts";
+import { checkTitles } from "./check-titles.ts";
 import { checkTools } from "./check-tools.ts";
 import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
 import { OUTPUT_TRIES } from "./model-script.ts";
@@ -61,6 +62,7 @@ export function check(history: History): Violation[] {
     checkContext(scope);
     checkRequests(scope);
     checkHooks(scope);
+    checkTitles(scope);
     checkStops(scope);
     checkOverlap(scope);
     checkData(scope);
@@ -120,6 +122,7 @@ function checkEnds(scope: Scope): void {
   }
   for (const [session, { call }] of Object.entries(outcome.stored.compactions))
     if (call !== undefined) fail("ends", `The session of ${session} is compacted for ever.`);
+  if (outcome.stored.titling !== undefined) fail("ends", "A title is written for ever.");
   if (outcome.timers > 0) fail("ends", `${outcome.timers} timers are left.`);
   if (outcome.armed && active.length === 0) fail("ends", "The wake-up is still armed.");
   if (outcome.memory !== undefined && !isDeepStrictEqual(outcome.memory, outcome.stored)) {
@@ -280,8 +283,8 @@ const SILENT = new Set([
 ]);
 /** Entries of hooks, which no client sees; the report of failures is a frame. */
 const OF_HOOKS = /^(?:context_assembly|memory_extraction)\.(?!failing)/;
-/** Entries of compactions, which no client sees. */
-const OF_COMPACTIONS = /^context\.compact/;
+/** Entries of side calls, which no client sees. */
+const OF_SIDE_CALLS = /^(?:context\.compact|conversation\.title)/;
 
 /** A connection must receive every durable frame after its start once, in order. */
 function checkNumbers(
@@ -299,7 +302,7 @@ function checkNumbers(
   const last = got.at(-1) ?? begins;
   const due = journal.filter(
     ({ seq, type }) =>
-      seq > begins && seq <= last && !SILENT.has(type) && !OF_HOOKS.test(type) && !OF_COMPACTIONS.test(type),
+      seq > begins && seq <= last && !SILENT.has(type) && !OF_HOOKS.test(type) && !OF_SIDE_CALLS.test(type),
   );
   const wanted = due.map(({ seq }) => seq);
   if (!isDeepStrictEqual(got, wanted)) report(`numbers ${got.join(" ")} came, of ${wanted.join(" ")}.`);

@@ -1,4 +1,4 @@
-/** The stops, resumes, ends, changes of the order and replaced turns of one client. */
+/** The stops, resumes, ends, new titles, changes of the order and replaced turns of one client. */
 import { turnId } from "../../src/protocol/ids.ts";
 import type { StartedTurn } from "../../src/protocol/signals.ts";
 import { DramatisError, unwrap } from "../../src/shared/errors.ts";
@@ -163,6 +163,9 @@ export class ClientActs {
         return true;
       case "reorder":
         await runtime.changes.update({ caller: { type: "user", userId: user }, order });
+        return true;
+      case "rename":
+        await runtime.changes.update({ caller: { type: "user", userId: user }, title: `Of ${user}` });
         return true;
       case "regenerate":
       case "edit": {

@@ -73,7 +73,8 @@ function conversationPlan(random: Random): ConversationPlan {
     random.fork("life"),
   );
   const replacing = withReplacements(signalled, random.fork("replacements"), editPlan);
-  const plan = withForks(replacing, random.fork("forks"), editPlan);
+  const titled = withTitles(replacing, random.fork("titles"));
+  const plan = withForks(titled, random.fork("forks"), editPlan);
   return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
 }
 
@@ -147,7 +148,7 @@ function withMemory(plan: ConversationPlan, random: Random): ConversationPlan {
     });
     if (index > 0) return { ...client, messages };
     const more = random.list(random.small(0, 5), (n) => messagePlan(random.fork(`message ${n}`)));
-    const acts = [...(client.acts ?? []), ...stopInSummary(random.fork("stop"))];
+    const acts = [...(client.acts ?? []), ...stopIn("summary", random.fork("stop"))];
     return { ...client, messages: [...messages, ...more], ...(acts.length === 0 ? {} : { acts }) };
   });
   return { ...plan, memory, clients };
@@ -160,14 +161,36 @@ function summaryFailure(random: Random, mayPass: boolean): Partial<SummaryPlan> 
   return { failure: random.pick(failures) };
 }
 
-function stopInSummary(random: Random): ActPlan[] {
+function stopIn(upon: "summary" | "title", random: Random): ActPlan[] {
   if (random.chance(0.7)) return [];
-  const when = { upon: "summary", nth: random.small(1, 3) } as const;
+  const when = { upon, nth: random.small(1, 3) } as const;
   const pause = random.small(0, 300);
   return [
     { does: "stop", ...when, pause },
     { does: "resume", ...when, pause: pause + random.small(0, 2_000) },
   ];
+}
+
+/** Lets a model write the titles of a third of the conversations. Some are stopped or renamed meanwhile. */
+function withTitles(plan: ConversationPlan, random: Random): ConversationPlan {
+  if (random.chance(0.67)) return plan;
+  const isLost = random.chance(0.15);
+  const titles = random.list(
+    isLost ? 3 : random.small(0, 3),
+    (): SummaryPlan => ({
+      says: random.chance(0.6) ? "summary" : random.pick(SUMMARY_ANSWERS),
+      ...(isLost || random.chance(0.3) ? summaryFailure(random, isLost) : {}),
+      pace: random.chance(0.3) ? random.int(100, 2_000) : random.int(0, 30),
+    }),
+  );
+  const [first, ...others] = plan.clients;
+  if (first === undefined) return plan;
+  const when = { upon: "title", nth: random.small(1, 3) } as const;
+  const pause = random.small(0, 300);
+  const renames: ActPlan[] = random.chance(0.3) ? [{ does: "rename", ...when, pause }] : [];
+  const stops = stopIn("title", random.fork("stop"));
+  const acts = [...(first.acts ?? []), ...renames, ...stops];
+  return { ...plan, titles, clients: [{ ...first, ...(acts.length === 0 ? {} : { acts }) }, ...others] };
 }
 
 function hooksPlan(random: Random): Pick<ConversationPlan, "hooks"> {

@@ -108,13 +108,15 @@ export interface ModelCallRecord {
   unfit?: UnfitAnswer;
 }
 
-/** A request for a summary. */
-export interface SummaryCallRecord
+/** A request for a summary or for a title. */
+export interface SideCallRecord
   extends Pick<
     ModelCallRecord,
     "conversation" | "at" | "life" | "step" | "over" | "requestId" | "isCounted"
   > {
   failure?: ModelFailure;
+  /** The quoted message of a request for a title; absent for a summary. */
+  titled?: string;
   says: SummaryPlan["says"];
   /** Text of the uninterrupted reply. */
   text: string;
@@ -334,7 +336,7 @@ export interface History {
   fired: readonly Fault[];
   sent: SentMessage[];
   modelCalls: ModelCallRecord[];
-  summaryCalls: SummaryCallRecord[];
+  sideCalls: SideCallRecord[];
   toolRuns: ToolRun[];
   hookRuns: HookRunRecord[];
   submissions: Submission[];

@@ -324,6 +324,8 @@ export class Life implements Caller {
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
       approvalTimeoutMs: APPROVAL_TIMEOUT_MS,
       ...noMail,
+      titles: () =>
+        this.runtime.state.record.agents[0].chain.titleProfile === undefined ? "none" : "message",
       onUsage: () => this.#publications.usage.changed(),
       onCommit: () => {
         if (this.actor.surroundings.log !== null) this.#publications.copies.events.changed();

@@ -1,5 +1,6 @@
 /** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
+import { titledMessage } from "../../src/model/title-request.ts";
 import { withNotes } from "../support/notes.ts";
 import { noticeIn, type PromptMessage, promptMessage } from "./check-requests.ts";
 import { tagIn } from "./scope.ts";
@@ -30,6 +31,11 @@ export function readSummaryRequest(body: RequestBody): PromptMessage[] | undefin
   const order = messages.at(-1);
   if (order?.role !== "user" || !textIn(order).startsWith(ORDER)) return undefined;
   return messages.slice(1, -1).map(messageIn);
+}
+
+/** Returns the message that a request for a title quotes; `undefined` for all other requests. */
+export function readTitleRequest({ messages }: RequestBody): string | undefined {
+  return titledMessage(textIn(messages.at(-1)));
 }
 
 export interface ReadRequest {

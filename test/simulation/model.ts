@@ -9,9 +9,9 @@ import {
   type ModelCallRecord,
   nextStep,
   type PromptRecord,
-  type SummaryCallRecord,
+  type SideCallRecord,
 } from "./history.ts";
-import { type RequestBody, readRequest, readSummaryRequest } from "./model-request.ts";
+import { type RequestBody, readRequest, readSummaryRequest, readTitleRequest } from "./model-request.ts";
 import { type Answer, answerOf, dataOf, summaryOf, words } from "./model-script.ts";
 import { MODELS } from "./models.ts";
 import type { Moments } from "./moments.ts";
@@ -44,7 +44,7 @@ const SUMMARY_CALL: CallPlan = {
 /** Maximum number of a message's requests that report usage: their counts are powers of two. */
 const MAX_COUNTED = 40;
 
-type Feed = Answer & { record: ModelCallRecord | SummaryCallRecord; kills?: boolean };
+type Feed = Answer & { record: ModelCallRecord | SideCallRecord; kills?: boolean };
 
 export class Model {
   readonly #asked = new Map<string, number>();
@@ -103,7 +103,9 @@ export class Model {
 
   #answer(caller: Caller, body: RequestBody): Feed {
     const summarised = readSummaryRequest(body);
-    if (summarised !== undefined) return this.#summary(caller, body, summarised);
+    if (summarised !== undefined) return this.#beside(caller, body, summarised);
+    const titled = readTitleRequest(body);
+    if (titled !== undefined) return this.#beside(caller, body, [], titled);
     const { conversation, life } = caller;
     const { tool_choice, tools, response_format, model } = body;
     const {
@@ -181,13 +183,23 @@ export class Model {
     };
   }
 
-  #summary({ conversation, life }: Caller, { tool_choice }: RequestBody, before: PromptMessage[]): Feed {
-    const asked = this.history.summaryCalls.filter((call) => call.conversation === conversation).length;
-    const { memory } = this.history.plan.conversations[conversation] ?? {};
-    const { says, failure, kills = false, pace } = memory?.summaries[asked] ?? SUMMARY;
+  /** Answers a request for a summary of the messages `before`, or for a title of the message `titled`. */
+  #beside(
+    { conversation, life }: Caller,
+    { tool_choice }: RequestBody,
+    before: PromptMessage[],
+    titled?: string,
+  ): Feed {
+    const all = this.history.sideCalls.filter((call) => call.conversation === conversation);
+    const asked = all.length;
+    const nth = all.filter((call) => (call.titled === undefined) === (titled === undefined)).length;
+    const { memory, titles } = this.history.plan.conversations[conversation] ?? {};
+    const answers = titled === undefined ? memory?.summaries : titles;
+    const { says, failure, kills = false, pace } = answers?.[nth] ?? SUMMARY;
     const calls = says === "calls" && tool_choice !== "none" ? [SUMMARY_CALL] : [];
-    const requestId = `summary ${conversation}/${asked + 1}`;
-    const record: SummaryCallRecord = {
+    const kind = titled === undefined ? "summary" : "title";
+    const requestId = `${kind} ${conversation}/${asked + 1}`;
+    const record: SideCallRecord = {
       conversation,
       at: this.clock.elapsed,
       ...(failure === undefined ? {} : { failure }),
@@ -197,15 +209,13 @@ export class Model {
       tokens: asked < MAX_COUNTED ? 2 ** asked : 0,
       isCounted: false,
       before,
+      ...(titled === undefined ? {} : { titled }),
       life,
       step: nextStep(this.history),
     };
-    this.history.summaryCalls.push(record);
-    this.moments.note(conversation, "summary");
-    this.note(
-      conversation,
-      `${requestId} requests a summary: ${kills ? "the actor dies" : (failure ?? says)}`,
-    );
+    this.history.sideCalls.push(record);
+    this.moments.note(conversation, kind);
+    this.note(conversation, `${requestId} is requested: ${kills ? "the actor dies" : (failure ?? says)}`);
     const { text, tokens } = record;
     const cut = says === "cut off" ? ({ finish: "length" } as const) : {};
     return {

@@ -30,6 +30,8 @@ export interface ConversationPlan {
   budget?: Budget;
   /** A budget of the context so small that the conversation compacts itself; 60 000 tokens by default. */
   memory?: MemoryPlan;
+  /** The answers to requests for a title, in order. Further requests get a title. Absent: no model writes titles. */
+  titles?: SummaryPlan[];
   clients: ClientPlan[];
 }
 
@@ -93,7 +95,7 @@ export interface ForkPlan extends Pick<ActPlan, "upon" | "nth" | "pause" | "agai
 }
 
 export interface ActPlan {
-  does: "stop turn" | "stop" | "resume" | "reorder" | "end" | "regenerate" | "edit";
+  does: "stop turn" | "stop" | "resume" | "reorder" | "rename" | "end" | "regenerate" | "edit";
   /**
    * The turn to stop: an active turn of the client, a turn of another client, or a turn that may have ended. The turn to
    * replace is the newest turn of the user (`own`) or the oldest (`past`).
@@ -119,8 +121,8 @@ export interface ActPlan {
  * turn has ended.
  */
 export const MOMENTS = ["queued", "asked", "streaming", "tool", "waiting", "over"] as const;
-/** `summary`: a model has a request for a summary. */
-export type Moment = (typeof MOMENTS)[number] | "summary";
+/** `summary`, `title`: a model has a request for a summary, or for a title. */
+export type Moment = (typeof MOMENTS)[number] | "summary" | "title";
 
 export interface MessagePlan {
   /** Condition for sending the next message. */

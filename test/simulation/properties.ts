@@ -55,6 +55,8 @@ export const PROPERTIES = {
     "A call that must run at most once is made only in reply to a request with all of its user's messages so far.",
   session: "A session holds complete turns only, in the order of their ends.",
   waits: "Every active turn works, names an operation or a deadline, or waits for a turn that does.",
+  titles:
+    "The first completed turn with an answer begins the only call for a title, in its commit. The call asks a model at most three times, ends by a stop or a new title, and its reply is the title.",
   compactions:
     "A compaction begins when the history fills its budget, covers complete turns, calls a model at most three times, and has the model's summary.",
   context:

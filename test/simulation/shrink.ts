@@ -35,6 +35,7 @@ const OPTIONAL = new Set([
   "upon",
   "again",
   "memory",
+  "titles",
   "failure",
   "kills",
   "message",

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { shrink } from "../../src/testing/shrink.ts";
 import { check } from "./check.ts";
 import { refusedIn } from "./check-queue.ts";
+import { titlingsOf } from "./check-titles.ts";
 import { generatePlan } from "./generate.ts";
 import type { History } from "./history.ts";
 import type { Variant } from "./life.ts";
@@ -35,6 +36,8 @@ export interface Batch {
   lives: number;
   /** Histories that were compacted. */
   summaries: number;
+  /** Titles that models wrote. */
+  titles: number;
   /** Messages that were queued, queued messages that were refused, and conversations that ended. */
   queued: number;
   refused: number;
@@ -60,6 +63,7 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
     failedTurns: 0,
     lives: 0,
     summaries: 0,
+    titles: 0,
     queued: 0,
     refused: 0,
     ended: 0,
@@ -101,6 +105,8 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
       batch.replaced += turns.filter((turn) => replacedId(turn) !== undefined).length;
       batch.failedTurns += turns.filter(({ status }) => status === "failed").length;
       batch.lives += lives;
+      const ends = titlingsOf({ outcome }).flatMap(({ end }) => end ?? []);
+      batch.titles += ends.filter(({ type }) => type === "conversation.updated").length;
       batch.summaries += session.filter(({ covers }) => covers !== undefined).length;
     }
   }

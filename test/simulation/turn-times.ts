@@ -199,7 +199,7 @@ function standingsOf(journal: readonly JournalEntryView[], first: BaseState): Ba
     if (type === "conversation.cancelled") standings.push({ ...last, seq, isStopped: true });
     if (type === "conversation.resumed") standings.push({ ...last, seq, isStopped: false });
     if (type === "conversation.ended") standings.push({ ...last, seq, isEnded: true });
-    if (type !== "conversation.updated" || !isJsonObject(data)) continue;
+    if (type !== "conversation.updated" || !isJsonObject(data) || data.turns === undefined) continue;
     // SAFETY: the entry names the order.
     standings.push({ ...last, seq, order: data.turns as TurnOrder });
   }

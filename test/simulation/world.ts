@@ -67,7 +67,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     fired: [],
     sent: [],
     modelCalls: [],
-    summaryCalls: [],
+    sideCalls: [],
     toolRuns: [],
     hookRuns: [],
     submissions: [],
@@ -253,7 +253,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
 
 async function recordOf(
   index: number,
-  { maxMoves, fallbacks = 0, hooks = {}, memory }: ConversationPlan,
+  { maxMoves, fallbacks = 0, hooks = {}, memory, titles }: ConversationPlan,
   code: DeployedCode,
   createdAt: number,
 ): Promise<ConversationIdentity> {
@@ -272,6 +272,7 @@ async function recordOf(
       }),
     },
     tools: { toolIds, constraints: { maxMovesPerTurn: maxMoves } },
+    ...(titles && { titles: { modelProfileId: `${LIBRARY}/${MODELS[1]}` } }),
   };
   const [first = "", ...others] = MODELS;
   const profile = {
