@@ -76,7 +76,16 @@ function ask(worker: Worker, job: Job): Promise<Answer> {
 async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<boolean> {
   const table = new Map<string, { planned: number; fired: number }>();
   const failing: { seed: number; what: string }[] = [];
-  const sums = { turns: 0, failedTurns: 0, lives: 0, summaries: 0, replayed: 0, forks: 0, erased: 0 };
+  const sums = {
+    turns: 0,
+    failedTurns: 0,
+    lives: 0,
+    summaries: 0,
+    titles: 0,
+    replayed: 0,
+    forks: 0,
+    erased: 0,
+  };
   const partial: Record<string, number> = {};
   const started = performance.now();
   const jobs: Job[] = [];
@@ -96,6 +105,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     sums.failedTurns += batch.failedTurns;
     sums.lives += batch.lives;
     sums.summaries += batch.summaries;
+    sums.titles += batch.titles;
     sums.replayed += batch.replayed;
     sums.forks += batch.forks;
     sums.erased += batch.erased;
@@ -126,7 +136,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     console.log(`\nThese faults occurred fewer than ${least} times: ${missing.join(", ")}.`);
   console.log(
     `\n${seeds} seeds from ${from}: ${failing.length} failed. ${sums.turns} turns (${sums.failedTurns} failed as planned), ` +
-      `${sums.lives} actor instances, ${sums.summaries} summaries, ${sums.replayed} replayed turns, ${sums.forks} forks, ${sums.erased} erasures, ${seconds.toFixed(1)} s.`,
+      `${sums.lives} actor instances, ${sums.summaries} summaries, ${sums.titles} titles, ${sums.replayed} replayed turns, ${sums.forks} forks, ${sums.erased} erasures, ${seconds.toFixed(1)} s.`,
   );
   for (const [reason, count] of Object.entries(partial))
     console.log(`Replays took ${count} entries as recorded: ${reason}`);

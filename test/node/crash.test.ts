@@ -6,6 +6,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
+import { titledMessage } from "../../src/model/title-request.ts";
 import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import {
   type ChatRequestBody,
@@ -326,6 +327,38 @@ test("SELFCOMPACT-4 EFFECT-2 H1 a crash at every boundary of a compaction: the t
     const at = `crash at point ${point} (${golden.crossings.names[Math.floor(point / 2)]})`;
     expect(transcript(world), at).toEqual(transcript(golden.world));
     expect(world.compactions, at).toBe(1);
+    expect(orders, at).toBeLessThanOrEqual(2);
+  }
+});
+
+test("G24 TITLE-7 SELFCOMPACT-4 EFFECT-2 H1 a crash at every boundary of a title: the turn is the same, and the title is written once", async () => {
+  const run = async (points: number[]) => {
+    let orders = 0;
+    const crossings = new Crossings(points);
+    const world = await runWorld(
+      {
+        library: library(new Map()),
+        persona: { identity: { systemPrompt: "Test." } },
+        spoil: (chain) => ({ ...chain, titleProfile: chain.modelProfile }),
+        messages: ["one"],
+        provider({ messages }) {
+          if (titledMessage(messages.at(-1)?.content ?? "") === undefined) return textPayloads("word");
+          orders += 1;
+          return textPayloads("Numbers");
+        },
+      },
+      crossings,
+    );
+    return { world, crossings, orders };
+  };
+  const golden = await run([]);
+  expect(golden.world.title).toBe("Numbers");
+  expect([golden.orders, golden.world.usage.calls]).toEqual([1, 2]);
+  for (let point = 0; point < golden.crossings.count; point++) {
+    const { world, orders } = await run([point]);
+    const at = `crash at point ${point} (${golden.crossings.names[Math.floor(point / 2)]})`;
+    expect(transcript(world), at).toEqual(transcript(golden.world));
+    expect(world.title, at).toBe("Numbers");
     expect(orders, at).toBeLessThanOrEqual(2);
   }
 });

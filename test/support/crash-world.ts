@@ -74,6 +74,7 @@ export interface World {
   /** The compactions in the session. */
   readonly compactions: number;
   readonly usage: UsageTotals;
+  readonly title: string | null;
 }
 
 const USER = { type: "user", userId: "ada" } as const;
@@ -117,6 +118,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       executor: crossExecutor(executor, life),
       gate: options.gate ?? allowAll,
       ...noMail,
+      titles: () => (chain.titleProfile === undefined ? "none" : "message"),
       armWakeup: () => life.cross("window.open", async () => undefined),
       publish: (frames: Frame[]) => {
         if (!life.alive) return;
@@ -238,7 +240,8 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const { items } = queries.turns();
   const turns = items.map(({ id }) => queries.turn(life.runtime.state, id));
   const compactions = life.runtime.store.events.load("tester", { limit: 1_000 }).filter(isCompaction).length;
-  return { turns, client, lives, compactions, usage: life.runtime.state.usage };
+  const { usage, record } = life.runtime.state;
+  return { turns, client, lives, compactions, usage, title: record.title };
 }
 
 /** Runs all promise reactions that are ready. */
