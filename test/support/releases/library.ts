@@ -3,7 +3,12 @@
  * never rename or remove one.
  */
 import { z } from "zod";
-import { defineLibrary, defineTool, type Library } from "../../../src/library/define/define.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  defineTool,
+  type Library,
+} from "../../../src/library/define/define.ts";
 import { defineTask } from "../../../src/library/define/define-task.ts";
 import { ToolError } from "../../../src/library/tools/tool-error.ts";
 import type { Persona, ToolEffect } from "../../../src/protocol/definitions.ts";
@@ -136,5 +141,7 @@ export function releaseLibrary({ report, pass }: ToolWorld): Library {
     pay,
     askHelper,
   ];
-  return defineLibrary("release", { tools, tasks: [assemble, extract] });
+  const titler = { provider: "openai", modelId: "scripted", baseUrl: RECORDED_PROVIDER } as const;
+  const modelProfiles = [defineModelProfile("titler", titler)];
+  return defineLibrary("release", { tools, tasks: [assemble, extract], modelProfiles });
 }

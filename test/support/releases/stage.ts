@@ -16,6 +16,7 @@ import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts
 import { DeployedCode } from "../../../src/library/registry/deployed-code.ts";
 import { Registry } from "../../../src/library/registry/registry.ts";
 import { resolveChain } from "../../../src/library/registry/resolve.ts";
+import { titledMessage } from "../../../src/model/title-request.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
@@ -126,6 +127,7 @@ export class Stage {
         return given;
       }),
       gate: allowAll,
+      titles: () => "message",
       ...noMail,
       ...outgoing(mailbox),
       armWakeup: async () => undefined,
@@ -193,7 +195,7 @@ export class Stage {
     this.requests.push(messages);
     const start = messages.findLastIndex(({ role }: { role: string }) => role === "user");
     const script = scriptOf(messages[start].content);
-    if (script === null) return this.#summarise(messages);
+    if (script === null) return this.#callBeside(messages);
     const reply = messages.slice(start).filter(({ role }: { role: string }) => role === "assistant").length;
     const chosen = script.replies[reply] ?? script.replies.at(-1) ?? [];
     const attempts = "attempts" in chosen ? chosen.attempts : [chosen];
@@ -204,11 +206,14 @@ export class Stage {
     return this.#stream(reply, answer);
   }
 
-  /** Answers an order to summarise by the newest script of the history. */
-  async #summarise(messages: { content: string }[]): Promise<Response> {
-    const script = messages.map(({ content }) => scriptOf(content)).findLast((found) => found !== null);
-    const summary: AttemptScript = script?.summary ?? { status: 400, message: "There is no script." };
-    return Array.isArray(summary) ? this.#stream(-1, summary) : errorOf(summary);
+  /** Answers an order to summarise by the newest script of the history, and a request for a title by the script of its message. */
+  async #callBeside(messages: { content: string }[]): Promise<Response> {
+    const script = messages
+      .map(({ content }) => scriptOf(titledMessage(content) ?? content))
+      .findLast((found) => found !== null);
+    const missing: AttemptScript = { status: 400, message: "There is no script." };
+    const answer = script?.title?.[0] ?? script?.summary ?? missing;
+    return Array.isArray(answer) ? this.#stream(-1, answer) : errorOf(answer);
   }
 
   async #stream(reply: number, steps: readonly StepScript[]): Promise<Response> {

@@ -26,6 +26,8 @@ interface Settings extends Beginning {
   /** The agent has a budget. */
   leased?: true;
   projectId?: string;
+  /** The name of the recording when absent. */
+  title?: null;
 }
 
 interface Message extends Pick<StartTurn, "budget"> {
@@ -49,13 +51,13 @@ export class Take {
   }
 
   static async begin(name: string, settings: Settings = {}): Promise<Take> {
-    const { persona, agentId = "recorded", leased, projectId = "default", ...beginning } = settings;
+    const { persona, agentId = "recorded", leased, projectId = "default", title, ...beginning } = settings;
     const take = new Take(name);
     const { stage, life } = take;
     const record = {
       id: `conv_${stage.ids.ulid()}`,
       tenant: TENANT,
-      title: name,
+      title: title === null ? null : name,
       projectId,
       participants: [
         { type: "user" as const, id: RECORDED_USER },

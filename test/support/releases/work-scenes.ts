@@ -28,6 +28,7 @@ export async function recordWork(): Promise<Recording[]> {
     await duringExtraction(),
     await duringCompaction(),
     await compactionFailed(),
+    await duringTitle(),
     await replaced(),
     await budgeted(),
     await retained(),
@@ -145,6 +146,15 @@ async function compactionFailed(): Promise<Recording> {
   const take = await Take.begin("compaction-failed", { persona: SHORT_MEMORY });
   await fill(take, 1, { status: 400, message: "No." });
   await take.stage.until(() => !hasSideCall(take.life.runtime));
+  return take.recording();
+}
+
+/** A model writes the title of the first turn. */
+async function duringTitle(): Promise<Recording> {
+  const persona = { ...toolsOnly("save"), titles: { modelProfileId: "release/titler" } } as const;
+  const take = await Take.begin("during-title", { persona, title: null });
+  await take.play(() => [say("An answer.")], { script: { title: [held("The title.")] } });
+  await take.stage.until(() => hasSideCall(take.life.runtime));
   return take.recording();
 }
 
