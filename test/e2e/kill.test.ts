@@ -185,15 +185,26 @@ describe("in the middle of text", () => {
   });
 });
 
-describe("in the middle of tools", () => {
+/** Both conversations lose the Worker by one kill, and recover side by side for half a minute. */
+describe("in the middle of tools and of tasks", () => {
   const answer = "You are expected at eight.";
-  let model: OpenAIServer;
+  const order = { content: "A table, please.", idempotencyKey: "a-table" };
+  const tools = ["careful", "again"] as const;
+  /** The model of the shop's clerk and of the office's, each with the outside that its tools act on. */
+  let shop: OpenAIServer;
+  let office: OpenAIServer;
   let server: Server;
   let client: DramatisClient;
+  let undisturbed: unknown[];
+  let ordered: { id: string; started: { turnId: string } };
+  let working: { id: string; turnId: string };
 
   beforeAll(async () => {
-    model = await startOpenAIServer({ script: ({ path, body }) => shop(path, body.messages ?? []) });
-    vi.stubEnv("OPENAI_BASE_URL", model.baseUrl);
+    shop = await startOpenAIServer({ script: ({ path, body }) => inShop(path, body.messages ?? []) });
+    office = await startOpenAIServer({ script: ({ path, body }) => inOffice(path, body.messages ?? []) });
+    vi.stubEnv("OPENAI_BASE_URL", shop.baseUrl);
+    vi.stubEnv("DRAMATIS_HTTP_HOSTS", new URL(office.baseUrl).host);
+    vi.stubEnv("DRAMATIS_MODEL_HOSTS", new URL(office.baseUrl).origin);
     server = await startServer({
       port: 0,
       persist: join(folder, "tools"),
@@ -202,85 +213,58 @@ describe("in the middle of tools", () => {
     });
     await server.ready;
     client = createClient({ baseUrl: server.url });
+    await openOffice();
+
+    const { id } = await client.conversations.create({ agentId: "clerk" });
+    for await (const _ of client.streamTurn(id, { content: order.content }));
+    undisturbed = await transcript(client, id);
+    await Promise.all([beginOrder(), beginWork()]);
+    const keeper = processTree(process.pid).find(({ command }) => command.includes(join(folder, "tools")));
+    await killWorker(keeper?.pid ?? 0, server.url);
   });
 
   afterAll(async () => {
     vi.unstubAllEnvs();
     await server.stop();
-    await model.close();
+    await Promise.all([shop.close(), office.close()]);
   });
 
-  /** A model that calls both tools and then answers, and the outside that the tools act on. */
-  function shop(path: string, messages: { role: string }[]): Reply {
+  /** A model that calls both tools and then answers. */
+  function inShop(path: string, messages: { role: string }[]): Reply {
     if (path === "/v1/chat/completions") {
       if (messages.some(({ role }) => role === "tool")) return textReply(answer);
-      const call = (name: string) => ({ id: name, name, arguments: { url: `${model.baseUrl}/${name}` } });
+      const call = (name: string) => ({ id: name, name, arguments: { url: `${shop.baseUrl}/${name}` } });
       return toolReply(call("charge"), call("reserve"));
     }
     return jsonReply({ done: path });
   }
 
-  const visits = (name: string) => model.requests.filter(({ path }) => path === `/v1/${name}`);
-
-  it("without clients: a once tool is not run again, an idempotent tool runs again as the same operation", async () => {
-    const undisturbed = await client.conversations.create({ agentId: "clerk" });
-    for await (const _ of client.streamTurn(undisturbed.id, { content: "A table, please." }));
-    const before = model.requests.length;
+  /** Orders a table. Returns when both tools wait for ever. */
+  async function beginOrder(): Promise<void> {
+    const before = shop.requests.length;
     expect(before).toBe(4);
-
     const { id } = await client.conversations.create({ agentId: "clerk" });
-    const message = { content: "A table, please.", idempotencyKey: "a-table" };
-    model.reply(shop("/v1/chat/completions", []), { kind: "hang" }, { kind: "hang" });
-    const started = await client.turns.start(id, message);
-    await Promise.all([model.request(before + 1), model.request(before + 2)]);
-    const keeper = processTree(process.pid).find(({ command }) => command.includes(join(folder, "tools")));
-    await killWorker(keeper?.pid ?? 0, server.url);
+    shop.reply(inShop("/v1/chat/completions", []), { kind: "hang" }, { kind: "hang" });
+    ordered = { id, started: await client.turns.start(id, order) };
+    await Promise.all([shop.request(before + 1), shop.request(before + 2)]);
+  }
 
-    const last = await model.request(before + 4);
-    await last.closed;
-    expect(visits("charge")).toHaveLength(2);
-    const [, , ...results] = last.body.messages?.slice(-4) ?? [];
-    expect(results).toMatchObject([
-      { role: "tool", tool_call_id: "charge", content: expect.stringContaining("Outcome unknown") },
-      { role: "tool", tool_call_id: "reserve", content: expect.stringContaining("/v1/reserve") },
-    ]);
-    const [, first, second] = visits("reserve").map(({ headers }) => headers["idempotency-key"]);
-    expect(first).toMatch(/^op_/);
-    expect(second).toBe(first);
+  /** Five requests; the third of the careful task must not run twice. */
+  const stepsOf = (tool: string) =>
+    [1, 2, 3, 4, 5].map((n) => ({
+      ref: `step_${n}`,
+      action: {
+        kind: "http.request",
+        hosts: [new URL(office.baseUrl).host],
+        effect: tool === "careful" && n === 3 ? "once" : "idempotent",
+      },
+      inputMapping: { url: `'${office.baseUrl}/${tool}-${n}'`, method: "'POST'", body: "state" },
+      outputMapping: { [`state.done_${n}`]: "result.status" },
+    }));
 
-    await expect.poll(async () => (await client.turns.get(id, started.turnId)).status).toBe("completed");
-    expect(await transcript(client, id)).toEqual(await transcript(client, undisturbed.id));
-    expect(await client.turns.start(id, message)).toEqual(started);
-    const { moves } = await client.turns.get(id, started.turnId);
-    expect(moves.map(({ toolCall, toolResult }) => [toolCall?.name, toolResult?.success])).toEqual([
-      ["charge", false],
-      ["reserve", true],
-      [undefined, undefined],
-    ]);
-    expect(visits("charge")).toHaveLength(2);
-    expect(visits("reserve")).toHaveLength(3);
-    expect(visits("chat/completions")).toHaveLength(4);
-  });
-});
-
-describe("in the middle of a task of five steps", () => {
-  const tools = ["careful", "again"] as const;
-  let model: OpenAIServer;
-  let server: Server;
-  let client: DramatisClient;
-
-  beforeAll(async () => {
-    model = await startOpenAIServer({ script: ({ path, body }) => office(path, body.messages ?? []) });
-    vi.stubEnv("OPENAI_BASE_URL", model.baseUrl);
-    vi.stubEnv("DRAMATIS_HTTP_HOSTS", new URL(model.baseUrl).host);
-    server = await startServer({
-      port: 0,
-      persist: join(folder, "task"),
-      config: join(import.meta.dirname, "wrangler.jsonc"),
-      onLine: () => {},
-    });
-    await server.ready;
-    client = createClient({ baseUrl: server.url });
+  async function openOffice(): Promise<void> {
+    const { baseUrl } = office;
+    await post("model-profiles", { id: "office", provider: "openai", modelId: "office", baseUrl });
     for (const tool of tools) {
       await post("tasks", { id: tool, inputSchema: { type: "object" }, steps: stepsOf(tool) });
       const target = { task: tool };
@@ -288,17 +272,11 @@ describe("in the middle of a task of five steps", () => {
     }
     await post("personas", {
       id: "clerk",
-      identity: { systemPrompt: "Work." },
+      identity: { systemPrompt: "Work.", modelProfileId: "office" },
       tools: { toolIds: tools },
     });
     await send("/api/agents", { id: "office-clerk", persona: "office/clerk" });
-  });
-
-  afterAll(async () => {
-    vi.unstubAllEnvs();
-    await server.stop();
-    await model.close();
-  });
+  }
 
   const post = (path: string, body: object) => send(`/api/libraries/office/${path}`, body);
 
@@ -312,22 +290,9 @@ describe("in the middle of a task of five steps", () => {
     expect(response.status, await response.clone().text()).toBe(201);
   }
 
-  /** Five requests; the third of the careful task must not run twice. */
-  const stepsOf = (tool: string) =>
-    [1, 2, 3, 4, 5].map((n) => ({
-      ref: `step_${n}`,
-      action: {
-        kind: "http.request",
-        hosts: [new URL(model.baseUrl).host],
-        effect: tool === "careful" && n === 3 ? "once" : "idempotent",
-      },
-      inputMapping: { url: `'${model.baseUrl}/${tool}-${n}'`, method: "'POST'", body: "state" },
-      outputMapping: { [`state.done_${n}`]: "result.status" },
-    }));
-
   /** The model calls both tools and then answers; the third step of each waits for ever the first time. */
   const hung = new Set<string>();
-  function office(path: string, messages: { role: string }[]): Reply {
+  function inOffice(path: string, messages: { role: string }[]): Reply {
     if (path === "/v1/chat/completions") {
       if (messages.some(({ role }) => role === "tool")) return textReply("Done.");
       return toolReply(...tools.map((name) => ({ id: name, name, arguments: {} })));
@@ -337,18 +302,51 @@ describe("in the middle of a task of five steps", () => {
     return { kind: "hang" };
   }
 
+  /** Begins both tasks. Returns when the third step of each waits for ever. */
+  async function beginWork(): Promise<void> {
+    const { id } = await client.conversations.create({ agentId: "office-clerk" });
+    const { turnId } = await client.turns.start(id, { content: "Work, please." });
+    working = { id, turnId };
+    await vi.waitUntil(() => tools.every((tool) => keysOf(`${tool}-3`).length === 1), { timeout: 20_000 });
+  }
+
+  const visits = (name: string) => shop.requests.filter(({ path }) => path === `/v1/${name}`);
+
   const keysOf = (name: string) =>
-    model.requests
+    office.requests
       .filter(({ path }) => path === `/v1/${name}`)
       .map(({ headers }) => headers["idempotency-key"]);
 
-  it("F10 STEP-5 its idempotent steps run again under the same keys; one with a `once` step runs no second time", async () => {
-    const { id } = await client.conversations.create({ agentId: "office-clerk" });
-    const { turnId } = await client.turns.start(id, { content: "Work, please." });
-    await expect.poll(() => tools.map((tool) => keysOf(`${tool}-3`).length)).toEqual([1, 1]);
-    const keeper = processTree(process.pid).find(({ command }) => command.includes(join(folder, "task")));
-    await killWorker(keeper?.pid ?? 0, server.url);
+  it("without clients: a once tool is not run again, an idempotent tool runs again as the same operation", async () => {
+    const { id, started } = ordered;
+    const last = await shop.request(8);
+    await last.closed;
+    expect(visits("charge")).toHaveLength(2);
+    const [, , ...results] = last.body.messages?.slice(-4) ?? [];
+    expect(results).toMatchObject([
+      { role: "tool", tool_call_id: "charge", content: expect.stringContaining("Outcome unknown") },
+      { role: "tool", tool_call_id: "reserve", content: expect.stringContaining("/v1/reserve") },
+    ]);
+    const [, first, second] = visits("reserve").map(({ headers }) => headers["idempotency-key"]);
+    expect(first).toMatch(/^op_/);
+    expect(second).toBe(first);
 
+    await expect.poll(async () => (await client.turns.get(id, started.turnId)).status).toBe("completed");
+    expect(await transcript(client, id)).toEqual(undisturbed);
+    expect(await client.turns.start(id, order)).toEqual(started);
+    const { moves } = await client.turns.get(id, started.turnId);
+    expect(moves.map(({ toolCall, toolResult }) => [toolCall?.name, toolResult?.success])).toEqual([
+      ["charge", false],
+      ["reserve", true],
+      [undefined, undefined],
+    ]);
+    expect(visits("charge")).toHaveLength(2);
+    expect(visits("reserve")).toHaveLength(3);
+    expect(visits("chat/completions")).toHaveLength(4);
+  });
+
+  it("F10 STEP-5 a task of five steps: its idempotent steps run again under the same keys; one with a `once` step runs no second time", async () => {
+    const { id, turnId } = working;
     await expect
       .poll(async () => (await client.turns.get(id, turnId)).status, { timeout: 50_000 })
       .toBe("completed");
@@ -359,9 +357,9 @@ describe("in the middle of a task of five steps", () => {
       error: { message: expect.stringContaining("Outcome unknown") },
     });
     expect(again?.success).toBe(true);
-    const visits = (tool: string) => [1, 2, 3, 4, 5].map((n) => keysOf(`${tool}-${n}`).length);
-    expect(visits("careful")).toEqual([1, 1, 1, 0, 0]);
-    expect(visits("again")).toEqual([2, 2, 2, 1, 1]);
+    const visitsOf = (tool: string) => [1, 2, 3, 4, 5].map((n) => keysOf(`${tool}-${n}`).length);
+    expect(visitsOf("careful")).toEqual([1, 1, 1, 0, 0]);
+    expect(visitsOf("again")).toEqual([2, 2, 2, 1, 1]);
     for (const n of [1, 2, 3]) {
       const [first, second] = keysOf(`again-${n}`);
       expect(first).toMatch(new RegExp(`^op_.+/step_${n}$`));
