@@ -203,7 +203,7 @@ export class ConversationQueries {
     const reader = this.#reader(state, Math.min(limit, REPLAY_LENGTH));
     const frames: Frame[] = [];
     let upTo: number | undefined;
-    for (const row of this.store.journal.forward(after + 1, SLICE)) {
+    for (const row of this.store.journal.along(after + 1, SLICE)) {
       if (!row.entries.every(({ turn }) => turn === undefined || reader.admits(turn))) break;
       frames.push(...framesOf(row, after, state.record, reader.take));
       upTo = lastSeq(row);

@@ -102,6 +102,11 @@ export class Journal {
     return this.#rows(FORWARD, from, limit);
   }
 
+  /** Yields the rows of `forward`, and unpacks each when it is needed. */
+  *along(from: number, limit: number): Generator<JournalRow> {
+    for (const stored of this.database.all<Row>(FORWARD, from, limit)) yield unpack(stored).row;
+  }
+
   /** Returns at most `limit` rows, descending, from the last row that begins at or before entry `from`. */
   backward(from: number, limit: number): JournalRow[] {
     return this.#rows(BACKWARD, from, limit);
