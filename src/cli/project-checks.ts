@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
+import { piecesOf, similarity } from "../shared/known-ids.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
 
 /** A problem of a project. The Worker does not start, or is not safe, with a `failed` one. */
@@ -161,11 +162,22 @@ function classProblems({ migrations }: Config, exported: Set<string> | null, mai
   const withoutSql = migrations.flatMap(({ new_classes }) => new_classes);
   const known = new Set([...migrated, ...withoutSql]);
   const expected = exported ?? new Set(REQUIRED);
-  const unmigrated = ACTORS.filter((name) => expected.has(name) && !known.has(name));
-  const unexported = exported === null ? [] : [...known].filter((name) => !exported.has(name));
+  const lacking = ACTORS.filter((name) => expected.has(name) && !known.has(name));
+  const strangers = exported === null ? [] : [...known].filter((name) => !exported.has(name));
+  const mistyped = strangers.flatMap((name) => {
+    const meant = lacking.find((actor) => similarity(piecesOf(actor), piecesOf(name)) > 0.7);
+    return meant === undefined ? [] : [{ name, meant }];
+  });
+  const unmigrated = lacking.filter((name) => mistyped.every(({ meant }) => meant !== name));
+  const unexported = strangers.filter((name) => mistyped.every((each) => each.name !== name));
   const missing = exported === null ? [] : REQUIRED.filter((name) => !exported.has(name) && !known.has(name));
   const entry = `{ "tag": "v${migrations.length + 1}", "new_sqlite_classes": [${quoted(unmigrated)}] }`;
   return [
+    ...mistyped.map(({ name, meant }) =>
+      failed(
+        `${CONFIG}: "migrations" names "${name}", which ${main} does not export. Did you mean "${meant}"?`,
+      ),
+    ),
     ...(unmigrated.length > 0 ? [failed(`${CONFIG}: Add ${entry} to "migrations", at the end.`)] : []),
     ...withoutSql.map((name) =>
       failed(

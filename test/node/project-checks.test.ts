@@ -146,6 +146,15 @@ test.each<[string, (project: string) => void, "failed" | "warning", string]>([
     'Add { "tag": "v2", "new_sqlite_classes": ["EventLog"] } to "migrations", at the end.',
   ],
   [
+    "a mistyped class in a migration",
+    configured((parts) => ({
+      ...parts,
+      migrations: [{ tag: "v1", new_sqlite_classes: [...CLASSES.slice(0, 4), "Eventlog"] }],
+    })),
+    "failed",
+    'wrangler.jsonc: "migrations" names "Eventlog", which src/worker.ts does not export. Did you mean "EventLog"?',
+  ],
+  [
     "a class without SQL",
     configured((parts) => ({
       ...parts,
