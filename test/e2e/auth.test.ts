@@ -136,7 +136,8 @@ describe("npm start with AUTH_SECRET", () => {
         expect(await page.getByText("Authorization").count()).toBe(0);
         expect(await page.getByRole("link").count()).toBe(0);
         await enter("not.a.token");
-        await page.getByText("The server refused this token.").waitFor();
+        await page.getByText("The token is not valid.").waitFor();
+        expect(await page.getByText(/refused this token|token is not valid/i).count()).toBe(1);
         const first = await sign(9);
         await enter(first);
         await page.getByTestId("account").getByText("local · member").waitFor();

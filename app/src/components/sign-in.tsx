@@ -90,24 +90,31 @@ function SignInForm({ session: { signIn, reason }, isNewTab, children }: SignInF
 function TokenForm({ reason, children }: { reason: string | undefined; children: ReactNode }) {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | undefined>(undefined);
+  const [isRefused, setRefused] = useState(false);
   const [isBusy, setBusy] = useState(false);
 
   async function submit(event: FormEvent) {
     event.preventDefault();
     setBusy(true);
     setError(undefined);
+    setRefused(false);
     try {
-      if (!(await enter(text.trim()))) setError("The server refused this token.");
+      setRefused(!(await enter(text.trim())));
     } catch (cause) {
       setError(messageOf(cause));
     }
     setBusy(false);
   }
 
+  const refusal = isRefused ? reason || "The server refused this token." : undefined;
   return (
     <form onSubmit={(event) => void submit(event)} className="space-y-4">
-      {reason !== undefined && reason !== "" && <p className="text-sm text-muted">{reason}</p>}
-      <Field label="Token" description="A token of your system. It stays in this tab." error={error}>
+      {!isRefused && reason !== undefined && reason !== "" && <p className="text-sm text-muted">{reason}</p>}
+      <Field
+        label="Token"
+        description="A token of your system. It stays in this tab."
+        error={error ?? refusal}
+      >
         {(control) => (
           <input
             {...control}
