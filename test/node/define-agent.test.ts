@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { collectAgents } from "../../src/library/define/collect-agents.ts";
-import { defineTool } from "../../src/library/define/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { type AgentInCode, type AgentOptions, defineAgent } from "../../src/library/define/define-agent.ts";
 import { defineSubAgent } from "../../src/library/define/define-sub-agent.ts";
 import { defineTask } from "../../src/library/define/define-task.ts";
@@ -205,6 +205,11 @@ describe("I7 COLLECT-2: mistakes are typed errors that say what to change", () =
       'Agent "plain": Make it with defineAgent(…).',
     );
     rejected(
+      // SAFETY: a circular import makes it undefined.
+      () => collectAgents({ agents: [undefined as unknown as AgentInCode] }),
+      "/agents/0: Is undefined. Do two modules import each other?",
+    );
+    rejected(
       () => collectAgents({ agents: [agentNamed("one"), agentNamed("one")] }),
       'Two different agents have the id "one"',
     );
@@ -214,12 +219,37 @@ describe("I7 COLLECT-2: mistakes are typed errors that say what to change", () =
     );
   });
 
+  it("I7 COLLECT-4 refuses a library with the id of the library of agents, and accepts it without agents in code", () => {
+    const libraries = [defineLibrary("app", {})];
+    rejected(
+      () => createTestApp({ libraries, agents: [agentNamed("one")] }),
+      'The library "app" needs another id: agents made with defineAgent(…), and `workflows`, are in a library of this id.',
+    );
+    expect(collectAgents({ libraries, agents: [{ id: "one", persona: "app/one" }] }).libraries).toEqual(
+      libraries,
+    );
+  });
+
   it.each<[string, Record<string, unknown>, string]>([
     ["no instructions", { instructions: undefined }, "/instructions: Must be a text"],
     ["a persona's field", { systemPrompt: "x" }, "systemPrompt"],
     ["a bad id", { id: "My Guide" }, 'Agent "My Guide" is not valid: /id: An agent\'s id is'],
     ["a bad model", { model: "gpt-4.1" }, '/model: Must be "provider/model"'],
-    ["an unknown provider", { model: "acme/gpt" }, "provider"],
+    [
+      "an unknown provider",
+      { model: "opnai/gpt-4.1" },
+      'Model profile "guide" is not valid: /provider: "opnai" is not a provider. The providers are: openai, openai-responses, ',
+    ],
+    [
+      "a tool of a circular import",
+      { tools: [weather, undefined] },
+      "/tools/1: Is undefined. Do two modules import each other?",
+    ],
+    [
+      "an agent of a circular import",
+      { agents: [undefined] },
+      "/agents/0: Is undefined. Do two modules import each other? A function helps: `agents: () => […]`.",
+    ],
     ["a tool by definition", { tools: [7] }, "/tools/0: Must be made with defineTool(…)"],
     ["an agent as plain data", { agents: [{ id: "x" }] }, "/agents/0: Must be made with defineAgent(…)"],
     [

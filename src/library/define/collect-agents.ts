@@ -4,6 +4,7 @@
  * COLLECT-1  Each definition is collected once, however often and from wherever agents refer to it. Their order has no effect on the library.
  * COLLECT-2  Two different agents or tools with one id are an error that names both places and the change.
  * COLLECT-3  Agents that ask each other are no error.
+ * COLLECT-4  If there are agents in code, a library of the application with the id of their library is an error that says what to change.
  */
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -17,6 +18,7 @@ import {
   type Workflow,
 } from "../tasks/built.ts";
 import { defineLibrary, defineTool, type Library } from "./define.ts";
+import { UNDEFINED } from "./define-agent.ts";
 import { embeddedIn } from "./define-workflow.ts";
 
 /** The library of the agents in code. */
@@ -36,14 +38,15 @@ interface Declared {
   persona: string;
 }
 
-/** Returns the libraries and the declarations of an application, with its agents in code. Throws `INVALID_INPUT` (COLLECT-2). */
+/** Returns the libraries and the declarations of an application, with its agents in code. Throws `INVALID_INPUT` (COLLECT-2, COLLECT-4). */
 export function collectAgents<Other extends { id: string }>({
   libraries = [],
   agents: given = [],
   workflows = [],
 }: Application<Other>): { libraries: readonly Library[]; agents: (Declared | Other)[] } {
   const found = new Collection();
-  for (const agent of given) {
+  for (const [index, agent] of given.entries()) {
+    if (agent === undefined) throw new DramatisError("INVALID_INPUT", `/agents/${index}: ${UNDEFINED}`);
     if (isAgent(agent)) found.addAgent(agent, "`agents`");
     else if ("instructions" in agent)
       throw new DramatisError("INVALID_INPUT", `Agent "${agent.id}": Make it with defineAgent(…).`);
@@ -53,6 +56,11 @@ export function collectAgents<Other extends { id: string }>({
   const library = found.library(workflows);
   if (library === null)
     return { libraries, agents: given.filter((agent): agent is Other => !isAgent(agent)) };
+  if (libraries.some(({ id }) => id === APP_LIBRARY))
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The library "${APP_LIBRARY}" needs another id: agents made with defineAgent(…), and \`workflows\`, are in a library of this id.`,
+    );
   const declared = ({ id }: AgentInCode) => ({ id, persona: `${APP_LIBRARY}/${id}` });
   const others = found.agents.filter((agent) => !given.includes(agent));
   return {

@@ -48,6 +48,15 @@ export interface AgentOptions
   memory?: MemoryScope | PersonaOptions["memory"];
 }
 
+/** Advice on a definition that another module has not defined yet. */
+export const UNDEFINED =
+  "Is undefined. Do two modules import each other? Move the definition into a module of its own.";
+
+/** Returns the error for an entry of a list. */
+const unless = (advice: string, missing = UNDEFINED) => ({
+  error: ({ input }: { input?: unknown }) => (input === undefined ? missing : advice),
+});
+
 const isObject = (value: unknown) => typeof value === "object" && value !== null;
 
 /** Checks the members that `definePersona` does not check. */
@@ -67,10 +76,12 @@ const optionsSchema = z.strictObject({
     .optional(),
   tools: z
     .array(
-      z.union([z.string(), z.custom(isObject)], {
-        error:
+      z.union(
+        [z.string(), z.custom(isObject)],
+        unless(
           "Must be made with defineTool(…), defineTask(…) or defineWorkflow(…), or be a reference to a tool.",
-      }),
+        ),
+      ),
       "Must be an array.",
     )
     .optional(),
@@ -78,9 +89,13 @@ const optionsSchema = z.strictObject({
     .union(
       [
         z.array(
-          z.union([agentIdSchema, z.custom(isAgent)], {
-            error: "Must be made with defineAgent(…), or be the id of an agent.",
-          }),
+          z.union(
+            [agentIdSchema, z.custom(isAgent)],
+            unless(
+              "Must be made with defineAgent(…), or be the id of an agent.",
+              "Is undefined. Do two modules import each other? A function helps: `agents: () => […]`.",
+            ),
+          ),
         ),
         z.custom((value) => typeof value === "function"),
       ],

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../../model/profile.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
 import type { Persona } from "../../protocol/definitions.ts";
+import { listIds } from "../../shared/known-ids.ts";
 import { referenceSchema } from "../definitions/reference.ts";
 import { hookTargetSchema, withHookForms } from "../hooks/hook-forms.ts";
 import { memorySettings } from "../memory/scope.ts";
@@ -87,7 +88,13 @@ export const personaSchema = z.strictObject({
 export const modelProfileSchema = z.strictObject({
   provider: z.preprocess(
     (value) => (typeof value === "string" ? (PROVIDER_ALIASES[value] ?? value) : value),
-    z.enum(PROVIDERS),
+    z.enum(PROVIDERS, {
+      error: ({ input }) => {
+        if (typeof input !== "string") return undefined;
+        const given = input.slice(0, 40);
+        return `"${given}" is not a provider. The providers are: ${listIds(given, PROVIDERS)}.`;
+      },
+    }),
   ),
   modelId: z.string().min(1).max(500),
   parameters: z.exactOptional(jsonObject),
