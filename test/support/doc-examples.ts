@@ -21,6 +21,23 @@ export interface Example {
 /** Declarations of the names that a fragment may require. */
 const GIVEN: Readonly<Record<string, string>> = {
   app: 'declare const app: ReturnType<typeof import("dramatis").dramatis>;',
+  audit: 'declare const audit: import("dramatis/adapters").Interceptor;',
+  baseUrl: "declare const baseUrl: string;",
+  client: 'declare const client: import("dramatis/client").DramatisClient;',
+  context: 'declare const context: import("dramatis/sessions").WorkingContext;',
+  createWorkersAI: 'import { createWorkersAI } from "workers-ai-provider";',
+  dataset: "declare const dataset: AnalyticsEngineDataset;",
+  defineModelProfile: 'import { defineModelProfile } from "dramatis";',
+  gatewayRequest: `import type { GatewayPorts, ResilientGatewayOptions, ResilientRequest } from "dramatis/adapters";
+declare const ports: GatewayPorts;
+declare const clock: ResilientGatewayOptions["clock"];
+declare const ids: ResilientGatewayOptions["ids"];
+declare const profiles: ResilientRequest["profiles"];
+declare const body: ResilientRequest["body"];
+declare const context: ResilientRequest["context"];
+declare const signal: AbortSignal;
+declare let text: string;`,
+  libraries: 'declare const libraries: import("dramatis").Library[];',
   paymentWebhook: "declare function paymentWebhook(request: Request): Promise<Response>;",
   agent: 'declare const agent: DurableObjectStub<import("dramatis/actors").SessionAgent>;',
   buildWorkingContext: 'import { buildWorkingContext } from "dramatis/sessions";',
@@ -31,6 +48,7 @@ const GIVEN: Readonly<Record<string, string>> = {
   gateway: 'declare const gateway: import("dramatis").ModelGateway;',
   id: "declare const id: string;",
   library: 'import { library } from "../library";',
+  node: '/// <reference types="node" />',
   profile: 'declare const profile: import("dramatis").ModelProfile;',
   sessionId: "declare const sessionId: string;",
   show: "declare function show(frame: unknown): void;",
