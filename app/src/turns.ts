@@ -70,6 +70,52 @@ export function replacedTurns(
   return new Set(turns.map(({ id }) => id).filter((id) => known.has(id) && !newest.has(id)));
 }
 
+/** A turn that is shown, and its version. */
+export interface ShownTurn<Turn> {
+  turn: Turn;
+  /** The first version of the turn: all versions share the place. */
+  place: string;
+  /** The turns that begin the versions, oldest first. */
+  versions: readonly string[];
+}
+
+/**
+ * Returns the turns of the shown versions. A version lasts up to the turn that began the next version. `chosen` has the version of a place;
+ * other places show the version with the sought turn, or the newest version.
+ */
+export function shownTurns<Turn extends Pick<TurnState, "id">>(
+  turns: readonly Turn[],
+  messages: readonly MessageView[],
+  chosen: ReadonlyMap<string, string>,
+  sought?: string,
+): ShownTurn<Turn>[] {
+  const at = new Map(turns.map(({ id }, index) => [id, index]));
+  const indexOf = (id = "") => at.get(id) ?? -1;
+  const placeOf = new Map<string, string>();
+  const places = new Map<string, string[]>();
+  for (const { turnId, regenerates, edits } of messages) {
+    const old = regenerates ?? edits;
+    if (old === undefined || !at.has(old) || placeOf.has(turnId)) continue;
+    const place = placeOf.get(old) ?? old;
+    placeOf.set(turnId, place);
+    places.set(place, [...(places.get(place) ?? [place]), turnId]);
+  }
+  const hidden = new Set<number>();
+  for (const [place, versions] of places) {
+    const starts = versions.map(indexOf);
+    const end = starts.at(-1) ?? 0;
+    const target = indexOf(chosen.get(place) ?? sought);
+    const found = target > end ? -1 : starts.findLastIndex((start) => start <= target);
+    const index = found === -1 ? versions.length - 1 : found;
+    const [from = end, to = end + 1] = [starts[index], starts[index + 1]];
+    for (let n = indexOf(place); n <= end; n += 1) if (n < from || n >= to) hidden.add(n);
+  }
+  return turns.flatMap((turn, index) => {
+    const place = placeOf.get(turn.id) ?? turn.id;
+    return hidden.has(index) ? [] : [{ turn, place, versions: places.get(place) ?? [] }];
+  });
+}
+
 function isOpen({ state }: OperationState): boolean {
   return state === "running" || state === "awaiting_approval";
 }

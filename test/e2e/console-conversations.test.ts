@@ -196,9 +196,9 @@ describe.runIf(hasChromium)(
         await page.getByLabel("Edit message").fill("!say Shorter.");
         await page.keyboard.press("Enter");
         await answers(page, "Shorter.", false).waitFor();
-        await page.getByTestId("earlier-version").waitFor();
+        await page.getByTestId("versions").getByText("2/2").waitFor();
         await page.getByTestId("answer-again").click();
-        await expect.poll(() => page.getByTestId("earlier-version").count()).toBe(2);
+        await page.getByTestId("versions").getByText("3/3").waitFor();
         await answers(page, "Shorter.", false).last().waitFor();
         await page.getByTestId("fork").last().click();
         await page.waitForURL((url) => url.pathname.startsWith("/c/") && !url.pathname.includes(id));

@@ -276,27 +276,50 @@ describe.runIf(hasChromium)(
       }
     });
 
-    it("G9 answers a message again, and folds the earlier version, on a phone and after a reload", async () => {
+    it("G9 answers a message again, and turns to the earlier versions and back, by keyboard, on a phone and after a reload", async () => {
       const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
-      const { page } = await visit(options);
+      const { id, page } = await visit(options);
       await say(page, "!say Plain.");
       await answers(page, "Plain.", false).waitFor();
+      await page.getByTestId("edit").press("Enter");
+      await page.getByLabel("Edit message").fill("!say Edited.");
+      await page.keyboard.press("Enter");
+      await answers(page, "Edited.", false).waitFor();
       await page.getByTestId("answer-again").press("Enter");
-      const earlier = page.getByTestId("earlier-version");
+      const versions = page.getByRole("group", { name: "Versions of this message" });
+      const [previous, next] = ["Previous version", "Next version"].map((name) =>
+        versions.getByRole("button", { name }),
+      ) as [Locator, Locator];
+      const focused = () => page.evaluate<string>("document.activeElement.ariaLabel");
       for (const moment of ["at once", "after a reload"]) {
         if (moment === "after a reload") await page.reload();
-        await earlier.waitFor();
-        await expect.poll(() => page.locator("[data-turn]").count(), { message: moment }).toBe(2);
-        expect(
-          await page.getByTestId("answer-again").count(),
-          "only the newest version is answered again",
-        ).toBe(1);
-        await answers(page, "Plain.", false).last().waitFor();
-        expect(await answers(page, "Plain.", false).first().isVisible(), moment).toBe(false);
-        await earlier.locator("summary").press("Enter");
-        await expect.poll(() => answers(page, "Plain.", false).first().isVisible()).toBe(true);
+        await versions.getByText("3/3").waitFor();
+        await answers(page, "Edited.", false).waitFor();
+        expect(await page.locator("[data-turn]").count(), moment).toBe(1);
+        expect(await page.getByTestId("earlier-version").count()).toBe(0);
+        await previous.press("Enter");
+        await versions.getByText("2/3").waitFor();
+        expect(await focused()).toBe("Previous version");
+        await page.getByTestId("earlier-version").getByText("The agents no longer see it.").waitFor();
+        await page.keyboard.press("Space");
+        await versions.getByText("Version 1 of 3").waitFor();
+        await answers(page, "Plain.", false).waitFor();
+        expect(await answers(page, "Edited.", false).count()).toBe(0);
+        expect(await page.getByTestId("answer-again").count(), "only of the newest version").toBe(0);
+        expect(await previous.getAttribute("aria-disabled")).toBe("true");
         expect(await sidewaysScrollers(page)).toEqual([]);
+        await previous.press("Enter");
+        await next.tap();
+        await versions.getByText("2/3").waitFor();
+        await next.tap();
+        await versions.getByText("3/3").waitFor();
+        expect(await next.getAttribute("aria-disabled")).toBe("true");
       }
+      await page.getByTestId("answer-again").tap();
+      await versions.getByText("4/4").waitFor();
+      const { turns } = await world.client.turns.list({ conversation: id, order: "asc" });
+      await page.goto(`${world.server.url}/c/${id}#${turns[0]?.id}`);
+      await versions.getByText("1/4").waitFor();
     });
 
     it("G17 shows the trace of a turn over its agents, by keyboard, on a phone, while it works and after a reload", async () => {

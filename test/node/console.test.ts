@@ -19,7 +19,14 @@ import {
 } from "../../app/src/format.ts";
 import { choiceOf, filterOf, lastNight, searchOf } from "../../app/src/inspector/turn-filter.ts";
 import { conversationPath, newPath, routeOf, runPath, TURN_VIEWS, turnPath } from "../../app/src/route.ts";
-import { replacedTurns, threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
+import {
+  replacedTurns,
+  shownTurns,
+  threadsOf,
+  turnsBefore,
+  waitOf,
+  wasStopped,
+} from "../../app/src/turns.ts";
 import type { LiveConversation, MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentSummary } from "../../src/protocol/agent-api.ts";
 import { messageId } from "../../src/protocol/ids.ts";
@@ -371,6 +378,54 @@ describe("agents", () => {
     expect(agentDescription(agent({ identity }, { description: "Knows roads." }))).toBe("Knows roads.");
     expect(agentDescription(agent({ identity }))).toBe("You know every road.");
     expect(agentDescription(agent({ library: "demo", id: "guide", version: 2 }))).toBe("demo/guide");
+  });
+});
+
+describe("the versions of turns", () => {
+  const idOf = (n: number) => messageId({ n, stem: "01JD000000000000000" }, 0).replace("msg_", "turn_");
+  const numbers = [1, 2, 3, 4, 5, 6, 7];
+  const turns = numbers.map((n) => ({ id: idOf(n) }));
+  /** 3 answers 1 again, 5 edits 4, 6 edits 3. */
+  const olds: Record<number, object> = {
+    3: { regenerates: idOf(1) },
+    5: { edits: idOf(4) },
+    6: { edits: idOf(3) },
+  };
+  const messages = numbers.map((n): MessageView => {
+    const said = { id: idOf(n), turnId: idOf(n), createdAt: "", role: "user", content: "" } as const;
+    return { ...said, ...olds[n] };
+  });
+  const shown = (chosen: Record<number, number> = {}, sought?: number, all = turns) => {
+    const choices = Object.entries(chosen).map(([place, n]) => [idOf(Number(place)), idOf(n)] as const);
+    return shownTurns(all, messages, new Map(choices), sought === undefined ? undefined : idOf(sought)).map(
+      ({ turn, versions }) => {
+        const index = versions.indexOf(turn.id);
+        return `${turns.indexOf(turn) + 1}${index < 0 ? "" : ` ${index + 1}/${versions.length}`}`;
+      },
+    );
+  };
+
+  it("are the newest, with the number of versions", () => {
+    expect(shown()).toEqual(["6 3/3", "7"]);
+  });
+
+  it("last up to the turn that began the next version, and have versions inside", () => {
+    expect(shown({ 1: 1 })).toEqual(["1 1/3", "2", "7"]);
+    expect(shown({ 1: 3 })).toEqual(["3 2/3", "5 2/2", "7"]);
+    expect(shown({ 1: 3, 4: 4 })).toEqual(["3 2/3", "4 1/2", "7"]);
+    expect(shown({ 1: 6 })).toEqual(["6 3/3", "7"]);
+  });
+
+  it("show a turn that a link leads to, until another version is chosen", () => {
+    expect(shown({}, 2)).toEqual(["1 1/3", "2", "7"]);
+    expect(shown({}, 4)).toEqual(["3 2/3", "4 1/2", "7"]);
+    expect(shown({}, 7)).toEqual(["6 3/3", "7"]);
+    expect(shown({ 1: 99 }, 2)).toEqual(["6 3/3", "7"]);
+  });
+
+  it("count from the oldest loaded version", () => {
+    expect(shown({}, undefined, turns.slice(2))).toEqual(["6 2/2", "7"]);
+    expect(shown({}, undefined, turns.slice(3))).toEqual(["5 2/2", "6", "7"]);
   });
 });
 

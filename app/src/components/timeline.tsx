@@ -1,5 +1,5 @@
 /** The loaded turns of a conversation, and its pending messages. */
-import { useCallback, useEffect, useMemo, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Content, isStopping, isTurnAnswering } from "../../../src/client/index.ts";
 import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
 import { Approvals } from "../approvals.ts";
@@ -9,7 +9,7 @@ import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { useTurnInView } from "../hooks/use-turn-in-view.ts";
 import { NestedTurns } from "../nested-turns.ts";
 import { newMessageId } from "../own-message.ts";
-import { replacedTurns, threadsOf, turnsBefore, waitOf } from "../turns.ts";
+import { replacedTurns, shownTurns, threadsOf, turnsBefore, waitOf } from "../turns.ts";
 import { CalledTurns } from "./called-turns.tsx";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
@@ -17,6 +17,12 @@ import { HistoryLoader } from "./history-loader.tsx";
 import { JumpToEnd } from "./jump-to-end.tsx";
 import { PendingItem } from "./pending-item.tsx";
 import { TurnBlock } from "./turn-block.tsx";
+import { VersionPager } from "./version-pager.tsx";
+
+/** The choice of the newest version. It is no id of a turn. */
+const NEWEST = "newest";
+/** The chosen versions, by place. */
+const NO_CHOICE: ReadonlyMap<string, string> = new Map();
 
 interface TimelineProps {
   id: string;
@@ -62,6 +68,12 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   const several = turns.filter(isTurnAnswering).length > 1;
   const threads = threadsOf(turns, state.messages);
   const replaced = replacedTurns(turns, state.messages);
+  const [chosen, setChosen] = useState({ turnId, versions: NO_CHOICE });
+  // A link to another turn ends the choice.
+  const versions = chosen.turnId === turnId ? chosen.versions : NO_CHOICE;
+  // With the newest version chosen, a version that comes later is shown.
+  const choose = (place: string, all: readonly string[], to: number) =>
+    setChosen({ turnId, versions: new Map(versions).set(place, all.slice(0, -1)[to] ?? NEWEST) });
   const newest = turns.findLast(({ id }) => !replaced.has(id))?.id;
   useJumpOnSend(pending.length, toEnd);
   useTurnInView(turnId, turns, history, leaveEnd);
@@ -82,26 +94,39 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
             <ConversationId value={id}>
               <Approvals value={approvals}>
                 <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
-                  {turns.map((turn) => (
-                    <TurnBlock
-                      key={turn.id}
-                      turn={turn}
-                      nameOf={nameOf}
-                      isCompany={isCompany}
-                      isThread={threads.has(turn.id)}
-                      isSought={turn.id === turnId}
-                      isErasable
-                      waitsFor={turnsBefore(turns, turn)}
-                      stopping={isStopping(state, turn.id)}
-                      onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
-                      onRetry={isClosed ? undefined : sendAgain}
-                      isReplaced={replaced.has(turn.id)}
-                      onEdit={isClosed || turn.id !== newest ? undefined : edit}
-                      isForkable={state.conversation?.calledBy === undefined}
-                      isShared={isShared}
-                      onRegenerate={isClosed || turn.id !== newest ? undefined : regenerate}
-                    />
-                  ))}
+                  {shownTurns(turns, state.messages, versions, turnId).map((shown) => {
+                    const { turn, place } = shown;
+                    const index = shown.versions.indexOf(turn.id);
+                    return (
+                      <div key={place} className="space-y-2">
+                        <TurnBlock
+                          key={turn.id}
+                          turn={turn}
+                          nameOf={nameOf}
+                          isCompany={isCompany}
+                          isThread={threads.has(turn.id)}
+                          isSought={turn.id === turnId}
+                          isErasable
+                          waitsFor={turnsBefore(turns, turn)}
+                          stopping={isStopping(state, turn.id)}
+                          onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
+                          onRetry={isClosed ? undefined : sendAgain}
+                          isReplaced={replaced.has(turn.id)}
+                          onEdit={isClosed || turn.id !== newest ? undefined : edit}
+                          isForkable={state.conversation?.calledBy === undefined}
+                          isShared={isShared}
+                          onRegenerate={isClosed || turn.id !== newest ? undefined : regenerate}
+                        />
+                        {index >= 0 && (
+                          <VersionPager
+                            index={index}
+                            count={shown.versions.length}
+                            onChoose={(to) => choose(place, shown.versions, to)}
+                          />
+                        )}
+                      </div>
+                    );
+                  })}
                   {pending.map((message) => (
                     <PendingItem
                       key={message.clientId}

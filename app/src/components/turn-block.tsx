@@ -11,7 +11,6 @@ import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
 import { AnswerAgain } from "./answer-again.tsx";
 import { CopyButton } from "./copy-button.tsx";
-import { EarlierVersion } from "./earlier-version.tsx";
 import { EditMessage } from "./edit-message.tsx";
 import { EraseDialog } from "./erase-dialog.tsx";
 import { ForkButton } from "./fork-button.tsx";
@@ -142,7 +141,13 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       {turn.error !== undefined && !wasStopped(turn) && <TurnError error={turn.error} onRetry={onRetry} />}
     </section>
   );
-  return isReplaced ? <EarlierVersion isOpen={props.isSought === true}>{block}</EarlierVersion> : block;
+  if (!isReplaced) return block;
+  return (
+    <div data-testid="earlier-version" className="space-y-3 rounded-xl border border-line px-4 py-3">
+      <p className="text-xs text-muted">Earlier version. The agents no longer see it.</p>
+      {block}
+    </div>
+  );
 });
 
 function borderOf({ turn, isThread, isSought }: TurnBlockProps): string {
