@@ -86,6 +86,16 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
     ({ event }) => event?.action === "agent_message",
     ({ event }) => (event.content = 0),
   ],
+  [
+    "late entries that do not ascend",
+    ({ turn }) => turn !== undefined,
+    ({ turn }) => (turn.lateEntries = [9, 8]),
+  ],
+  [
+    "a late entry that no journal has",
+    ({ turn }) => turn !== undefined,
+    ({ turn }) => (turn.lateEntries = [0]),
+  ],
   ["a time that no date has", ({ event }) => event !== undefined, ({ event }) => (event.timestamp = 9e15)],
   [
     "a beginning that no date has",

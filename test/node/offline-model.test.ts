@@ -419,6 +419,7 @@ describe("any message", () => {
       // Superlinear work exceeds the time limit of the test.
       expect(await ask(unit.repeat(1_048_576 / unit.length))).toBeDefined();
     }
+    expect(await ask(`remember${" ".repeat(1_048_576)}`)).toBeDefined();
   });
 });
 

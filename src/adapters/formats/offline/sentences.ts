@@ -13,8 +13,8 @@ const MAX_READ = 2_000;
 /** Rule 8. */
 export function addNote({ text, offers }: View): OfflineAnswer | undefined {
   if (!offers("notes") || text.trimEnd().endsWith("?")) return undefined;
-  const pattern = /^\s*(?:please )?(?:remember|note|make a note|write down)(?: that)?:?\s+([\s\S]*\S)/i;
-  const [, note] = pattern.exec(text) ?? [];
+  const pattern = /^(?:please )?(?:remember|note|make a note|write down)(?: that)?:?\s+(\S[\s\S]*)/i;
+  const [, note] = pattern.exec(text.trim()) ?? [];
   return note === undefined ? undefined : call("notes", { action: "add", text: note });
 }
 

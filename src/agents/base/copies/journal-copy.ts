@@ -7,6 +7,7 @@
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { type JournalRowOf, lastSeq } from "../../../shared/journal-row.ts";
+import { RetryTimer } from "../runtime/retry-timer.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 import { Copy } from "./copy.ts";
 
@@ -38,19 +39,21 @@ export interface JournalTarget<Target, Row> {
   put(target: Target, rows: readonly Row[], upTo: number): Promise<number>;
 }
 
-/** Milliseconds before a wake-up that could not be armed is armed again. */
-const ARM_RETRY_MS = 1_000;
-
 /** The wake-up that the copies of an actor share. It stays armed while one of them is behind. */
 export class CopiesWakeup implements Wakeup {
   #isArmed = false;
-  #isRetrying = false;
+  #pause = 0;
+  readonly #retry: RetryTimer;
 
   constructor(
-    private readonly clock: Pick<Clock, "timer">,
+    clock: Pick<Clock, "timer">,
     private readonly wakeup: Wakeup,
     private readonly isBehind: () => boolean,
-  ) {}
+  ) {
+    this.#retry = new RetryTimer(clock, () => {
+      if (this.isBehind()) this.armAfterCommit(this.#pause);
+    });
+  }
 
   arm(milliseconds: number): Promise<void> {
     const armed = this.wakeup.arm(milliseconds);
@@ -88,12 +91,8 @@ export class CopiesWakeup implements Wakeup {
   }
 
   #armLater(milliseconds: number): void {
-    if (this.#isRetrying) return;
-    this.#isRetrying = true;
-    this.clock.timer(ARM_RETRY_MS, () => {
-      this.#isRetrying = false;
-      if (this.isBehind()) this.armAfterCommit(milliseconds);
-    });
+    this.#pause = milliseconds;
+    this.#retry.start();
   }
 }
 

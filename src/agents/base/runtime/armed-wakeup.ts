@@ -8,6 +8,7 @@
  *        fail. The wake-up is armed again with the next commit, or after a second.
  */
 import type { Clock } from "../../../ports/clock.ts";
+import { RETRY_MS, RetryTimer } from "./retry-timer.ts";
 
 export interface WakeupPorts {
   clock: Clock;
@@ -18,8 +19,6 @@ export interface WakeupPorts {
   armWakeup(milliseconds: number): Promise<void>;
 }
 
-/** Milliseconds before a wake-up that failed to arm is armed again. */
-const ARM_RETRY_MS = 1_000;
 /**
  * Maximum number of consecutive failed reads of the wake-up's time. An actor with storage of a newer version must not stay awake for
  * retries.
@@ -29,14 +28,16 @@ const MAX_READS = 2;
 export class ArmedWakeup {
   /** The last arming; `null` if no wake-up is known to be armed. */
   #armed: Promise<void> | null = null;
-  #isRetrying = false;
+  readonly #retry: RetryTimer;
   #failedReads = 0;
 
   /** `dueIn` returns in how many milliseconds the wake-up must come; `null` while there is no work. */
   constructor(
     private readonly ports: WakeupPorts,
     private readonly dueIn: () => number | null,
-  ) {}
+  ) {
+    this.#retry = new RetryTimer(ports.clock, () => this.#armAgain());
+  }
 
   /** Reports whether the wake-up is armed, or being armed. */
   get isArmed(): boolean {
@@ -60,7 +61,7 @@ export class ArmedWakeup {
       armed.catch(() => undefined);
       return armed;
     } catch (error) {
-      this.#armLater();
+      this.#retry.start();
       throw error;
     }
   }
@@ -72,14 +73,14 @@ export class ArmedWakeup {
       console.error(error);
       if (this.#armed !== armed) return;
       this.#armed = null;
-      this.#armLater();
+      this.#retry.start();
     });
   }
 
   /** Forgets an arming of the actor's start (RUN-8). */
   doubt(): void {
     this.#armed = null;
-    this.ports.clock.timer(ARM_RETRY_MS, () => void this.whenArmed().catch(() => this.#readLater()));
+    this.ports.clock.timer(RETRY_MS, () => void this.whenArmed().catch(() => this.#readLater()));
   }
 
   async #armedFor(milliseconds: number): Promise<void> {
@@ -87,23 +88,18 @@ export class ArmedWakeup {
     await this.#armed;
   }
 
-  #armLater(): void {
-    if (this.#isRetrying) return;
-    this.#isRetrying = true;
-    this.ports.clock.timer(ARM_RETRY_MS, () => {
-      this.#isRetrying = false;
-      const armed = (async () => this.#armedFor(this.dueIn() ?? 0))();
-      armed.then(
-        () => {
-          this.#failedReads = 0;
-        },
-        () => this.#readLater(),
-      );
-    });
+  #armAgain(): void {
+    const armed = (async () => this.#armedFor(this.dueIn() ?? 0))();
+    armed.then(
+      () => {
+        this.#failedReads = 0;
+      },
+      () => this.#readLater(),
+    );
   }
 
   #readLater(): void {
     this.#failedReads += 1;
-    if (this.#failedReads <= MAX_READS) this.#armLater();
+    if (this.#failedReads <= MAX_READS) this.#retry.start();
   }
 }

@@ -23,10 +23,8 @@
 import { DramatisError, type ErrorData, toErrorData } from "../../../shared/errors.ts";
 import type { ActorCore, Commit, ShellPorts } from "./actor-core.ts";
 import { ArmedWakeup } from "./armed-wakeup.ts";
+import { RETRY_MS, RetryTimer } from "./retry-timer.ts";
 import { UnitOfWork } from "./unit-of-work.ts";
-
-/** Milliseconds before the retry of a failed commit, and before the store is read again for commits of unknown outcome. */
-const RETRY_MS = 1_000;
 
 export class ActorShell<
   State extends { readonly seq: number },
@@ -40,6 +38,7 @@ export class ActorShell<
   readonly #unsaved: (readonly Signal[])[] = [];
   /** Commits that may be stored, in order. They are not published. */
   readonly #unknown: Committed[] = [];
+  readonly #retry: RetryTimer;
   #state: State | null = null;
   /** A write failed, so the store may be ahead of memory. */
   #isSuspect = false;
@@ -51,6 +50,7 @@ export class ActorShell<
     private readonly ports: ShellPorts<Committed, Effect>,
   ) {
     this.#wakeup = new ArmedWakeup(ports, () => this.dueIn);
+    this.#retry = new RetryTimer(ports.clock, () => this.#publishUnknown());
   }
 
   /**
@@ -251,17 +251,15 @@ export class ActorShell<
     if (first === undefined) return;
     const left = this.#unknown.filter(({ state }) => state.seq <= first.before.seq);
     this.#unknown.splice(0, this.#unknown.length, ...left, ...commits);
-    this.#publishUnknownLater();
+    this.#retry.start();
   }
 
-  #publishUnknownLater(): void {
-    this.ports.clock.timer(RETRY_MS, () => {
-      if (this.#unknown.length === 0) return;
-      const released = (async () => this.begin().release())();
-      released.catch((error: unknown) => {
-        console.error(error);
-        if (this.#unknown.length > 0) this.#publishUnknownLater();
-      });
+  #publishUnknown(): void {
+    if (this.#unknown.length === 0) return;
+    const released = (async () => this.begin().release())();
+    released.catch((error: unknown) => {
+      console.error(error);
+      if (this.#unknown.length > 0) this.#retry.start();
     });
   }
 
