@@ -88,6 +88,21 @@ describe.runIf(hasChromium)(
         return id;
       }
 
+      it("G24 TITLE-6 the title that a model writes replaces the beginning of the message, live and after a reload", async () => {
+        const { id } = await world.client.conversations.create({ agentId: "titler" });
+        world.visitor = new Visitor(world.browser, world.server.url);
+        const page = await world.visitor.open(`/c/${id}`);
+        await say(page, "Please plan my trip to Vienna. There are two of us.");
+        const heading = page.getByRole("heading", { name: "Plan my trip to Vienna", exact: true });
+        await heading.waitFor();
+        await page
+          .getByTestId("conversation-item")
+          .filter({ hasText: /^Plan my trip to Vienna/ })
+          .waitFor();
+        await page.reload();
+        await heading.waitFor();
+      });
+
       for (const width of [390, 1440]) {
         it(`G24 TITLE-1 TITLE-4 DIR-13 renames, pins, archives and shows forks at ${width} px`, async () => {
           const first = await talk(`First ${width}`);

@@ -9,6 +9,7 @@ import type { ModelContext } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelDelta, ModelReply } from "../../src/model/reply.ts";
+import { titleRequest } from "../../src/model/title-request.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { memberNames } from "../support/json-values.ts";
 
@@ -412,6 +413,15 @@ describe("any message", () => {
         expect(reply.text).toMatch(/^Offline model: /);
       }),
     );
+  });
+
+  test.each([
+    ["Please plan my trip to Vienna. There are two of us.", "Plan my trip to Vienna."],
+    ["Hello, what is 12*(3+4)?", "What is 12*(3+4)?"],
+    ["!say Good morning\nMore", "Good morning"],
+  ])("G24 OFFLINE-3 TITLE-6 the title of %j is %j", async (message, title) => {
+    const [order] = titleRequest(message, "Yes.").messages;
+    expect((await ask(order?.content ?? "")).text).toBe(title);
   });
 
   test("a message of a mebibyte is answered at once", async () => {

@@ -203,7 +203,7 @@ describe("G24 a title by a model", () => {
     ]);
   });
 
-  test("G24 TITLE-7 STOP-2 LIFE-3 PARTY-5 a stop, the end and a deleted agent end the call for good", async () => {
+  test("G24 TITLE-7 STOP-2 LIFE-3 a stop and the end of the conversation end the call for good", async () => {
     const ends: ((one: SteeredConversation) => Promise<unknown>)[] = [
       async (one) => {
         await one.stopAll();

@@ -84,6 +84,11 @@ const clerk = definePersona("clerk", {
   examples: ["!say Good morning."],
 });
 
+const titler = definePersona("titler", {
+  identity: { systemPrompt: "You are a guide." },
+  titles: { modelProfileId: "priced" },
+});
+
 const porter = definePersona("porter", {
   identity: { systemPrompt: "You carry." },
   tools: { toolIds: ["transfer"] },
@@ -315,7 +320,7 @@ function schemaOf(schema: z.ZodType): JsonObject {
 const app = dramatis({
   libraries: [
     defineLibrary("work", {
-      personas: [clerk, porter],
+      personas: [clerk, titler, porter],
       tools: [pay, research, flaky, transfer, askPorter, errand, payOut],
       modelProfiles: [priced],
       tasks: [askRefund, askAudit, reviewLetter, askAddress, askPayout],
@@ -324,6 +329,7 @@ const app = dramatis({
   ],
   agents: [
     { id: "clerk", persona: "work/clerk" },
+    { id: "titler", persona: "work/titler" },
     { id: "porter", persona: "work/porter" },
   ],
 });
