@@ -79,10 +79,7 @@ export class ConversationRecord {
     const { seq } = input.fold;
     const after = cursor === undefined ? undefined : Number.parseInt(cursor, 10);
     const only = page.turn === undefined ? undefined : requireTurn(page.turn, reader.take);
-    const found =
-      only === undefined
-        ? journalEntries(journal, order, after, seq)
-        : entriesAround(journal, only, order, after, seq);
+    const found = entriesAround(journal, only, order, after, seq);
     const entries: ReturnType<typeof timelineEntry>[] = [];
     const shown = base("timeline", input);
     let last: string | undefined;

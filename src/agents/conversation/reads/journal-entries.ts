@@ -45,14 +45,16 @@ export function* journalEntries(
   }
 }
 
-/** Yields the entries of a turn after `cursor`, and the entries of other turns between them. */
+/** Yields the entries of a turn after `cursor`, and the entries of other turns between them. Without a turn it yields all entries. */
 export function* entriesAround(
   journal: Pick<Journal, "forward" | "backward" | "endOf">,
-  { n, firstSeq, lateEntries = [] }: Pick<Turn, "n" | "firstSeq" | "lateEntries">,
+  turn: Pick<Turn, "n" | "firstSeq" | "lateEntries"> | undefined,
   order: Order,
   cursor: number | undefined,
   newest: number,
 ): Generator<Numbered> {
+  if (turn === undefined) return yield* journalEntries(journal, order, cursor, newest);
+  const { n, firstSeq, lateEntries = [] } = turn;
   const end = journal.endOf(firstSeq, n)?.seq ?? newest;
   const ranges = [[firstSeq, end] as const, ...lateEntries.map((seq) => [seq, seq] as const)];
   for (const [from, to] of order === "asc" ? ranges : ranges.toReversed())

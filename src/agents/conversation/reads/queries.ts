@@ -31,7 +31,7 @@ import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
-import { entriesAround, journalEntries } from "./journal-entries.ts";
+import { entriesAround } from "./journal-entries.ts";
 import { readPastTurns } from "./past-turns.ts";
 import { readTrace, type TraceOptions } from "./trace-reader.ts";
 import { newRecentTurns, requireTurn, TurnReader } from "./turn-reader.ts";
@@ -233,13 +233,9 @@ export class ConversationQueries {
   ): Page<Item> {
     const { limit, order, cursor } = validate(journalPageSchema, options);
     const after = cursor === undefined ? undefined : Number(cursor);
-    const { journal } = this.store;
     const items: Item[] = [];
     let position = after;
-    const entries =
-      turn === undefined
-        ? journalEntries(journal, order, after, state.seq)
-        : entriesAround(journal, turn, order, after, state.seq);
+    const entries = entriesAround(this.store.journal, turn, order, after, state.seq);
     for (const { entry, seq, at } of entries) {
       const item = pick(entry, seq, at);
       if (item === "full") return { items, nextCursor: String(position) };

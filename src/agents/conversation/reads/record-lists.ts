@@ -106,10 +106,8 @@ export function readIncidents(
   let examined = 0;
   const full = () => ({ items, ...defined({ nextCursor: position }) });
   const after = cursor === undefined ? undefined : Number(cursor);
-  const entries =
-    filter.turn === undefined
-      ? journalEntries(store.journal, order, after, state.seq)
-      : entriesAround(store.journal, requireTurn(filter.turn, reader.take), order, after, state.seq);
+  const only = filter.turn === undefined ? undefined : requireTurn(filter.turn, reader.take);
+  const entries = entriesAround(store.journal, only, order, after, state.seq);
   for (const numbered of entries) {
     if (examined === maxExamined) return full();
     examined += 1;
