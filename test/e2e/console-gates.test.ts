@@ -359,7 +359,7 @@ describe.runIf(hasChromium)(
         expect(world.visitor.complaints.splice(0).every((text) => text.includes("409"))).toBe(true);
       });
 
-      it("SHARE-2 closes its stream when it leaves, and opens one stream when it returns", async () => {
+      it("SHARE-2 closes its stream when it leaves, and opens one stream when it and the network return", async () => {
         const id = await start("work/payout", { amount: 1, currency: "EUR", due: "2026-01-01" });
         world.visitor = new Visitor(world.browser, world.server.url);
         const { page, requests, ended } = await tab(id);
@@ -370,13 +370,19 @@ describe.runIf(hasChromium)(
         await expect.poll(() => part(page, "First").getByRole("status").textContent()).toBe("INVALID_INPUT");
         await page.getByRole("button", { name: "Toggle" }).click();
         await expect.poll(() => times(ended, events)).toBe(1);
+        await page.route("**/api/runs/run_*", (route) => route.abort());
         await page.getByRole("button", { name: "Toggle" }).click();
+        await expect.poll(() => part(page, "Same run").getByRole("status").textContent()).toBe("NETWORK");
+        await page.unroute("**/api/runs/run_*");
+        await page.evaluate("dispatchEvent(new Event('online'))");
         await expect.poll(() => part(page, "Same run").getAttribute("data-run")).toBe("waiting");
         await expect.poll(() => part(page, "Same run").getAttribute("data-status")).toBe("open");
         expect(times(requests, events)).toBe(2);
-        expect(times(requests, "GET /api/approvals")).toBe(1);
+        expect(await part(page, "Same run").getByRole("status").textContent()).toBe("");
+        expect(times(requests, "GET /api/approvals"), "and again when the network returned").toBe(2);
         await part(page, "Run").getByRole("button", { name: "Cancel" }).click();
         await expect.poll(() => part(page, "Same run").getAttribute("data-run")).toBe("cancelled");
+        expect(world.visitor.complaints.splice(0).every((text) => text.includes("ERR_FAILED"))).toBe(true);
       });
 
       it("I1 denies the call of a tool, and the conversation continues", async () => {

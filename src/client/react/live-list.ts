@@ -73,8 +73,9 @@ export class LiveList<Item> extends LiveStore<ListState<Item>> {
 
   #wait(): void {
     this.#endWait = runtimeClock.timer(this.everyMs, () => {
-      if (document.visibilityState === "visible") this.refresh();
-      else this.#wait();
+      // Some runtimes, such as React Native, have no document.
+      if (globalThis.document?.visibilityState === "hidden") this.#wait();
+      else this.refresh();
     });
   }
 
