@@ -257,6 +257,19 @@ test("MAPTYPE-2 a value that may be missing, and a text for one of several texts
   expect(defineWorkflow("x", { ...only, nodes: [mapped] }).definition.nodes).toHaveLength(1);
 });
 
+test("MAPTYPE-2 a date of a result fits a text", () => {
+  const stamp = defineTask({
+    id: "stamp",
+    input: z.object({ city: z.string() }),
+    output: z.object({ at: z.date() }),
+    effect: "pure",
+    execute: () => ({ at: new Date(0) }),
+  });
+  const write = { "state.sky": "result.at" } as const;
+  const nodes = [node("a", { task: stamp, inputMapping: { city: "input.city" }, outputMapping: write })];
+  expect(defineWorkflow("x", { ...only, nodes }).definition.nodes).toMatchObject([{ outputMapping: write }]);
+});
+
 test("MAPTYPE-2 a workflow with types and a workflow of plain texts have the same definition", () => {
   const mappings = {
     inputMapping: { city: "input.city" },

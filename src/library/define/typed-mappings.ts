@@ -35,10 +35,10 @@ type Known<
     : Known<Member<Value, Name>, Rest, `${Before}${Name}.`>
   : `${Before}${keyof Value & string}`;
 
-/** A value fits if one of its forms fits: a missing value is left out, and a text may be one of the wanted texts. */
+/** A value fits if one of its forms fits: a missing value is left out, a text may be one of the wanted texts, and JSON turns a date into a text. */
 type Fits<Given, Wanted> = unknown extends Given | Wanted
   ? true
-  : Given extends Wanted
+  : Given extends Wanted | Date
     ? true
     : Wanted extends Given & (string | number | boolean)
       ? true
