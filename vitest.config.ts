@@ -9,6 +9,9 @@ import { SlowestFirst } from "./test/support/slowest-first.ts";
 // Tests start Node several hundred times. Node keeps compiled code there.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/node");
 
+// Tests start the compiler and esbuild, which are Go programs, for seconds. Without garbage collection they take a quarter less time.
+process.env.GOGC ??= "off";
+
 /** Timeout of `expect.poll`. The default of one second is too short on a busy machine. */
 const POLL = { poll: { timeout: 20_000 } };
 
