@@ -8,7 +8,9 @@ const PEERS: readonly SystemName[] = ["ai-chat-agent", "think"];
 const BUDGETS: readonly { metric: string; times: number; of: { system: string; metric: string } }[] = [
   { metric: "fresh", times: 1.3, of: { system: "agent", metric: "fresh" } },
   { metric: "open", times: 2, of: { system: "agent", metric: "open" } },
+  { metric: "open", times: 2, of: { system: "safe-object", metric: "open" } },
   { metric: "three-tool-rounds", times: 3, of: { system: "dramatis", metric: "open" } },
+  { metric: "three-tool-rounds", times: 2, of: { system: "safe-object", metric: "three-tool-rounds" } },
 ];
 
 /** Returns one line per finding. Without rows of Dramatis it returns an empty list. */

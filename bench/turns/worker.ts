@@ -10,7 +10,7 @@ import { think } from "./systems/think.ts";
 export { PlainAgent } from "./systems/agent.ts";
 export { ChatAgent } from "./systems/ai-chat-agent.ts";
 export { Agent, Conversation, Executor } from "./systems/dramatis.ts";
-export { PlainObject, SafeObject } from "./systems/durable-object.ts";
+export { PlainObject, PlainTools, SafeObject } from "./systems/durable-object.ts";
 export { ThinkAgent } from "./systems/think.ts";
 
 declare global {

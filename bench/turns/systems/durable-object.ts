@@ -2,9 +2,10 @@
  * Two bare `DurableObject`s: the lower bound of the platform's cost, with one write for each turn, and with the writes of a turn that
  * survives a crash.
  */
-import { DurableObject } from "cloudflare:workers";
+import { DurableObject, exports, WorkerEntrypoint } from "cloudflare:workers";
 import { countsOf, metered } from "../meter.ts";
 import type { System } from "../protocol.ts";
+import { lookup } from "../workload.ts";
 import { answerTo, createTable, insertTurn, runTurn, seedTurns } from "./floor.ts";
 
 export class PlainObject extends DurableObject {
@@ -26,9 +27,16 @@ export class PlainObject extends DurableObject {
   }
 }
 
+/** Runs the tool outside the actor, as an `Executor` does. */
+export class PlainTools extends WorkerEntrypoint {
+  async run(input: Parameters<typeof lookup>[0]) {
+    return lookup(input);
+  }
+}
+
 /**
- * Makes the same number of statements and rows as a plain turn of Dramatis, in as many transactions: the accepted question is on disk
- * before the model's call.
+ * Makes the same number of statements and rows as a turn of Dramatis, in as many transactions: the accepted question is on disk before the
+ * model's call, and each reply before the call of its tool.
  */
 export class SafeObject extends PlainObject {
   override async benchTurn(text: string) {
@@ -38,7 +46,13 @@ export class SafeObject extends PlainObject {
       storage.kv.put("due", text.length);
     });
     await storage.sync();
-    const answer = await answerTo(text);
+    const answer = await answerTo(text, async (input) => {
+      storage.transactionSync(() => {
+        for (let row = 0; row < ROWS_PER_ROUND; row += 1) insertTurn(storage.sql, text, "");
+      });
+      await storage.sync();
+      return exports.PlainTools.run(input);
+    });
     storage.transactionSync(() => {
       for (let row = 0; row < ROWS_PER_COMMIT; row += 1) insertTurn(storage.sql, text, answer);
     });
@@ -48,6 +62,8 @@ export class SafeObject extends PlainObject {
 
 /** Two commits of three rows and one value have the six statements and seven rows of a plain turn of Dramatis. */
 const ROWS_PER_COMMIT = 3;
+/** Three rounds with two rows each have the other six statements of a turn of Dramatis with three rounds of tools. */
+const ROWS_PER_ROUND = 2;
 
 export function durableObject(namespace: DurableObjectNamespace<PlainObject>): System {
   return {

@@ -20,8 +20,10 @@ export function insertTurn(sql: SqlStorage, question: string, answer: string): v
   sql.exec(INSERT, question, answer);
 }
 
-/** Streams the model's reply, and runs the requested tools. Returns the answer. */
-export async function answerTo(question: string): Promise<string> {
+type RunTool = typeof lookup;
+
+/** Streams the model's reply, and runs the requested tools by `runTool`. Returns the answer. */
+export async function answerTo(question: string, runTool: RunTool = lookup): Promise<string> {
   const prompt: Prompt = { text: question, messages: 1, toolResults: 0 };
   for (;;) {
     let answer = "";
@@ -30,7 +32,7 @@ export async function answerTo(question: string): Promise<string> {
       if (typeof part === "string") {
         answer += part;
       } else {
-        await lookup(toolInput.parse(part));
+        await runTool(toolInput.parse(part));
         called = true;
       }
     }
