@@ -441,7 +441,8 @@ describe("a gate of a run", () => {
       ).json<{ runs: { id: string }[] }>();
       return all[0]?.id;
     };
-    const started = (await vi.waitUntil(runs, { timeout: 20_000 })) ?? "";
+    // The wake-up would list it 15 seconds later.
+    const started = (await vi.waitUntil(runs, { timeout: 10_000 })) ?? "";
     const gate = await gateOf(started);
     expect(gate).toMatchObject({ rule: { by: "requester" }, requester: "ben" });
     expect(await answered(started, gate.operationId, "ada")).toBe("NOT_FOUND");

@@ -37,6 +37,7 @@ import { trailOf } from "../../shared/call-trail.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
+import type { Copy } from "../base/copies/copy.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { checkSender } from "./agent-nodes.ts";
@@ -51,6 +52,7 @@ interface ChildRunContext
   extends Pick<ActorContext, "clock" | "ids" | "keyValue" | "run" | "conversation" | "bounds">,
     Pick<ActorContext, "checkedInput" | "checkPlace" | "location" | "workflow"> {
   runtime: RunRuntime;
+  listing: Pick<Copy, "publish">;
 }
 
 /** The data of a new run. A run that a conversation starts has no parent run. */
@@ -125,7 +127,11 @@ export function takeChildRuns(
         createdAt: clock.now(),
       };
       const unit = runtime.stageStart(record, part);
-      afterCommit(() => unit.release());
+      afterCommit(() => {
+        unit.release();
+        // The wake-up lists a part if it does not end before.
+        if (part === undefined) void context.listing.publish();
+      });
       return null;
     },
   );

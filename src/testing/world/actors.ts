@@ -130,6 +130,7 @@ export class RunActor extends MortalActor<RunWorld, RunLife> {
     });
     takeChildRuns(life.mailbox, {
       ...{ clock, ids, keyValue, runtime },
+      listing: { publish: () => Promise.resolve() },
       run: async (_tenant, id) => {
         await world.travel();
         return childRunApiOf(() => world.run(id).awake(), world.afterLook);
