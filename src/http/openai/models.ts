@@ -59,7 +59,6 @@ export const modelRoutes: readonly Route[] = [
       summary: "Read an agent as a model",
       params: z.object({ id: z.string().meta({ description: "Id of an agent.", example: "assistant" }) }),
       answers: ok("The agent.", model),
-      errors: ["NOT_FOUND"],
       errorFormat: "openai",
     },
     async ({ params: { id } }, { principal, actors }) => {

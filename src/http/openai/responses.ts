@@ -91,7 +91,6 @@ export const responseRoutes: readonly Route[] = [
           .meta({ description: "Set to `true` to stream the events, from the first." }),
       }),
       answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
       errorFormat: "openai",
     },
     async ({ params, query }, ports, context) => {
@@ -114,7 +113,7 @@ export const responseRoutes: readonly Route[] = [
         "Stops the turn of the response. The response has the status `cancelled` and the shown text. Repeating the request returns the same answer. It is a `conflict` if the turn ended without a stop.",
       params: responseParams,
       answers: [{ status: 200, description: "The response.", body: response }],
-      errors: ["NOT_FOUND", "CONFLICT"],
+      errors: ["CONFLICT"],
       errorFormat: "openai",
     },
     async ({ params }, ports) => {

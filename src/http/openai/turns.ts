@@ -29,7 +29,6 @@ import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import type { HttpEnv } from "../base/context.ts";
-import { BODY_ERRORS } from "../openapi/operation.ts";
 import { findConversation } from "../routes/conversations.ts";
 import { turnFrames } from "../routes/turn-frames.ts";
 import { CONVERSATION_HEADER, noSuchModel, withPointers } from "./errors.ts";
@@ -45,7 +44,6 @@ export const keyHeader = z.object({
 
 /** The errors of both protocols, for their descriptions. */
 export const TURN_ERRORS = [
-  ...BODY_ERRORS,
   "FORBIDDEN",
   "NOT_FOUND",
   "CONFLICT",

@@ -46,7 +46,7 @@ export interface ApiOperation {
   /** Throws `FORBIDDEN` if the principal may not request the operation. */
   permit?(ports: HttpEnv["Variables"], params: Record<string, string>): void;
   answers: readonly ApiResponse[];
-  /** Error codes in addition to the common error codes. */
+  /** Error codes in addition to the common error codes. `route` adds the codes of the checks. */
   errors?: readonly ProblemCode[];
   /** Format of errors; problem documents when absent. */
   errorFormat?: "openai";

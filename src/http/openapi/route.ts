@@ -2,15 +2,16 @@
  * Routes: operations with their handlers. A handler receives values that the schemas of its operation have checked.
  *
  * INPUTCHECK-1  The checks run in this order: path parameters (`NOT_FOUND`), permission (`FORBIDDEN`), query, headers and body
- *               (`INVALID_INPUT`).
+ *               (`INVALID_INPUT`). The errors of these checks are errors of each operation with such a schema.
  */
 import type { Context } from "hono";
 import type { z } from "zod";
 import { validate } from "../../shared/validation.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import type { ProblemCode } from "../base/problem.ts";
 import { pathParams } from "../base/query.ts";
-import type { ApiOperation } from "./operation.ts";
+import { type ApiOperation, BODY_ERRORS } from "./operation.ts";
 
 type Answer = Response | Promise<Response>;
 
@@ -46,6 +47,7 @@ export function route<const Operation extends ApiOperation>(
   };
   return {
     ...operation,
+    errors: errorsOf(operation),
     handle: async (context) => {
       const { req, var: ports } = context;
       const given = params && pathParams(params, req);
@@ -60,6 +62,16 @@ export function route<const Operation extends ApiOperation>(
       return handler(input as Input<Operation>, ports, context);
     },
   };
+}
+
+/** Returns the errors of an operation and of its checks. */
+function errorsOf({ params, query, headers, body, errors = [] }: ApiOperation): readonly ProblemCode[] {
+  return [
+    ...(body === undefined ? [] : BODY_ERRORS),
+    ...errors,
+    ...(params === undefined ? [] : (["NOT_FOUND"] as const)),
+    ...((query ?? headers) === undefined ? [] : (["INVALID_INPUT"] as const)),
+  ];
 }
 
 /** Returns the declared headers. Issues name them in lower case. */

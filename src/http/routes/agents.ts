@@ -21,7 +21,7 @@ import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts
 import { validate } from "../../shared/validation.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { agent, agentSummary, agentView, personaSource } from "../openapi/views.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
@@ -44,7 +44,7 @@ export const agentRoutes: readonly Route[] = [
         "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
       body: newAgent.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
       answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
-      errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
       reads: newAgent,
       maxBytes: MAX_AGENT_BYTES,
       permit: ({ principal }) => requireAuthor(principal),
@@ -70,7 +70,6 @@ export const agentRoutes: readonly Route[] = [
       summary: "List the tenant's agents",
       query: pageSchema,
       answers: onePage("agents", agentSummary),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query }, { principal, directory, libraries }) => {
       const { items, ...rest } = await directory().agents(principal.tenant, query);
@@ -89,7 +88,6 @@ export const agentRoutes: readonly Route[] = [
       description: "Only authors, operators and administrators see `spent` and `leased`.",
       params,
       answers: ok("The agent, with the state of its budget.", agentView),
-      errors: ["NOT_FOUND"],
     },
     async ({ params: { id } }, { principal, actors, libraries }) => {
       const agent = await actors.agent(principal.tenant, id);
@@ -116,7 +114,7 @@ export const agentRoutes: readonly Route[] = [
         .safeExtend({ persona: personaSource.exactOptional() })
         .meta({ example: { persona: "demo/assistant" } }),
       answers: ok("The agent, with the state of its budget.", agentView),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
       reads: agentChange,
       maxBytes: MAX_AGENT_BYTES,
       permit: ({ principal }) => requireAuthor(principal),
@@ -141,7 +139,7 @@ export const agentRoutes: readonly Route[] = [
         "For authors and administrators. Every later request for the agent gets 404. The agent takes no calls and no new conversations. Its memory and the conversations without another agent are removed in the background. Conversations that began with it and have other agents end. It leaves all other conversations. The id is never used again.",
       params,
       answers: [{ status: 204, description: "The agent is deleted." }],
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
       permit: ({ principal }) => requireAuthor(principal),
     },
     async ({ params: { id } }, { principal, actors }) => {
@@ -159,7 +157,7 @@ export const agentRoutes: readonly Route[] = [
       description:
         "For authors and administrators. Lines of JSON: a header, the identity, the memories with their texts, logs and sources, and their number. It has no secrets. Conversations have exports of their own.",
       params,
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
       permit: ({ principal }) => requireAuthor(principal),
     }),
     async ({ params: { id } }, { principal, actors }) => {
@@ -199,7 +197,7 @@ export const agentRoutes: readonly Route[] = [
         "For authors, operators and administrators. The sum over the agent's conversations, each as of the last time that it had no active turn.",
       params,
       answers: ok("Tokens, calls and cost.", agentUsage),
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
       permit: ({ principal }) => {
         if (!mayReadUsage(principal))
           throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");

@@ -31,7 +31,6 @@ export const approvalRoutes: readonly Route[] = [
         "The calls of tools and the gates that you may answer. The list changes a moment after the conversation or the run. Answer a call with `resolveApproval`, and a gate with `answerGate`.",
       query: listQuery,
       answers: onePage("approvals", waitingApproval),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query }, { principal, directory, clock }) =>
       page("approvals", await directory().approvals(principal, { ...query, now: clock.now() })),

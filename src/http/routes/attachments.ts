@@ -51,7 +51,7 @@ export const attachmentRoutes: readonly Route[] = [
       params: conversationParams,
       query: uploadSchema,
       answers: [{ status: 201, description: "The attachment.", body: attachment, location: true }],
-      errors: ["NOT_FOUND", "FORBIDDEN", "TOO_LARGE", "INVALID_INPUT", "UNAVAILABLE"],
+      errors: ["FORBIDDEN", "TOO_LARGE", "UNAVAILABLE"],
     },
     async ({ params: { id: conversationId }, query: { name } }, ports, { req }) => {
       const { principal, attachments, maxAttachmentBytes } = ports;
@@ -90,7 +90,7 @@ export const attachmentRoutes: readonly Route[] = [
         { status: 200, description: "The file as it was uploaded.", type: "application/octet-stream" },
         { status: 304, description: "The attachment matches `If-None-Match`." },
       ],
-      errors: ["NOT_FOUND", "UNAVAILABLE"],
+      errors: ["UNAVAILABLE"],
     },
     async ({ params: { id: conversationId, attachmentId: id } }, ports, { req }) => {
       const { principal } = ports;

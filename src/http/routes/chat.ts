@@ -26,7 +26,6 @@ import { MAX_PAGE_SIZE } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { empty, sse } from "../base/respond.ts";
-import { BODY_ERRORS } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 import { type ReadOptions, turnFrames } from "./turn-frames.ts";
@@ -55,9 +54,7 @@ export const chatRoutes: readonly Route[] = [
       body: chatSchema,
       answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
       errors: [
-        ...BODY_ERRORS,
         "UNSUPPORTED",
-        "NOT_FOUND",
         "FORBIDDEN",
         "PERMISSION_DENIED",
         "CONFLICT",
@@ -96,7 +93,6 @@ export const chatRoutes: readonly Route[] = [
         { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
         { status: 204, description: "No turn is active." },
       ],
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports, context) => {
       const conversation = await findConversation(ports, params.id);

@@ -48,7 +48,6 @@ export const conversationListRoutes: readonly Route[] = [
         "The conversations of the caller. For operators and administrators, all conversations of the tenant. Without the conversations that the caller archived.",
       query: listQuery,
       answers: onePage("conversations", conversationSummary),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query }, { principal, directory }) =>
       page("conversations", await directory().conversations(principal, query)),

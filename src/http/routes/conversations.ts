@@ -22,7 +22,7 @@ import { sha256Hex } from "../../shared/sha256.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { filter, pageSchema } from "../base/query.ts";
 import { empty, json, noConversation, page } from "../base/respond.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
@@ -73,10 +73,7 @@ const entryParams = z.object({
 });
 
 /** Errors of requests that copy the past of a conversation. */
-export const COPY_ERRORS = [
-  ...BODY_ERRORS,
-  ...(["FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED"] as const),
-];
+export const COPY_ERRORS = ["FORBIDDEN", "CONFLICT", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED"] as const;
 
 export const conversationRoutes: readonly Route[] = [
   route(
@@ -90,7 +87,7 @@ export const conversationRoutes: readonly Route[] = [
         "Give `agentId`, or `participants` with one agent and further users. The caller always takes part. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in its agent's jurisdiction, if the agent has one.",
       body: newConversation.meta({ example: { agentId: "assistant", title: "Numbers" } }),
       answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
-      errors: [...BODY_ERRORS, "NOT_FOUND"],
+      errors: ["NOT_FOUND"],
     },
     async ({ body: { participants = [], jurisdiction, ...body } }, ports) => {
       const { principal, actors, location } = ports;
@@ -117,7 +114,6 @@ export const conversationRoutes: readonly Route[] = [
       summary: "Read a conversation",
       params: conversationParams,
       answers: ok("The conversation.", conversation),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).view(ports.principal))),
@@ -134,7 +130,7 @@ export const conversationRoutes: readonly Route[] = [
       params: conversationParams,
       body: updateConversation.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
       answers: ok("The conversation.", conversation),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONVERSATION_CLOSED"],
+      errors: ["FORBIDDEN", "CONVERSATION_CLOSED"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).update(ports.principal, body))),
@@ -150,7 +146,7 @@ export const conversationRoutes: readonly Route[] = [
         "For its participants, operators and administrators. Its active turns stop, and every later request for it gets 404. The deletion also covers its messages, attachments, list entries, the conversations of its agent calls, and knowledge that its agents learned only from it. It runs in the background and survives outages of a store. The id is never used again.",
       params: conversationParams,
       answers: [{ status: 204, description: "The conversation is deleted." }],
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
     },
     async ({ params }, ports) => {
       unwrap(await (await findConversation(ports, params.id)).remove(ports.principal));
@@ -166,7 +162,7 @@ export const conversationRoutes: readonly Route[] = [
       description:
         "For principals that may delete it. Lines of JSON: a header, the record with the versions of its agents, the journal, turns, events, keys and attachments, and their number. It has no secrets. `CONFLICT`, retriable, while work is in progress.",
       params: conversationParams,
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
     }),
     async ({ params }, ports) =>
       exported(unwrap(await (await findConversation(ports, params.id)).exportLines(ports.principal))),
@@ -233,7 +229,7 @@ export const conversationRoutes: readonly Route[] = [
         "For principals that may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may contain it are dropped. Unreferenced attachments and knowledge that agents learned only from it are deleted. Ids, order and usage stay. Repeating the request is a no-op. `CONFLICT`, retriable, while its turn is active.",
       params: entryParams,
       answers: [{ status: 204, description: "The content is erased." }],
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
     },
     async ({ params: { id, eventId } }, ports) => {
       unwrap(await (await findConversation(ports, id)).eraseEntry(ports.principal, eventId));
@@ -253,7 +249,7 @@ export const conversationRoutes: readonly Route[] = [
       body: stopRequest,
       optionalBody: true,
       answers: ok("The conversation is stopped.", conversation),
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONVERSATION_CLOSED"],
+      errors: ["CONVERSATION_CLOSED"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).cancel(ports.principal, body))),
@@ -271,7 +267,7 @@ export const conversationRoutes: readonly Route[] = [
       body: stopRequest,
       optionalBody: true,
       answers: ok("The conversation goes on.", conversation),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
+      errors: ["FORBIDDEN", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).resume(ports.principal, body))),
@@ -289,7 +285,7 @@ export const conversationRoutes: readonly Route[] = [
       body: stopRequest,
       optionalBody: true,
       answers: ok("The conversation has ended.", conversation),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await findConversation(ports, params.id)).complete(ports.principal, body))),
@@ -304,7 +300,6 @@ export const conversationRoutes: readonly Route[] = [
       params: conversationParams,
       query: pageSchema,
       answers: onePage("messages", message),
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params, query }, ports) =>
       page(
@@ -324,7 +319,6 @@ export const conversationRoutes: readonly Route[] = [
       params: conversationParams,
       query: journalQuery,
       answers: onePage("entries", journalEntry),
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params, query: { type: types, ...options } }, ports) => {
       const conversation = await findConversation(ports, params.id);

@@ -30,7 +30,7 @@ export const deadLetterRoutes: readonly Route[] = [
       description: "Secrets are removed from bodies. A body longer than 16 KiB is omitted.",
       query: letterPageSchema,
       answers: onePage("deadLetters", deadLetter),
-      errors: ["INVALID_INPUT", "FORBIDDEN"],
+      errors: ["FORBIDDEN"],
       permit: ({ principal }) => requireOperator(principal),
     },
     async ({ query }, { principal, deadLetters }) =>
@@ -53,7 +53,7 @@ export const deadLetterRoutes: readonly Route[] = [
           body: z.strictObject({ id: ids.deadLetter }),
         },
       ],
-      errors: ["NOT_FOUND", "FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
+      errors: ["FORBIDDEN", "CONFLICT", "QUEUE_OVERFLOW"],
       permit: ({ principal }) => requireOperator(principal),
     },
     async ({ params: { id } }, { principal, actors, deadLetters }) => {

@@ -5,7 +5,7 @@ import { completeOperationAt, unknownHandle } from "../../protocol/complete-oper
 import { completedOperation } from "../../protocol/conversation-schemas.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import { json } from "../base/respond.ts";
-import { BODY_ERRORS, ok } from "../openapi/operation.ts";
+import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { resultSchema } from "./turns.ts";
 
@@ -29,7 +29,7 @@ export const deferredRoutes: readonly Route[] = [
       params,
       body: resultSchema.meta({ example: { result: { paid: true } } }),
       answers: ok("The operation has this result.", completedOperation),
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "RATE_LIMITED"],
+      errors: ["CONFLICT", "RATE_LIMITED"],
       permit: (_, { handle = "" }) => claimOf(handle),
     },
     async ({ params: { handle }, body }, { actors }) => {

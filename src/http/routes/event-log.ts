@@ -66,7 +66,7 @@ export const eventLogRoutes: readonly Route[] = [
       query: eventsQuery,
       headers: positionHeader,
       answers: [{ ...onePage("events", loggedEvent)[0], stream: loggedEvent }],
-      errors: ["INVALID_INPUT", "FORBIDDEN", "RATE_LIMITED"],
+      errors: ["FORBIDDEN", "RATE_LIMITED"],
       permit: ({ principal }) => requireOperator(principal),
     },
     async ({ query, headers }, ports, context) => {
@@ -100,7 +100,6 @@ export const eventLogRoutes: readonly Route[] = [
         "The newest messages first: of the caller's conversations, and of all conversations of the tenant for operators and administrators. A message appears a moment after the end of its turn. A page looks at a bounded number of messages, so it may be short and have a `nextCursor`.",
       query: searchQuery,
       answers: onePage("messages", foundMessage),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query: { jurisdiction, ...query } }, ports) => {
       const log = await logOf(ports, jurisdiction, query);

@@ -25,7 +25,6 @@ export const eventRoutes: readonly Route[] = [
       query: z.object({ from: positionSchema.optional(), ...filterQuery }),
       headers: positionHeader,
       answers: [{ status: 200, description: "Frames.", type: "text/event-stream", body: frame }],
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params, query, headers }, ports, context) => {
       const { principal } = ports;

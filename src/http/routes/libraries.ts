@@ -41,7 +41,7 @@ import {
   workflowBody,
   workflowVersion,
 } from "../openapi/library-views.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 
 const LIBRARIES = "/api/libraries";
@@ -159,7 +159,7 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
           { status: 201, description: "The new version.", body: view, location: true },
           { status: 200, description: "The version that has this content.", body: view },
         ],
-        errors: [...BODY_ERRORS, "NOT_FOUND", "FORBIDDEN", "CONFLICT"],
+        errors: ["FORBIDDEN", "CONFLICT"],
         maxBytes,
         permit: (ports, { library = "" }) => registryOf(ports).checkWriter(ports.principal, library),
       },
@@ -182,7 +182,6 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
         params: libraryParams,
         query: pageSchema,
         answers: onePage(resource, view),
-        errors: ["NOT_FOUND", "INVALID_INPUT"],
       },
       async ({ params, query }, ports) =>
         page(resource, await registryOf(ports).list(kind, params.library, query)),
@@ -196,7 +195,6 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
         summary: `Read the latest version of ${one}`,
         params: definitionParams,
         answers: ok("The version.", view),
-        errors: ["NOT_FOUND"],
       },
       async ({ params }, ports) => json(await registryOf(ports).find(kind, params)),
     ),
@@ -210,7 +208,6 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
         params: definitionParams,
         query: pageSchema,
         answers: onePage("versions", view),
-        errors: ["NOT_FOUND", "INVALID_INPUT"],
       },
       async ({ params, query }, ports) =>
         page("versions", await registryOf(ports).versions(kind, params, query)),
@@ -224,7 +221,6 @@ function routesOf<Kind extends DefinitionKind, Body extends { id: string }>(
         summary: `Read a version of ${one}`,
         params: versionParams,
         answers: ok("The version.", view),
-        errors: ["NOT_FOUND"],
       },
       async ({ params }, ports) => json(await registryOf(ports).find(kind, params)),
     ),
@@ -242,7 +238,6 @@ export const libraryRoutes: readonly Route[] = [
       description: "Deployed libraries come first, then libraries by authors of the tenant.",
       query: pageSchema,
       answers: onePage("libraries", libraryView),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query }, ports) => page("libraries", await registryOf(ports).libraries(query)),
   ),
@@ -255,7 +250,6 @@ export const libraryRoutes: readonly Route[] = [
       summary: "Read a library",
       params: libraryParams,
       answers: ok("The library.", libraryView),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => json(await registryOf(ports).library(params.library)),
   ),

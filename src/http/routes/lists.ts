@@ -34,7 +34,7 @@ export const listRoutes: readonly Route[] = [
         "An interrupted move continues with the next request. During the move, lists do not change.",
       body: moveListsSchema,
       answers: ok("The database, and the rest of the move.", listsPlace),
-      errors: ["INVALID_JSON", "INVALID_INPUT", "FORBIDDEN", "CONFLICT", "TOO_LARGE"],
+      errors: ["FORBIDDEN", "CONFLICT"],
       permit: ({ principal }) => checkMayMove(principal),
     },
     async ({ body }, { principal, lists }) => json(await lists().move(principal.tenant, body.database)),

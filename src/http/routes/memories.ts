@@ -28,7 +28,7 @@ import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { empty, json, page } from "../base/respond.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import {
   agentsSearchParams,
@@ -80,7 +80,7 @@ export const memoryRoutes: readonly Route[] = [
           body: z.union([memory, memories]),
         },
       ],
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
       reads: z.unknown(),
       permit: ({ principal }) => requireAll(principal, "write memories"),
     },
@@ -104,7 +104,6 @@ export const memoryRoutes: readonly Route[] = [
       params: agentParams,
       query: listParams,
       answers: onePage("memories", memory),
-      errors: ["INVALID_INPUT", "NOT_FOUND"],
     },
     async ({ params, query: { state, limit, cursor, order, ...filter } }, ports) => {
       const agent = await agentOf(ports, params);
@@ -123,7 +122,6 @@ export const memoryRoutes: readonly Route[] = [
       params: agentParams,
       query: searchParams,
       answers: ok("The results.", searchResult),
-      errors: ["INVALID_INPUT", "NOT_FOUND"],
     },
     async ({ params, query }, ports) => {
       const agent = await agentOf(ports, params);
@@ -144,7 +142,6 @@ export const memoryRoutes: readonly Route[] = [
         example: { query: "Where does Ann like to sit?", type: ["preference"], limit: 5 },
       }),
       answers: ok("The results.", searchResult),
-      errors: [...BODY_ERRORS, "NOT_FOUND"],
     },
     async ({ params, body }, ports) => {
       const agent = await agentOf(ports, params);
@@ -162,7 +159,7 @@ export const memoryRoutes: readonly Route[] = [
         "For authors, operators and administrators. Asks up to 20 agents at once. An agent that does not answer, or does not exist, is in `failed`, and the others answer.",
       query: agentsSearchParams,
       answers: ok("The results of all of them, by relevance.", agentsSearchResult),
-      errors: ["INVALID_INPUT", "FORBIDDEN"],
+      errors: ["FORBIDDEN"],
       permit: ({ principal }) => requireAll(principal, "search the memories of several agents"),
     },
     async ({ query: { agents, ...given } }, { principal, actors, clock }) => {
@@ -184,7 +181,6 @@ export const memoryRoutes: readonly Route[] = [
       description: "Returns all of its text.",
       params: memoryParams,
       answers: ok("The memory.", memory),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
@@ -203,7 +199,7 @@ export const memoryRoutes: readonly Route[] = [
       params: memoryParams,
       body: memoryChange.meta({ example: { content: "Ann prefers aisle seats.", ifVersion: 1 } }),
       answers: ok("The memory.", memory),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
     },
     async ({ params, body }, ports) => {
       const agent = await agentOf(ports, params);
@@ -221,7 +217,7 @@ export const memoryRoutes: readonly Route[] = [
         "Erases the memory and its log. Readers and searches lose it at once. Copies in D1, R2 and Vectorize are erased later. Members can erase memories about themselves.",
       params: memoryParams,
       answers: [{ status: 204, description: "The memory is gone." }],
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
     },
     async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
@@ -240,7 +236,7 @@ export const memoryRoutes: readonly Route[] = [
         "Moves its text to the archive and excludes it from search. It can still be read. Repeating the request is a no-op.",
       params: memoryParams,
       answers: ok("The memory.", memory),
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
     },
     async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
@@ -258,7 +254,6 @@ export const memoryRoutes: readonly Route[] = [
         "The turns that it comes from, the memories that it was made of, and the log of its changes.",
       params: memoryParams,
       answers: ok("The memory with its origin.", memoryWhy),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => {
       const agent = await agentOf(ports, params);
@@ -276,7 +271,7 @@ export const memoryRoutes: readonly Route[] = [
         "For authors, operators and administrators. The number of memories, and the pending updates of the external stores.",
       params: agentParams,
       answers: ok("The state.", memoryStatus),
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
       permit: ({ principal }) => requireAll(principal, "read the state of an agent's memory"),
     },
     async ({ params }, ports) => json(unwrap(await (await agentOf(ports, params)).memoryStatus())),

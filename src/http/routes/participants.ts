@@ -5,7 +5,7 @@ import { conversation } from "../../protocol/conversation-schemas.ts";
 import { newParticipantSchema } from "../../protocol/participants.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { empty, json } from "../base/respond.ts";
-import { BODY_ERRORS, ok } from "../openapi/operation.ts";
+import { ok } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
@@ -34,7 +34,7 @@ export const participantRoutes: readonly Route[] = [
       params: conversationParams,
       body: newParticipantSchema.meta({ example: { type: "agent", id: "lawyer" } }),
       answers: ok("The conversation.", conversation),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT", "CONVERSATION_CLOSED"],
+      errors: ["FORBIDDEN", "CONFLICT", "CONVERSATION_CLOSED"],
     },
     async ({ params, body }, ports) => {
       const conversation = await findConversation(ports, params.id);
@@ -52,7 +52,7 @@ export const participantRoutes: readonly Route[] = [
         "The connections of the user are closed, and the active turns of the agent end. Removing a user or an agent that does not take part has no effect. The agent that answers messages without an addressee stays: `CONFLICT`.",
       params: participantParams,
       answers: [{ status: 204, description: "The participant does not take part any more." }],
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT", "CONVERSATION_CLOSED"],
+      errors: ["FORBIDDEN", "CONFLICT", "CONVERSATION_CLOSED"],
     },
     async ({ params: { id, type, participantId } }, ports) => {
       const conversation = await findConversation(ports, id);

@@ -53,7 +53,7 @@ export const recordRoutes: readonly Route[] = [
       params: projectionParams,
       query: projectionQuery,
       answers: ok("The projection.", projection),
-      errors: ["NOT_FOUND", "INVALID_INPUT", "UNAVAILABLE"],
+      errors: ["UNAVAILABLE"],
     },
     async ({ params: { id, name }, query }, ports) => {
       const conversation = await findConversation(ports, id);
@@ -72,7 +72,6 @@ export const recordRoutes: readonly Route[] = [
       params: entryParams,
       query: causeQuery,
       answers: ok("The chain.", causeChain),
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params: { id, seq }, query }, ports) => {
       const conversation = await findConversation(ports, id);
@@ -91,7 +90,6 @@ export const recordRoutes: readonly Route[] = [
       params: conversationParams,
       query: incidentQuery,
       answers: onePage("incidents", incident),
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params: { id }, query }, ports) => {
       const conversation = await findConversation(ports, id);

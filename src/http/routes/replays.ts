@@ -21,7 +21,7 @@ export const replayRoutes: readonly Route[] = [
         "For principals that may delete the conversation. The entries of the turn, its replies and results, and the versions of its agents. A test replays the file without a call. `CONFLICT` while the turn is active, and after an erasure of its content.",
       params: turnParams,
       answers: ok("The recording.", recordingSchema),
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT", "TOO_LARGE"],
+      errors: ["FORBIDDEN", "CONFLICT", "TOO_LARGE"],
     },
     async ({ params: { id, turnId } }, ports) =>
       json(unwrap(await (await findConversation(ports, id)).recordTurn(ports.principal, turnId))),
@@ -37,7 +37,7 @@ export const replayRoutes: readonly Route[] = [
         "Plans the turn again on its recorded results, and compares the entries. It calls no model and no tool, and writes nothing. `divergence` is the first difference. `CONFLICT` while the turn is active, and after an erasure of its content.",
       params: turnParams,
       answers: ok("The replay.", replaySchema),
-      errors: ["NOT_FOUND", "CONFLICT", "TOO_LARGE"],
+      errors: ["CONFLICT", "TOO_LARGE"],
     },
     async ({ params: { id, turnId } }, ports) =>
       json(unwrap(await (await findConversation(ports, id)).replayTurn(ports.principal, turnId))),

@@ -21,7 +21,7 @@ import { isUpgrade, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { pageSchema, positionHeader } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { socketOptions, socketQuery } from "./sockets.ts";
 
@@ -68,7 +68,7 @@ export const runRoutes: readonly Route[] = [
         },
       }),
       answers: [{ status: 201, description: "The run.", body: run, location: true }],
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+      errors: ["NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
     },
     async ({ body: { jurisdiction, locationHint, ...input } }, { principal, actors, location }, { req }) => {
       const policy = location(principal.tenant);
@@ -93,7 +93,6 @@ export const runRoutes: readonly Route[] = [
         "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view.",
       query: listQuery,
       answers: onePage("runs", runSummary),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query: { workflow, ...query } }, { principal, directory }) => {
       const filter = defined({ workflow: workflow === undefined ? undefined : parseReference(workflow) });
@@ -109,7 +108,6 @@ export const runRoutes: readonly Route[] = [
       summary: "Read a run",
       params: runParams,
       answers: ok("The run.", run),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => json(unwrap(await (await runOf(ports, params)).status(ports.principal))),
   ),
@@ -126,7 +124,7 @@ export const runRoutes: readonly Route[] = [
       body: stopRequest,
       optionalBody: true,
       answers: ok("The run is cancelled.", run),
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+      errors: ["CONFLICT"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await runOf(ports, params)).cancel(ports.principal, body))),
@@ -144,7 +142,7 @@ export const runRoutes: readonly Route[] = [
       body: retryRun.meta({ example: { seq: 14, repeatOnce: true } }),
       optionalBody: true,
       answers: ok("The run goes on.", run),
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],
+      errors: ["CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await runOf(ports, params)).retryRun(ports.principal, body))),
@@ -164,7 +162,7 @@ export const runRoutes: readonly Route[] = [
         "The run continues. The answer has no contents for a person who may not read the run.",
         run,
       ),
-      errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
+      errors: ["PERMISSION_DENIED", "CONFLICT"],
     },
     async ({ params, body: { answer } }, ports) => {
       const coordinator = await runOf(ports, params);
@@ -183,7 +181,6 @@ export const runRoutes: readonly Route[] = [
       params: runParams,
       query: pageSchema.omit({ order: true }),
       answers: onePage("entries", runEntry),
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params, query }, ports) =>
       page("entries", unwrap(await (await runOf(ports, params)).journal(ports.principal, query))),
@@ -198,7 +195,6 @@ export const runRoutes: readonly Route[] = [
       description: "The version that the run keeps. It never changes, so read it once.",
       params: runParams,
       answers: ok("The workflow.", runWorkflow),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => json(unwrap(await (await runOf(ports, params)).workflow(ports.principal))),
   ),
@@ -219,7 +215,7 @@ export const runRoutes: readonly Route[] = [
         { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
         { status: 204, description: "The run is over, and no entry follows `from`." },
       ],
-      errors: ["FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
+      errors: ["FORBIDDEN"],
     },
     async ({ params, query, headers }, ports, context) => {
       const { principal } = ports;

@@ -4,7 +4,6 @@ import { z } from "zod";
 import { acceptedSignal, signalEnvelope, signalResults } from "../../protocol/signal-schemas.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { json } from "../base/respond.ts";
-import { BODY_ERRORS } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, conversationParams, findConversation } from "./conversations.ts";
 
@@ -40,10 +39,8 @@ export const signalRoutes: readonly Route[] = [
         { status: 200, description: "The results of a batch.", body: signalResults },
       ],
       errors: [
-        ...BODY_ERRORS,
         "INVALID_SIGNAL",
         "FORBIDDEN",
-        "NOT_FOUND",
         "CONFLICT",
         "IDEMPOTENCY_CONFLICT",
         "CONVERSATION_CLOSED",

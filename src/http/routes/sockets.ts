@@ -42,7 +42,7 @@ const described = {
   params: conversationParams,
   query: conversationQuery,
   answers: [{ status: 101, description: "The connection is a WebSocket." }],
-  errors: ["UPGRADE_REQUIRED", "FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
+  errors: ["UPGRADE_REQUIRED", "FORBIDDEN"],
 } as const;
 
 export const socketRoutes: readonly Route[] = [

@@ -49,7 +49,6 @@ export const traceRoutes: readonly Route[] = [
         "The spans of the turn, of the turns that agents started after it, and of the conversations and runs that its calls opened, as OpenTelemetry gets them. Work that continues is `open`. Needs no exporter.",
       params: turnParams,
       answers: ok("The trace.", traceSchema),
-      errors: ["NOT_FOUND"],
     },
     async ({ params: { id, turnId } }, ports) => {
       const conversation = await findConversation(ports, id);
@@ -69,7 +68,6 @@ export const traceRoutes: readonly Route[] = [
         "The spans of the run, of its nodes, and of the runs and conversations that they opened, as OpenTelemetry gets them. Unfinished nodes have no span yet, and open work of agents is `open`. Needs no exporter.",
       params: runParams,
       answers: ok("The trace.", traceSchema),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => {
       const first = unwrap(await (await runOf(ports, params)).traceRun(ports.principal));

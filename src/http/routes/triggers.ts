@@ -19,7 +19,7 @@ import { mayAuthor } from "../../shared/principal.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { pageSchema } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 
 const TRIGGERS = "/api/triggers";
@@ -44,7 +44,7 @@ export const triggerRoutes: readonly Route[] = [
         "For authors and administrators. `when` is a time, a cron expression with a zone of the IANA database, or a webhook. `starts` is a workflow with its input, or the content of a message to a conversation. The trigger acts as the caller, without roles. For a webhook the answer has its `secret`, which is shown only once.",
       body: newTrigger.meta({ example: EXAMPLE }),
       answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
       permit: ({ principal }) => {
         if (!mayAuthor(principal))
           throw new DramatisError(
@@ -72,7 +72,6 @@ export const triggerRoutes: readonly Route[] = [
         "Triggers that act as the caller. Operators and administrators get all triggers of the tenant. The list omits input, content and times.",
       query: pageSchema,
       answers: onePage("triggers", triggerSummary),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query }, { principal, triggers }) => page("triggers", await triggers().list(principal, query)),
   ),
@@ -86,7 +85,6 @@ export const triggerRoutes: readonly Route[] = [
       description: "For the subject that it acts as, operators and administrators.",
       params,
       answers: ok("The trigger.", trigger),
-      errors: ["NOT_FOUND"],
     },
     async ({ params }, ports) => json(unwrap(await (await triggerOf(ports, params)).view(ports.principal))),
   ),
@@ -102,7 +100,7 @@ export const triggerRoutes: readonly Route[] = [
       params,
       body: changeTrigger.meta({ example: { enabled: false } }),
       answers: ok("The trigger.", trigger),
-      errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
     },
     async ({ params, body }, ports) =>
       json(unwrap(await (await triggerOf(ports, params)).update(ports.principal, body))),
@@ -117,7 +115,7 @@ export const triggerRoutes: readonly Route[] = [
       description: "Started runs and turns continue.",
       params,
       answers: [{ status: 204, description: "The trigger is deleted." }],
-      errors: ["FORBIDDEN", "NOT_FOUND"],
+      errors: ["FORBIDDEN"],
     },
     async ({ params }, ports) => {
       await removeTrigger(await triggerOf(ports, params), ports.principal);
@@ -135,7 +133,7 @@ export const triggerRoutes: readonly Route[] = [
         "For authors and administrators. The old secret ends at once. The trigger acts as the caller from then on.",
       params,
       answers: ok("The trigger, with its new secret.", triggerWithSecret),
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
     },
     async ({ params }, ports) => json(unwrap(await (await triggerOf(ports, params)).rotate(ports.principal))),
   ),

@@ -47,7 +47,6 @@ export const turnListRoutes: readonly Route[] = [
         "The turns of the caller's conversations. For operators and administrators, all turns of the tenant. A turn appears, and changes here, a moment later than in its conversation.",
       query: listQuery,
       answers: onePage("turns", turnRecord),
-      errors: ["INVALID_INPUT"],
     },
     async ({ query }, { principal, directory }) => page("turns", await directory().turns(principal, query)),
   ),

@@ -25,14 +25,14 @@ import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { pageSchema } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
-import { BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, COPY_ERRORS, conversationParams, findConversation } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
 const APPROVAL = `${CONVERSATION}/operations/:operationId/approval` as const;
-const REPLACE_ERRORS = [...COPY_ERRORS, "TOO_MANY_TURNS" as const];
+const REPLACE_ERRORS = [...COPY_ERRORS, "TOO_MANY_TURNS"] as const;
 const RESULT = `${CONVERSATION}/operations/:operationId/result` as const;
 
 export const turnParams = conversationParams.extend({ turnId: ids.turn });
@@ -72,7 +72,7 @@ export const turnRoutes: readonly Route[] = [
           body: frame,
         },
       ],
-      errors: [...BODY_ERRORS, "NOT_FOUND", "IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED", "TOO_MANY_TURNS"],
+      errors: ["IDEMPOTENCY_CONFLICT", "CONVERSATION_CLOSED", "TOO_MANY_TURNS"],
     },
     async ({ params, body }, ports, context) => {
       const { principal } = ports;
@@ -102,7 +102,6 @@ export const turnRoutes: readonly Route[] = [
       params: conversationParams,
       query: pageSchema,
       answers: onePage("turns", turnSummary),
-      errors: ["NOT_FOUND", "INVALID_INPUT"],
     },
     async ({ params, query }, ports) =>
       page("turns", unwrap(await (await findConversation(ports, params.id)).turns(ports.principal, query))),
@@ -116,7 +115,6 @@ export const turnRoutes: readonly Route[] = [
       summary: "Read a turn with its moves",
       params: turnParams,
       answers: ok("The turn.", turn),
-      errors: ["NOT_FOUND"],
     },
     async ({ params: { id, turnId } }, ports) =>
       json(unwrap(await (await findConversation(ports, id)).turn(ports.principal, turnId))),
@@ -133,7 +131,7 @@ export const turnRoutes: readonly Route[] = [
       params: turnParams,
       query: z.object({ call: callNumber.optional() }),
       answers: ok("The request, and the reply if it is stored.", turnPrompt),
-      errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT", "INVALID_INPUT"],
+      errors: ["FORBIDDEN", "CONFLICT"],
     },
     async ({ params: { id, turnId }, query: { call } }, ports) =>
       json(unwrap(await (await findConversation(ports, id)).promptOfTurn(ports.principal, turnId, call))),
@@ -151,7 +149,7 @@ export const turnRoutes: readonly Route[] = [
       body: stopRequest,
       optionalBody: true,
       answers: ok("The turn is stopped.", turn),
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+      errors: ["CONFLICT"],
     },
     async ({ params: { id, turnId }, body }, ports) =>
       json(unwrap(await (await findConversation(ports, id)).cancelTurn(ports.principal, turnId, body))),
@@ -211,7 +209,7 @@ export const turnRoutes: readonly Route[] = [
       params: resultParams,
       body: resultSchema.meta({ example: { result: { celsius: 21 } } }),
       answers: ok("The result is recorded.", submittedResult),
-      errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+      errors: ["CONFLICT"],
     },
     async ({ params: { id, operationId }, body }, ports) => {
       const conversation = await findConversation(ports, id);
@@ -233,7 +231,7 @@ export const turnRoutes: readonly Route[] = [
       params: resultParams,
       body: approvalAnswer.meta({ example: { approved: false, reason: "Too expensive." } }),
       answers: ok("The answer is recorded.", resolvedApproval),
-      errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
+      errors: ["PERMISSION_DENIED", "CONFLICT"],
     },
     async ({ params: { id, operationId }, body }, ports) => {
       const conversation = await findConversation(ports, id);
