@@ -52,7 +52,7 @@ import { pinWorkflow } from "./library/registry/pin.ts";
 import { Registry } from "./library/registry/registry.ts";
 import { resolveChain } from "./library/registry/resolve.ts";
 import { resolveUpkeep } from "./library/registry/upkeep.ts";
-import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
+import { allowedHosts } from "./library/tasks/host-rules.ts";
 import { checkedRunInput } from "./library/workflows/run-input.ts";
 import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelProfile } from "./model/profile.ts";

@@ -4,8 +4,10 @@
  * HOSTS-1  A request goes over HTTPS to a host that its action names. If the name has a port, the request goes to this port only.
  * HOSTS-2  A private host is `localhost`, a name without a dot, an internal domain, or an address that is not public. Its name must include the
  *          port. Plain HTTP is allowed for private hosts only.
+ * HOSTS-3  A posted task reaches only hosts in the deployer's list, by exact spelling. `*` allows all public hosts.
  */
 import ipaddr from "ipaddr.js";
+import { DramatisError } from "../../shared/errors.ts";
 
 /** Names that resolve only within a private network. */
 const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
@@ -47,4 +49,19 @@ export function addressProblem(url: URL, hosts: readonly string[]): string | nul
   if (!isExact && port !== "443")
     return `The port ${port} of "${hostname}" is not among the action's \`hosts\`.`;
   return protocol === "http:" && !isPrivate ? "Plain HTTP is not allowed: use https." : null;
+}
+
+/** Returns a function that checks a host. Throws `INVALID_INPUT` for an invalid entry of the list. */
+export function allowedHosts(listed: readonly string[]): (host: string) => boolean {
+  for (const host of listed) {
+    const problem = host === "*" ? null : hostProblem(host);
+    if (problem !== null) throw new DramatisError("INVALID_INPUT", `Hosts of posted tasks: ${problem}`);
+  }
+  const all = new Set(listed);
+  return (host) => all.has(host) || (all.has("*") && !isPrivate(host));
+}
+
+function isPrivate(host: string): boolean {
+  const url = URL.parse(`https://${host}`);
+  return url === null || isPrivateHost(url.hostname);
 }

@@ -1,12 +1,14 @@
-/** Context messages as contents of the Gemini API. Pure. */
-import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
+/** Context messages and media as contents of the Gemini API. Pure. */
+import type { ContextMessage, ContextPart, ToolCall } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { filled, jsonOf, objects } from "../common/json.ts";
+import { type ContextMedia, plainType, requireHttps, resolveMedia } from "../common/media.ts";
 import { type CallForm, ID_LENGTH, type SentCalls } from "../common/names.ts";
 import { nativeContent, nativeParts } from "../common/native.ts";
+import { unsupported } from "../common/request.ts";
 import { type SpeakerTurn, spokenParts } from "../common/turns.ts";
-import { toParts } from "./media.ts";
 
 const MAX_NAME = 128;
 
@@ -101,4 +103,25 @@ function toResult(message: ContextMessage, sent: SentCalls): JsonObject {
       ...filled({ parts: media }),
     },
   };
+}
+
+const ACCEPTED =
+  /^(?:image\/(?:png|jpeg|webp|heic|heif)|(?:audio|video|text)\/.+|application\/(?:pdf|json|rtf))$/;
+
+/** Builds one part, or two for a file with a name: the API has no field for it. Throws `UNSUPPORTED` for other media. */
+function toParts(part: ContextPart): JsonObject[] {
+  if (part.type === "text") return [{ text: part.text }];
+  const medium = toMedium(part);
+  return part.name ? [{ text: `File "${part.name}":` }, medium] : [medium];
+}
+
+function toMedium(part: ContextMedia): JsonObject {
+  const media = resolveMedia("gemini", part);
+  const mimeType = plainType(media.mediaType);
+  if (mimeType !== undefined && !ACCEPTED.test(mimeType)) {
+    throw unsupported("gemini", `${part.type === "image" ? "an image" : "a file"} of the type "${mimeType}"`);
+  }
+  return "url" in media
+    ? { fileData: { ...defined({ mimeType }), fileUri: requireHttps("gemini", media.url) } }
+    : { inlineData: { mimeType: mimeType ?? "", data: media.base64 } };
 }

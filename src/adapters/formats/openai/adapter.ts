@@ -8,7 +8,6 @@
  * OPENAI-3  Reasoning and members of a call are sent back with the reply that called tools, to the model that gave them, under their
  *           original keys.
  */
-
 import type { ModelContext } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
@@ -17,6 +16,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk } from "../chat/chunk.ts";
 import { ChatDecoder } from "../chat/decoder.ts";
 import {
+  type ChatMedia,
   chatCalls,
   chatMessages,
   chatToolNames,
@@ -26,12 +26,39 @@ import {
   withSentCalls,
 } from "../chat/messages.ts";
 import { isBlank, isSilent } from "../common/blank.ts";
+import { fileName, mediaUrl, plainType, resolveMedia } from "../common/media.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { fitLength, plainName, SentCalls } from "../common/names.ts";
-import { checkChoice, checkNames, continued, settings, withChoice } from "../common/request.ts";
+import { checkChoice, checkNames, continued, settings, unsupported, withChoice } from "../common/request.ts";
 import { wellFormedFormat } from "../common/well-formed.ts";
-import { openaiMedia } from "./media.ts";
 import { fitsStrict, withoutLookaround } from "./openai-schema.ts";
+
+/** Formats of sound, by media type. */
+const SOUND: ReadonlyMap<string, string> = new Map([
+  ["audio/wav", "wav"],
+  ["audio/x-wav", "wav"],
+  ["audio/wave", "wav"],
+  ["audio/mpeg", "mp3"],
+  ["audio/mp3", "mp3"],
+]);
+
+/** Media: sound as `input_audio`, other files as `file`, both by value only. */
+const openaiMedia: ChatMedia = {
+  image: (part) => ({ type: "image_url", image_url: { url: mediaUrl(resolveMedia("openai", part)) } }),
+  file(part) {
+    const media = resolveMedia("openai", part);
+    if ("url" in media) throw unsupported("openai", "a file by its address, only by value");
+    const type = plainType(media.mediaType) ?? "";
+    if (type.startsWith("video/")) throw unsupported("openai", "video");
+    if (!type.startsWith("audio/")) {
+      const file = { filename: fileName(part, media.mediaType), file_data: mediaUrl(media) };
+      return { type: "file", file };
+    }
+    const format = SOUND.get(type);
+    if (format !== undefined) return { type: "input_audio", input_audio: { data: media.base64, format } };
+    throw unsupported("openai", `audio of the type "${media.mediaType}", only WAV and MP3`);
+  },
+};
 
 /** Calls as OpenAI takes them: ids of at most 40 characters, with room for a number behind an id. */
 const CALLS = chatCalls({ toName: plainName, idLength: 34 });
