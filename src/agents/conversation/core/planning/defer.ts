@@ -16,13 +16,12 @@ import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
-import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
-import type { DeferredResult, ToolDeferred } from "../signals.ts";
+import type { ToolDeferred } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { blockingOperations, openOperations } from "../turn-operations.ts";
-import { announceWait, clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
+import { announceWait, hasResult, refused } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 /** Keeps an operation open after its tool ended. */
@@ -56,33 +55,14 @@ export function isDeferrable({ target, effect }: Pick<Operation, "target" | "eff
   return target === "code" && effect !== "pure";
 }
 
-/** Throws `CONFLICT` if the operation no longer accepts a result, and `TOO_LARGE` if its turn's results are too large. */
-export function planDeferredResult(
-  state: ConversationState,
-  { turn: n, item, outcome }: DeferredResult,
-): AgentDecision[] {
-  const turn = state.active.get(n);
-  const operation = turn?.operations.find((candidate) => candidate.item === item);
-  if (turn === undefined || operation === undefined) throw refused("Its turn is over.");
-  if (hasOutcome(operation, outcome)) return [];
-  const result = clientResult(operation, outcome);
-  const excess = excessOf(state, turn, result);
-  if (excess !== null) throw tooLarge(excess);
-  return resume(state, turn, [{ item, result }]);
-}
-
 /** Reports whether an operation has this result. Throws `CONFLICT` if it has another result, or has no handle. */
 export function hasOutcome(operation: Operation, outcome: ToolOutcome): boolean {
   if (!isDeferrable(operation)) throw refused("Its tool cannot defer it.");
   if (awaitsApproval(operation)) throw refused("Its call waits for approval. Approve it first.");
-  const { result, status } = operation;
-  if (result === undefined) return false;
-  // SAFETY: a tool's result is JSON.
-  const [before, now] = [result, clientResult(operation, outcome)] as unknown as [Json, Json];
-  if (canonicalJson(before) === canonicalJson(now)) return true;
-  if (status === "cancelled") throw refused("The operation was stopped.");
-  throw refused(
-    result.error?.code === "TIMEOUT" ? "It arrived too late." : "The operation has another result.",
+  return hasResult(
+    operation,
+    outcome,
+    operation.status === "cancelled" ? "The operation was stopped." : undefined,
   );
 }
 

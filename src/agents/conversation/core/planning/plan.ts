@@ -17,7 +17,7 @@ import { planAgentEnded, planCallExpiry, planReaders } from "./agent-call.ts";
 import { planAgentAsked, planApproval } from "./approval.ts";
 import { failTurn, planCancel, planResume, withOrigin } from "./cancel.ts";
 import { planComplete, planUpdate } from "./complete.ts";
-import { planDeferral, planDeferredResult } from "./defer.ts";
+import { hasOutcome, planDeferral } from "./defer.ts";
 import {
   planAssembly,
   planExtraction,
@@ -31,7 +31,7 @@ import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { planAgentDeleted, planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
-import { chargeLateRun, planClientResult, planStoppedTask, planToolResult } from "./results.ts";
+import { chargeLateRun, isRepeated, planGivenResult, planStoppedTask, planToolResult } from "./results.ts";
 import { planHold } from "./run-call.ts";
 import { planRunInvited } from "./run-invitation.ts";
 import { planSideCall, planSideCallRecovery } from "./side-call.ts";
@@ -94,8 +94,8 @@ const PLANS: { readonly [Type in Signal["type"]]: Plan<Extract<Signal, { type: T
   "conversation.side_call.failed": planSideCall,
   "conversation.tool.completed": planResult,
   "conversation.tool.deferred": planDeferral,
-  "conversation.tool.resolved": planDeferredResult,
-  "conversation.tool.submitted": planClientResult,
+  "conversation.tool.resolved": (state, signal) => planGivenResult(state, signal, hasOutcome),
+  "conversation.tool.submitted": (state, signal) => planGivenResult(state, signal, isRepeated),
   "conversation.tool.late": (_, signal, input) => {
     const { type: _type, spent = NOTHING, ...late } = signal;
     const { turn: n, item, sessionId: agentId } = late;

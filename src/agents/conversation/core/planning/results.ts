@@ -26,7 +26,7 @@ import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../conversation-limits.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
-import type { ClientResult, ToolCompleted } from "../signals.ts";
+import type { ClientResult, DeferredResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { reservedByOperation, spentByTask } from "../task-spending.ts";
 import type { Turn } from "../turn.ts";
@@ -122,32 +122,43 @@ export function chargeTask(
   return [{ type: "CHARGE_TASK", turn, item, agentId, spent, ...defined({ models }) }];
 }
 
-/** Throws `CONFLICT` if the operation no longer accepts a result, and `TOO_LARGE` if its turn's results are too large. */
-export function planClientResult(
+/**
+ * Plans a result from outside. `isGiven` reports whether the operation has it already. Throws `CONFLICT` if the operation no longer accepts a
+ * result, and `TOO_LARGE` if its turn's results are too large.
+ */
+export function planGivenResult(
   state: ConversationState,
-  { turn: n, item, outcome }: ClientResult,
+  { turn: n, item, outcome }: ClientResult | DeferredResult,
+  isGiven: (operation: Operation, outcome: ToolOutcome) => boolean,
 ): AgentDecision[] {
   const turn = state.active.get(n);
   const operation = turn?.operations.find((candidate) => candidate.item === item);
   if (turn === undefined || operation === undefined) throw refused("Its turn is over.");
-  if (isRepeated(operation, outcome)) return [];
+  if (isGiven(operation, outcome)) return [];
   const result = clientResult(operation, outcome);
   const excess = excessOf(state, turn, result);
-  if (excess === null) return resume(state, turn, [{ item, result }]);
-  throw tooLarge(excess);
+  if (excess !== null) throw tooLarge(excess);
+  return resume(state, turn, [{ item, result }]);
 }
 
 /** Reports whether an operation already has this result. Throws `CONFLICT` if it has another result, or is not a client's operation. */
 export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean {
   if (operation.target !== "client") throw refused("The client does not run this tool.");
+  return hasResult(operation, outcome);
+}
+
+/** Reports whether an operation has this result. Throws `CONFLICT` if it has another result. */
+export function hasResult(
+  operation: Operation,
+  outcome: ToolOutcome,
+  why = "The operation has another result.",
+): boolean {
   const { result } = operation;
   if (result === undefined) return false;
   // SAFETY: a tool's result is JSON.
   const [before, now] = [result, clientResult(operation, outcome)] as unknown as [Json, Json];
   if (canonicalJson(before) === canonicalJson(now)) return true;
-  throw refused(
-    result.error?.code === "TIMEOUT" ? "It arrived too late." : "The operation has another result.",
-  );
+  throw refused(result.error?.code === "TIMEOUT" ? "It arrived too late." : why);
 }
 
 /**
@@ -229,7 +240,7 @@ export function isLastCall(
 }
 
 /** Names the limit that another result of a turn would exceed; `null` if it fits. */
-export function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
+function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
   const length = lengthOf(result);
   if (resultsLength(turn) + length > MAX_TURN_RESULTS) {
     return `the results of one turn may have ${MAX_TURN_RESULTS} characters together.`;
@@ -250,7 +261,7 @@ export function refused(why: string): DramatisError {
   return new DramatisError("CONFLICT", `The result was not accepted: ${why}`);
 }
 
-export function tooLarge(excess: string): DramatisError {
+function tooLarge(excess: string): DramatisError {
   return new DramatisError("TOO_LARGE", `The result is too large: ${excess} Send a smaller one.`);
 }
 
