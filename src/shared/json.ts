@@ -80,6 +80,21 @@ export function parseJsonText(text: string, name: string, maxDepth = MAX_DEPTH):
   }
 }
 
+/** Parses the JSON of a body. Throws `INVALID_JSON` or `TOO_LARGE`, or `INVALID_INPUT` for lone surrogates. */
+export function parseBody(bytes: Uint8Array): Json {
+  const value = parseJsonText(decoded(bytes), "The body");
+  checkJson(value, "The body");
+  return value;
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+  } catch (cause) {
+    throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
+  }
+}
+
 /** Parses JSON text of a provider or a model; returns `undefined` for text that is not JSON within the limits of JSON-1. */
 export function parseJson(text: string): Json | undefined {
   try {

@@ -4,9 +4,9 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseBody, readJson } from "../../src/http/base/body.ts";
+import { readJson } from "../../src/http/base/body.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
-import { parseJson, parseJsonText } from "../../src/shared/json.ts";
+import { parseBody, parseJson, parseJsonText } from "../../src/shared/json.ts";
 import { MAX_VALUES, shapeProblem } from "../../src/shared/json-shape.ts";
 import { FIXED_BODIES, HOSTILE_SHAPES, hostileBodies, jsonDepth, valuesIn } from "../support/hostile-json.ts";
 

@@ -7,7 +7,7 @@
 import type { Context } from "hono";
 import type { z } from "zod";
 import { DramatisError } from "../../shared/errors.ts";
-import { checkJson, parseJsonText } from "../../shared/json.ts";
+import { parseBody } from "../../shared/json.ts";
 import { validate } from "../../shared/validation.ts";
 import type { HttpEnv } from "./context.ts";
 
@@ -37,13 +37,6 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   return parseBody(await readBytes(request, maxBytes));
 }
 
-/** Parses JSON in UTF-8. Throws `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
-export function parseBody(bytes: Uint8Array): unknown {
-  const value = parseJsonText(decode(bytes), "The body");
-  checkJson(value, "The body");
-  return value;
-}
-
 /** Reads the bytes of the body. Throws `TOO_LARGE`. */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const tooLarge = () => new DramatisError("TOO_LARGE", `The body may have at most ${maxBytes} bytes.`);
@@ -63,12 +56,4 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
     offset += chunk.byteLength;
   }
   return bytes;
-}
-
-function decode(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
-  } catch (cause) {
-    throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
-  }
 }

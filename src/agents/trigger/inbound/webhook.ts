@@ -16,8 +16,7 @@ import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { Delivery, TriggerStarts } from "../../../protocol/trigger-api.ts";
 import { MAX_WEBHOOK_BYTES, signedBytes, unknownWebhook } from "../../../protocol/webhook.ts";
 import { type Content, parseContent } from "../../../shared/content.ts";
-import { DramatisError } from "../../../shared/errors.ts";
-import { checkJson, isJsonObject, type Json, parseJsonText } from "../../../shared/json.ts";
+import { isJsonObject, parseBody } from "../../../shared/json.ts";
 import type { TriggerRecord } from "../core/record.ts";
 import { TOLERANCE_MS } from "../core/trigger-limits.ts";
 
@@ -50,7 +49,7 @@ export async function checkSigned(
 
 /** Returns the start of a delivery (WEBHOOK-4). Throws `INVALID_JSON`, `INVALID_INPUT` or `TOO_LARGE`. */
 export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerStarts {
-  const body = bytes.length === 0 ? undefined : parsed(bytes);
+  const body = bytes.length === 0 ? undefined : parseBody(bytes);
   if ("workflow" in starts)
     return body === undefined ? starts : { ...starts, input: { ...starts.input, body } };
   const text = typeof body === "string" ? body : body === undefined ? "" : JSON.stringify(body, null, 2);
@@ -70,23 +69,9 @@ export function beforeBody(workflow: PinnedWorkflow): PinnedWorkflow {
   return { ...workflow, definition: { ...definition, inputSchema } };
 }
 
-function parsed(bytes: Uint8Array): Json {
-  const value = parseJsonText(decoded(bytes), "The body");
-  checkJson(value, "The body");
-  return value;
-}
-
 function joined(content: Content | undefined, text: string): Content {
   if (content === undefined || text === "") return content ?? text;
   return typeof content === "string" ? `${content}\n\n${text}` : [...content, { type: "text", text }];
-}
-
-function decoded(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
-  } catch (cause) {
-    throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
-  }
 }
 
 function encoded(text: string): Uint8Array<ArrayBuffer> {
