@@ -21,15 +21,11 @@ import type { Transition } from "./transition.ts";
  * as `plan` does.
  */
 export function step(transition: Transition, signal: Signal, input: PlanInput): Transition {
-  let changed = reduce(transition, plan(transition.state, signal, input), input.now);
-  // Each turn that begins sees the turns that began before it.
-  for (let next = follow(changed, input); next.length > 0; next = follow(changed, input)) {
-    changed = reduce(changed, next, input.now);
-  }
-  changed = endExchanges(changed);
+  const planned = reduce(transition, plan(transition.state, signal, input), input.now);
+  const changed = endExchanges(repeated(planned, input, follow));
   const due = [...planCompactions(transition, changed, input), ...planTitling(transition, changed, input)];
-  changed = reduce(changed, due, input.now);
-  return reserved(changed, input);
+  // Reserves for the calls that have no reservation, or ends their turns.
+  return repeated(reduce(changed, due, input.now), input, reservation);
 }
 
 /** Ends the conversation of a finished call, and returns the rest of leases (LEASE-7), after all signals of a commit. */
@@ -38,13 +34,15 @@ export function settle(transition: Transition, input: PlanInput): Transition {
   return reduce(ended, planReturns(ended.state), input.now);
 }
 
-/** Reserves for the calls that have no reservation, or ends their turns. */
-function reserved(transition: Transition, input: PlanInput): Transition {
+/** Makes the decisions of `next` until there are none. Each turn that begins sees the turns that began before it. */
+function repeated(
+  transition: Transition,
+  input: PlanInput,
+  next: (changed: Transition, input: PlanInput) => AgentDecision[],
+): Transition {
   let changed = transition;
-  for (let next = reservation(changed, input); next.length > 0; ) {
-    changed = reduce(changed, next, input.now);
-    next = reservation(changed, input);
-  }
+  for (let made = next(changed, input); made.length > 0; made = next(changed, input))
+    changed = reduce(changed, made, input.now);
   return changed;
 }
 
@@ -77,10 +75,7 @@ export function beginCycles(transition: Transition, input: PlanInput): Transitio
     begins.length > 0;
     begins = planCycle(changed.state, input)
   ) {
-    changed = reduce(changed, begins, input.now);
-    for (let next = follow(changed, input); next.length > 0; next = follow(changed, input)) {
-      changed = reduce(changed, next, input.now);
-    }
+    changed = repeated(reduce(changed, begins, input.now), input, follow);
   }
   return changed;
 }
