@@ -17,7 +17,6 @@ import type { AgentApi } from "../../../protocol/agent-api.ts";
 import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../../protocol/agent-call.ts";
 import { type CallAddress, isCalled } from "../../../protocol/call-address.ts";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
-import type { ToolErrorCode } from "../../../protocol/executor-api.ts";
 import { calledConversationId } from "../../../protocol/ids.ts";
 import { separation } from "../../../protocol/location-policy.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -28,6 +27,7 @@ import { NotNow } from "../../base/mailbox/handlers.ts";
 import type { ActorContext, Find } from "../context.ts";
 import { resultEnvelope } from "../core/caller-envelopes.ts";
 import { callerOf } from "../core/planning/agent-call.ts";
+import { TOOL_CODES } from "../core/planning/loop-in.ts";
 import type { ConversationIdentity } from "../core/state.ts";
 import type { ConversationRuntime } from "../runtime.ts";
 import { agentPart, checkChainLength, severalOf } from "./create-conversation.ts";
@@ -203,7 +203,7 @@ export class Opening {
     const { code, message, retriable } = toErrorData(thrown);
     if (retriable && clock.now() < call.deadline) throw thrown;
     keyValue.put(OVER, true);
-    const error = { code: CODES[code] ?? "EXECUTION_FAILED", message, retriable };
+    const error = { code: TOOL_CODES[code] ?? "EXECUTION_FAILED", message, retriable };
     const result = resultEnvelope(
       from.tenant,
       { ...call, from: from.id },
@@ -213,13 +213,6 @@ export class Opening {
     afterCommit(() => sent);
   }
 }
-
-/** The errors of tools for errors of an opening. */
-const CODES: Readonly<Record<string, ToolErrorCode>> = {
-  NOT_FOUND: "NOT_FOUND",
-  FORBIDDEN: "PERMISSION_DENIED",
-  INVALID_INPUT: "INVALID_INPUT",
-};
 
 /** Throws `INVALID_INPUT` unless the call opens this conversation (AGENTCALL-1). */
 function checkAddress(call: CallAddress, from: ActorAddress, to: ActorAddress): void {

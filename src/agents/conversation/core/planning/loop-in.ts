@@ -136,8 +136,8 @@ function handoffOf(
   return (target && agentCall(target, input).handoff) ?? "recent";
 }
 
-/** The errors of tools for errors of a join. */
-const CODES: Readonly<Record<string, ToolErrorCode>> = {
+/** The errors of tools for errors of a join or an opening. */
+export const TOOL_CODES: Readonly<Record<string, ToolErrorCode>> = {
   NOT_FOUND: "NOT_FOUND",
   FORBIDDEN: "PERMISSION_DENIED",
   INVALID_INPUT: "INVALID_INPUT",
@@ -148,7 +148,7 @@ function refused(
   { code, message, retriable }: Pick<ErrorData, "code" | "message" | "retriable">,
 ): ToolResult {
   const advice = code === "TOO_MANY_TURNS" ? " Answer yourself." : "";
-  return failure(toolCallId, CODES[code] ?? "EXECUTION_FAILED", `${message}${advice}`, retriable);
+  return failure(toolCallId, TOOL_CODES[code] ?? "EXECUTION_FAILED", `${message}${advice}`, retriable);
 }
 
 const BEYOND = {
