@@ -1,6 +1,7 @@
 /** Responses that several routes share. */
 
 import type { Context } from "hono";
+import { accepts } from "hono/accepts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Page } from "../../shared/page.ts";
@@ -17,6 +18,14 @@ export function json(body: object, status: 200 | 201 | 202 = 200, location?: str
 /** One page of a list: the items under the name `resource`, and the cursor of the next page. */
 export function page<Item>(resource: string, { items, nextCursor }: Page<Item>): Response {
   return json({ [resource]: items, ...defined({ nextCursor }) });
+}
+
+/** Reports whether a client prefers server-sent events to JSON. */
+export function wantsEvents(context: Context<HttpEnv>): boolean {
+  const supports = ["application/json", "text/event-stream"];
+  return (
+    accepts(context, { header: "Accept", supports, default: "application/json" }) === "text/event-stream"
+  );
 }
 
 /**

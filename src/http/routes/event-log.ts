@@ -1,6 +1,5 @@
 /** `/api/events` and `/api/search`: the events of a tenant, and the search of its messages. */
 
-import { accepts } from "hono/accepts";
 import { z } from "zod";
 import {
   eventLogId,
@@ -17,7 +16,7 @@ import { unwrap } from "../../shared/errors.ts";
 import { JURISDICTIONS, type Jurisdiction, jurisdictionOf } from "../../shared/location.ts";
 import type { HttpEnv } from "../base/context.ts";
 import { filter, pageSchema, positionHeader, positionSchema, timeFilter } from "../base/query.ts";
-import { events, page } from "../base/respond.ts";
+import { events, page, wantsEvents } from "../base/respond.ts";
 import { onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { entryTypes } from "./conversations.ts";
@@ -75,13 +74,7 @@ export const eventLogRoutes: readonly Route[] = [
       const isOfConversations = given.conversation !== undefined || given.agent !== undefined;
       const types = names?.flatMap((name) => loggedTypesOf(name, isOfConversations) ?? []);
       const request = { ...given, ...defined({ types }) };
-      const wanted = accepts(context, {
-        header: "Accept",
-        supports: ["application/json", "text/event-stream"],
-        default: "application/json",
-      });
-      if (wanted === "application/json")
-        return page("events", unwrap(await log.events(ports.principal, request)));
+      if (!wantsEvents(context)) return page("events", unwrap(await log.events(ports.principal, request)));
       const { limit: _limit, cursor: _cursor, order: _order, ...filters } = request;
       const after = headers["Last-Event-ID"] ?? query.after;
       return events(context, async () =>

@@ -1,6 +1,5 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
 
-import { accepts } from "hono/accepts";
 import { z } from "zod";
 import {
   acceptedTurn,
@@ -24,8 +23,8 @@ import type { StartedTurn } from "../../protocol/signals.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { pageSchema } from "../base/query.ts";
-import { events, json, page } from "../base/respond.ts";
-import { ok, onePage } from "../openapi/operation.ts";
+import { events, json, page, wantsEvents } from "../base/respond.ts";
+import { type ApiResponse, ok, onePage } from "../openapi/operation.ts";
 import { type Route, route } from "../openapi/route.ts";
 import { CONVERSATION, COPY_ERRORS, conversationParams, findConversation } from "./conversations.ts";
 
@@ -49,6 +48,13 @@ export const resultSchema = outcomeSchema.meta({
   description: "The result of the tool, any JSON up to 1 MiB, or its error.",
 });
 
+const ACCEPTED: ApiResponse = {
+  status: 202,
+  description: "The turn has been accepted.",
+  body: acceptedTurn,
+  location: true,
+};
+
 export const turnRoutes: readonly Route[] = [
   route(
     {
@@ -64,7 +70,7 @@ export const turnRoutes: readonly Route[] = [
         example: { content: "What is 12*(3+4)?", idempotencyKey: "a key of yours" },
       }),
       answers: [
-        { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
+        ACCEPTED,
         {
           status: 200,
           description: "The turn's frames, for `Accept: text/event-stream`.",
@@ -79,12 +85,7 @@ export const turnRoutes: readonly Route[] = [
       const conversation = await findConversation(ports, params.id);
       const traceparent = context.req.header("traceparent");
       const input = { ...body, ...defined({ traceparent }) };
-      const wanted = accepts(context, {
-        header: "Accept",
-        supports: ["application/json", "text/event-stream"],
-        default: "application/json",
-      });
-      if (wanted === "text/event-stream") {
+      if (wantsEvents(context)) {
         const { frames } = unwrap(await conversation.streamTurn(principal, input, "sse"));
         return events(context, async () => frames);
       }
@@ -166,9 +167,7 @@ export const turnRoutes: readonly Route[] = [
       params: turnParams,
       body: regenerateTurn.meta({ example: { idempotencyKey: "a key of yours" } }),
       optionalBody: true,
-      answers: [
-        { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
-      ],
+      answers: [ACCEPTED],
       errors: REPLACE_ERRORS,
     },
     async ({ params: { id, turnId }, body }, ports) => {
@@ -187,9 +186,7 @@ export const turnRoutes: readonly Route[] = [
         "Starts a turn with another message in place of a turn that is over. The turn and the later turns leave the context of the agents. They stay readable. A note tells the model about their calls with effects. `CONFLICT` if one of them is active, or if the turn was replaced.",
       params: turnParams,
       body: editTurn.meta({ example: { content: "What is 12*(3+5)?", idempotencyKey: "a key of yours" } }),
-      answers: [
-        { status: 202, description: "The turn has been accepted.", body: acceptedTurn, location: true },
-      ],
+      answers: [ACCEPTED],
       errors: REPLACE_ERRORS,
     },
     async ({ params: { id, turnId }, body }, ports) => {
