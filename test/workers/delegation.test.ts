@@ -52,7 +52,7 @@ beforeAll(async () => {
     await askTool("ask_later", helper, { async: true }),
     await askTool("ask_nobody", "nobody-there"),
     await askTool("ask_stranger", "stranger"),
-    await askTool("ask_briefly", helper, { timeoutMs: 300 }),
+    await askTool("ask_briefly", helper, { timeoutMs: 2_000 }),
   ];
   const lead = await createAgent({
     identity: identity("You are the lead."),
@@ -281,6 +281,7 @@ describe("delegate", () => {
     const { play, turnId } = await conversation.play({
       replies: [[{ call: "ask_briefly", input: { message: child.content } }], [{ text: "Too slow." }]],
     });
+    await child.reached("work");
     expect((await conversation.ended(turnId)).answer).toBe("Too slow.");
     const [, second] = await play.requests();
     const error = JSON.parse(resultsIn(second)[0] ?? "");
