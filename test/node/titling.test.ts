@@ -245,6 +245,8 @@ describe("G24 the text of a title", () => {
   const noise = fc.constantFrom(
     "\n",
     "**",
+    "*",
+    "_",
     '"',
     "“",
     "# ",
@@ -266,7 +268,7 @@ describe("G24 the text of a title", () => {
         if (title === null) return;
         expect(title.length).toBeLessThanOrEqual(MAX_MODEL_TITLE);
         expect(title.isWellFormed()).toBe(true);
-        expect(title).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069\u2028\u2029]|\*\*|`/u);
+        expect(title).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069\u2028\u2029]|\*\*|__|`/u);
         expect(title).toBe(title.trim());
         expect(title).not.toMatch(/^["“#*]|["”*]$/u);
         expect(title).toMatch(/[\p{L}\p{N}\p{S}]/u);
@@ -283,11 +285,21 @@ describe("G24 the text of a title", () => {
     ["Why …", "Why …"],
     ["What's new in C#?", "What's new in C#?"],
     ["3. Advent", "3. Advent"],
+    ["Trains to***`*- Graz", "Trains to- Graz"],
+    ["Trains_``_to Graz", "Trainsto Graz"],
     ["---\n***", null],
     ["", null],
+    ["\u3164\u2800", null],
+    [`${"-a-".replace("a", "\u0301".repeat(70))}a\nTrains to Graz`, "Trains to Graz"],
     [`${"word ".repeat(30)}`, `${"word ".repeat(10)}word…`],
   ])("G24 TITLE-8 %j gives %j", (given, title) => {
     expect(modelTitle(given)).toBe(title);
+  });
+
+  test("G24 TITLE-8 a long line of marks costs little time", () => {
+    const began = performance.now();
+    expect(modelTitle(`a${"~".repeat(50_000)}a`)).toBe("a");
+    expect(performance.now() - began).toBeLessThan(2_000);
   });
 
   test("G24 TITLE-6 the request quotes the message as data, on one line, and at most 2 000 characters", () => {

@@ -8,8 +8,8 @@
  * TITLE-5  A policy that returns `none` or throws gives no titles. A policy may decide for each tenant and project.
  */
 import { MAX_MODEL_TITLE } from "../../../model/title-request.ts";
-import { plainText } from "../../../shared/content.ts";
-import { shorten } from "../../../shared/text.ts";
+import { isBlank, plainText } from "../../../shared/content.ts";
+import { cut, shorten } from "../../../shared/text.ts";
 import type { AgentDecision, PlanInput } from "./decisions.ts";
 import type { UserMessage } from "./signals.ts";
 import type { ConversationState } from "./state.ts";
@@ -19,8 +19,13 @@ const MAX_TITLE_LENGTH = 200;
 /** Maximum length of an automatic title, in UTF-16 units. */
 export const MAX_AUTOMATIC_TITLE = 80;
 const FORK = "Fork of ";
-/** Markdown and quotes around a title. */
+/** The part of a reply that may have a title, in UTF-16 units. It bounds the time of `AROUND`. */
+const MAX_READ = 1_000;
+/** Markdown and quotes around a title. The time of a match grows with the square of the text. */
 const AROUND = /^[\s#>*_~•"“”„«»‘’'「」『』-]+|(?:[\s*_~"“”„«»‘’'「」『』]|(?<!\.)\.(?!\.))+$/gu;
+
+/** A letter, digit or symbol that is no filler and no empty braille pattern. */
+const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{N}\p{S}]/u;
 
 export function forkTitle(title: string | null): string | null {
   return title === null ? null : shorten(FORK + title, MAX_TITLE_LENGTH);
@@ -29,19 +34,19 @@ export function forkTitle(title: string | null): string | null {
 /** Returns the beginning of a text as a title, cut between words; `null` for a text without visible characters. */
 export function titleOf(text: string): string | null {
   const line = oneLine(text);
-  return line === "" ? null : beginningOf(line, MAX_AUTOMATIC_TITLE);
+  return isBlank(line) ? null : beginningOf(line, MAX_AUTOMATIC_TITLE);
 }
 
 /** Returns the title in the reply of a model (TITLE-8); `null` for a reply without a title. */
 export function modelTitle(reply: string): string | null {
-  const lines = reply.toWellFormed().split(/[\n\r\u2028\u2029]/u);
-  const title = lines.map(plainLine).find((line) => /[\p{L}\p{N}\p{S}]/u.test(line));
-  return title === undefined ? null : beginningOf(title, MAX_MODEL_TITLE);
+  const lines = cut(reply, MAX_READ).split(/[\n\r\u2028\u2029]/u);
+  const titles = lines.map((line) => beginningOf(plainLine(line), MAX_MODEL_TITLE));
+  return titles.find((title) => VISIBLE.test(title)) ?? null;
 }
 
 /** Returns a line without its markdown, and without the label and the quotes around a title. */
 function plainLine(line: string): string {
-  const plain = oneLine(line).replaceAll(/\*\*|__|`/gu, "");
+  const plain = oneLine(line).replaceAll(/[*_`]{2,}|`/gu, "");
   return plain
     .replaceAll(AROUND, "")
     .replace(/^title\s*:/iu, "")
