@@ -58,12 +58,11 @@ export interface WorkflowNode {
 export interface WorkflowTransition {
   /** Names the transition in its workflow; `FROM-TO` when absent. */
   ref: string;
+  /** The `ref` of a node. */
   from: string;
+  /** The `ref` of a node. */
   to: string;
-  /**
-   * Transitions with the lowest number are tried first. If any of them fires, transitions with higher numbers do not
-   * fire.
-   */
+  /** 0 when absent. Transitions with the lowest number are tried first. If any of them fires, transitions with higher numbers do not fire. */
   priority: number;
   /** Decides whether the transition fires; it always does when absent. */
   condition?: string;

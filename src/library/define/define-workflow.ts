@@ -7,10 +7,10 @@
 import type { z } from "zod";
 import type { AgentMode } from "../../protocol/definitions.ts";
 import type {
-  MergeStrategy,
   SynchronizationStrategy,
-  WorkflowForeach,
+  WorkflowSynchronization,
   WorkflowTimeout,
+  WorkflowTransition,
 } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -94,38 +94,16 @@ type CheckedNodes<Nodes extends readonly NodeInCode[], Input, State> = {
 };
 
 /** The argument of `transition`. */
-export interface TransitionOptions {
-  /** `FROM-TO` when absent. */
-  ref?: string;
-  /** The `ref` of a node. */
-  from: string;
-  /** The `ref` of a node. */
-  to: string;
-  /** 0 when absent. Transitions with the lowest number are tried first; if any of them fires, later transitions do not fire. */
-  priority?: number;
-  /** An expression over `input`, `state` and `output`. Without a condition, the transition always fires. */
-  condition?: string;
-  /** Number of tokens; 1 when absent. */
-  spawnCount?: number;
-  /** Makes a token for each item of a list. */
-  foreach?: WorkflowForeach;
-  /** Makes each token a branch of this group. */
-  siblingGroup?: string;
+export interface TransitionOptions
+  extends Omit<WorkflowTransition, "ref" | "priority" | "synchronization">,
+    Partial<Pick<WorkflowTransition, "ref" | "priority">> {
   /** Joins the branches of a group. */
-  synchronization?: {
-    siblingGroup: string;
+  synchronization?: Omit<WorkflowSynchronization, "strategy" | "onTimeout"> & {
     /** `m_of_n:2` means `{mOfN: 2}`. */
     strategy: SynchronizationStrategy | `m_of_n:${number}`;
-    /** Milliseconds after the first arrival; no limit when absent. */
-    timeoutMs?: number;
     /** `fail` when absent. */
-    onTimeout?: "fail" | "proceed_with_available";
-    /** Failed branches that the fan-in accepts; any number when absent. */
-    maxFailures?: number;
-    /** Collects `_branch.output`, or a path below it, of the branches that completed. */
-    merge?: { source: string; target: string; strategy: MergeStrategy };
+    onTimeout?: WorkflowSynchronization["onTimeout"];
   };
-  loopConfig?: { maxIterations: number };
 }
 
 /** A transition of a workflow in code. */
