@@ -44,7 +44,9 @@ export function writeProject({ folder, template = "assistant", archive, version 
   const layers = ["base", ...(LAYERS[template] ?? []), template];
   const files = new Map(layers.flatMap((layer) => filesOf(join(root, layer), name)));
   const paths = [...files.keys()].sort();
-  const taken = paths.filter((path) => path !== "package.json" && isTaken(target, path));
+  const taken = paths.filter((path) =>
+    path === "package.json" ? isLink(target, path) : isTaken(target, path),
+  );
   if (taken.length > 0)
     throw new Error(
       `${shown(target)} already has ${taken.join(", ")}. Choose another folder, or remove these files.`,
@@ -75,6 +77,10 @@ export function writeProject({ folder, template = "assistant", archive, version 
     files: paths,
     text: `Created ${name} from the template "${template}". Other templates: ${others}.\n\n${paths.map((path) => `  ${path}`).join("\n")}\n\nNext:\n${next}`,
   };
+}
+
+function isLink(target: string, path: string): boolean {
+  return lstatSync(join(target, path), { throwIfNoEntry: false })?.isFile() === false;
 }
 
 /** Reports whether a file of the project exists, or one of its folders is a link or a file. */

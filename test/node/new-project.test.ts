@@ -49,5 +49,8 @@ test("I8 INIT-1 no file is written through a link", () => {
   mkdirSync(join(root, "other"));
   symlinkSync(join(root, "other"), join(folder, "src"));
   expect(() => writeProject({ folder, version: "0.4.0" })).toThrow("already has src/");
+  rmSync(join(folder, "src"));
+  symlinkSync(join(root, "outside.json"), join(folder, "package.json"));
+  expect(() => writeProject({ folder, version: "0.4.0" })).toThrow("already has package.json");
   expect(existsSync(join(root, "outside.json"))).toBe(false);
 });

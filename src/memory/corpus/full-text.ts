@@ -18,7 +18,7 @@ const MAX_LOOKED_UP = 30;
 /** The words between two words that are near each other, at most. */
 const NEAR = 5;
 /** The share of a near pair in a score, relative to a word of its rarity. */
-export const PAIR_SHARE = 0.4;
+export const PAIR_SHARE = 0.65;
 
 /** Returns the terms to look up, the rarest first (FTS-6). `rows` is the number of memories with the term. */
 export function rarestTerms<Term extends { rows: number }>(terms: readonly Term[]): Term[] {
@@ -100,6 +100,7 @@ export class FullText {
   /** Returns the memories that match at least one term. */
   search(terms: readonly QueryTerm[]): FullTextMatches {
     const size = this.size();
+    this.#forgetCounts(size);
     const counted = rarestTerms(terms.map((term) => ({ term, rows: this.#rowsWith(anyOf(term)) })));
     const found = new Map<number, FullTextMatch>();
     let rowsLeft = size <= this.#limits.scoreAll ? Number.POSITIVE_INFINITY : this.#limits.rows;
@@ -115,7 +116,9 @@ export class FullText {
 
   /** Returns the inverse document frequency of a lower-case word, above 0. */
   rarity(word: string): number {
-    return rarityOf(this.size(), this.#rowsWith(quoted(word)));
+    const size = this.size();
+    this.#forgetCounts(size);
+    return rarityOf(size, this.#rowsWith(quoted(word)));
   }
 
   /** Number of texts at the last commit. */
@@ -142,11 +145,13 @@ export class FullText {
   }
 
   /** Adds the scores of pairs to memories that are found. */
-  #addPairs(found: Map<number, FullTextMatch>, pairs: readonly string[]): void {
-    for (const pair of pairs) {
-      const scores = [...this.#scoresOf(pair)];
-      const rarity = rarityOf(this.size(), scores.length);
-      const factor = (PAIR_SHARE * rarity) / weightInTable(this.size(), scores.length);
+  #addPairs(found: Map<number, FullTextMatch>, pairs: readonly Pair[]): void {
+    const size = this.size();
+    for (const { words, expression } of pairs) {
+      const scores = [...this.#scoresOf(expression)];
+      // FTS5 adds the scores of the two words.
+      const inTable = words.reduce((sum, word) => sum + weightInTable(size, this.#rowsWith(word)), 0);
+      const factor = (PAIR_SHARE * rarityOf(size, scores.length)) / inTable;
       for (const [n, score] of scores) {
         const match = found.get(n);
         if (match !== undefined) match.score += score * factor;
@@ -167,12 +172,15 @@ export class FullText {
     }
   }
 
+  /** Forgets outdated counts. Among few memories, counts are good for one search. */
+  #forgetCounts(size: number): void {
+    const drift = Math.abs(size - this.#countedAt);
+    if (drift <= this.#countedAt * COUNT_DRIFT && size > this.#limits.scoreAll) return;
+    this.#counts = new Map();
+    this.#countedAt = size;
+  }
+
   #rowsWith(expression: string): number {
-    const size = this.size();
-    if (Math.abs(size - this.#countedAt) > this.#countedAt * COUNT_DRIFT || size <= this.#limits.scoreAll) {
-      this.#counts = new Map();
-      this.#countedAt = size;
-    }
     const known = this.#counts.get(expression);
     if (known !== undefined) return known;
     const rows = this.#database.all<{ rows: number }>(COUNT, expression)[0]?.rows ?? 0;
@@ -191,14 +199,20 @@ export function anyOf({ forms }: QueryTerm): string {
   return forms.map(quoted).join(" OR ");
 }
 
-/** Returns FTS5 expressions for the adjacent terms of a query that are both looked up and near each other (FTS-7). */
-export function pairsOf(terms: readonly QueryTerm[], weighted: readonly WeightedTerm[]): string[] {
+/** Two words, quoted, and an FTS5 expression for memories in which they are near each other. */
+interface Pair {
+  words: readonly string[];
+  expression: string;
+}
+
+/** Returns the pairs of adjacent terms of a query that are both looked up (FTS-7). */
+export function pairsOf(terms: readonly QueryTerm[], weighted: readonly WeightedTerm[]): Pair[] {
   const used = new Set(weighted.filter(({ isCommon }) => !isCommon).map(({ stem }) => stem));
   return terms.flatMap((term, index) => {
     const next = terms[index + 1];
-    return next !== undefined && used.has(term.stem) && used.has(next.stem)
-      ? [`NEAR(${quoted(term.word)} ${quoted(next.word)}, ${NEAR})`]
-      : [];
+    if (next === undefined || !used.has(term.stem) || !used.has(next.stem)) return [];
+    const words = [quoted(term.word), quoted(next.word)];
+    return [{ words, expression: `NEAR(${words.join(" ")}, ${NEAR})` }];
   });
 }
 

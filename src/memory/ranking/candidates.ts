@@ -11,7 +11,7 @@ const LEXICAL_CANDIDATES = 400;
 const SEMANTIC_CANDIDATES = 400;
 
 /** Offsets of neighbouring turns that are also candidates. */
-const AROUND = [1, -1, 2, -2];
+const AROUND = [1, -1, 2, -2, 3, -3];
 
 export interface Candidates {
   places: readonly number[];

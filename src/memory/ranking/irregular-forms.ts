@@ -17,14 +17,16 @@ show shown|shrink shrank shrunk|sing sang sung|sink sank sunk|sit sat|sleep slep
 spin spun|stand stood|steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn|sweep swept|swim swam swum|swing swung
 take took taken|teach taught|tear tore torn|tell told|think thought|throw threw thrown|understand understood|wake woke woken|wear wore worn
 weave wove woven|weep wept|win won|withdraw withdrew withdrawn|write wrote written|child children|foot feet|goose geese|man men|mouse mice
-tooth teeth|woman women|person people|life lives|wife wives|knife knives|shelf shelves|half halves|leaf leaves|good better best|bad worse worst
+tooth teeth|woman women|person people|life lives|wife wives|knife knives|shelf shelves|half halves|good better best|bad worse worst
 far further furthest`;
 
-const FORMS: ReadonlyMap<string, readonly string[]> = new Map(
-  GROUPS.split(/[|\n]/).flatMap((group) => {
-    const forms = group.split(" ");
-    return forms.map((form) => [stemmer(form), forms] as const);
-  }),
+/** The forms of each word, the base form first. No stem is in two of them. */
+export const IRREGULAR_WORDS: readonly (readonly string[])[] = GROUPS.split(/[|\n]/).map((group) =>
+  group.split(" "),
+);
+
+const FORMS = new Map(
+  IRREGULAR_WORDS.flatMap((forms) => forms.map((form) => [stemmer(form), forms] as const)),
 );
 
 /** Returns the forms of an irregular word, the base form first; `undefined` for another word. */

@@ -13,8 +13,9 @@ import type { RankInput } from "./rank-input.ts";
 const NEIGHBOURS = [
   { away: -1, share: 0.2 },
   { away: 1, share: 0.25 },
-  { away: -2, share: 0.15 },
+  { away: -2, share: 0.2 },
   { away: 2, share: 0.1 },
+  { away: 3, share: 0.05 },
 ];
 /** Additional share of a previous question, because its answer is wanted. */
 const ANSWER_SHARE = 0.25;

@@ -84,8 +84,8 @@ export class VisibleText {
       rowsLeft -= rows;
       return { ...term, weight: rarityOf(Math.max(this.#size, LEAST_SIZE), rows), isCommon };
     });
-    for (const pair of pairsOf(terms, weighted)) {
-      const keys = this.#keysWith(pair);
+    for (const { expression } of pairsOf(terms, weighted)) {
+      const keys = this.#keysWith(expression);
       const weight = PAIR_SHARE * rarityOf(this.#size, keys.length);
       for (const n of keys) {
         const match = found.get(n);
