@@ -292,6 +292,24 @@ describe.runIf(hasChromium)(
       const part = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
       const times = (requests: string[], path: string) => requests.filter((one) => one === path).length;
 
+      /** A tab with the question of a new run. */
+      async function waiting() {
+        const order = `kept ${crypto.randomUUID()}`;
+        const id = await start("work/refunds", { orders: [order] });
+        world.visitor = new Visitor(world.browser, world.server.url);
+        const opened = await tab(id);
+        const { page } = opened;
+        const press = (name: string) => page.getByRole("button", { name, exact: true }).click();
+        const asked = () => part(page, "First").getByText(order).count();
+        const isLive = async () => {
+          await expect.poll(asked).toBe(1);
+          await expect.poll(() => part(page, "Run").getAttribute("data-run")).toBe("waiting");
+          await expect.poll(() => part(page, "Run").getAttribute("data-status")).toBe("open");
+        };
+        await isLive();
+        return { ...opened, id, press, asked, isLive };
+      }
+
       it("SHARE-1 SHARE-2 SHARE-3 shares requests, follows a run, and agrees with another tab about each answer", async () => {
         const id = await start("work/refunds", { orders: ["hook 1", "hook 2", "hook 3"] });
         await expect
@@ -383,6 +401,48 @@ describe.runIf(hasChromium)(
         await part(page, "Run").getByRole("button", { name: "Cancel" }).click();
         await expect.poll(() => part(page, "Same run").getAttribute("data-run")).toBe("cancelled");
         expect(world.visitor.complaints.splice(0).every((text) => text.includes("ERR_FAILED"))).toBe(true);
+      });
+
+      it("SHARE-4 SHARE-5 sends nothing and keeps nothing without a component, and loads for the next component", async () => {
+        const { page, requests, press, asked, isLive } = await waiting();
+        await press("Switch inboxes");
+        await press("Toggle");
+        const before = times(requests, "GET /api/approvals");
+        const held = await page.route("**/api/approvals*", () => undefined);
+        await press("Refresh");
+        await press("Switch inboxes");
+        await press("Toggle");
+        await expect.poll(() => part(page, "First").getAttribute("data-loading")).toBe("true");
+        expect(await asked()).toBe(0);
+        await expect.poll(() => part(page, "Run").getAttribute("data-run")).toBe("waiting");
+        expect(times(requests, "GET /api/approvals")).toBe(before + 1);
+        await held.dispose();
+        await press("Refresh");
+        await isLive();
+      });
+
+      it("SHARE-5 shows nothing that the server refuses, and everything again afterwards", async () => {
+        const { page, id, press, asked, isLive } = await waiting();
+        const refuse = (path: string, status: number, code: string) =>
+          page.route(path, (route) => route.fulfill({ status, json: { code } }));
+        const refused = [
+          await refuse("**/api/approvals*", 403, "FORBIDDEN"),
+          await refuse("**/api/runs/run_*", 404, "NOT_FOUND"),
+        ];
+        await press("Refresh");
+        const [inbox, run] = [part(page, "First"), part(page, "Run")];
+        await expect.poll(() => inbox.getByRole("status").textContent()).toBe("FORBIDDEN");
+        await expect.poll(() => run.getByRole("status").textContent()).toBe("NOT_FOUND");
+        expect(await asked()).toBe(0);
+        expect(await run.getAttribute("data-run")).toBe(null);
+        expect(await run.locator("b").textContent()).toBe("");
+        for (const route of refused) await route.dispose();
+        await press("Refresh");
+        await isLive();
+        const { seq } = await world.client.runs.get(id);
+        const once = Array.from({ length: seq }, (_, index) => index + 1).join(" ");
+        await expect.poll(() => run.locator("b").textContent(), { message: "each event once" }).toBe(once);
+        expect(world.visitor.complaints.splice(0).every((text) => /40[34]/.test(text))).toBe(true);
       });
 
       it("I1 denies the call of a tool, and the conversation continues", async () => {

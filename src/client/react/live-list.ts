@@ -1,12 +1,12 @@
 /** A list of the server, loaded page by page, and again when the page of the browser returns. */
 import { defined } from "../../shared/defined.ts";
 import { runtimeClock } from "../clock.ts";
-import { asClientError, type DramatisClientError } from "../errors.ts";
+import { asClientError, DramatisClientError } from "../errors.ts";
 import { whenBack } from "../reconnect.ts";
 import { LiveStore } from "./live-store.ts";
 
 export interface ListState<Item> {
-  /** Absent until the first answer. They stay while later requests fail. */
+  /** Absent until the first answer. They stay while later requests fail, except after a refusal (SHARE-5). */
   items?: readonly Item[];
   more: boolean;
   /** The failure of the last request. */
@@ -39,6 +39,7 @@ export class LiveList<Item> extends LiveStore<ListState<Item>> {
 
   /** Loads the shown pages again. */
   readonly refresh = (): void => {
+    if (!this.isUsed) return;
     this.#cancel();
     this.#request = new AbortController();
     void this.#load(this.#request.signal);
@@ -51,6 +52,7 @@ export class LiveList<Item> extends LiveStore<ListState<Item>> {
   };
 
   protected start(): () => void {
+    this.#pages = 1;
     this.refresh();
     const leave = whenBack(this.refresh);
     return () => {
@@ -65,9 +67,10 @@ export class LiveList<Item> extends LiveStore<ListState<Item>> {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    const state = await this.#firstPages(signal).catch((cause: unknown) => ({ error: asClientError(cause) }));
+    const found = await this.#firstPages(signal).catch(asClientError);
     if (signal.aborted) return;
-    this.change(state);
+    if (found instanceof DramatisClientError) this.fail(found);
+    else this.change(found);
     this.#wait();
   }
 

@@ -18,7 +18,7 @@ export interface UseAgentsResult {
   agents: readonly TalkingAgent[];
   /** `true` until the first answer of the server. */
   loading: boolean;
-  /** The failure of the last request. The known agents stay. */
+  /** The failure of the last request. The known agents stay, except after a refusal. */
   error?: DramatisClientError;
   /** `true` if the server has more agents: show a button that calls `loadMore`. */
   more: boolean;

@@ -14,7 +14,7 @@ export interface UseApprovalsResult {
   approvals: readonly WaitingApproval[];
   /** `true` until the first answer of the server. */
   loading: boolean;
-  /** The failure of the last request for the list. The known requests stay. */
+  /** The failure of the last request for the list. The known requests stay, except after a refusal. */
   error?: DramatisClientError;
   /** `true` if the server has more requests: show a button that calls `loadMore`. */
   more: boolean;

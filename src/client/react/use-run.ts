@@ -11,7 +11,7 @@ import { asClientError, DramatisClientError, wrongInput } from "../errors.ts";
 import { whenBack } from "../reconnect.ts";
 import type { ConnectionStatus } from "../state.ts";
 import { announceAnswer } from "./answers.ts";
-import { LiveStore } from "./live-store.ts";
+import { isRefusal, LiveStore } from "./live-store.ts";
 import { Shared, type SharedOptions, useShared } from "./use-shared.ts";
 
 interface RunState {
@@ -21,7 +21,7 @@ interface RunState {
   events: readonly RunEvent[];
   /** The state of the stream of events. `closed` after the end of the run. */
   status: Exclude<ConnectionStatus, "unauthorized">;
-  /** The failure of the last request or of the stream. The known run stays. */
+  /** The failure of the last request or of the stream. The known run stays, except after a refusal. */
   error?: DramatisClientError | undefined;
 }
 
@@ -74,6 +74,7 @@ class LiveRun extends LiveStore<RunState> {
   }
 
   readonly refresh = (): void => {
+    if (!this.isUsed) return;
     if (this.#isLoading) this.#isStale = true;
     else if (this.#wrongId === undefined) void this.#load(this.#life.signal);
   };
@@ -100,14 +101,24 @@ class LiveRun extends LiveStore<RunState> {
     return () => {
       leave();
       this.#life.abort();
-      this.#stream.abort();
-      this.#endRender?.();
-      this.#endReload?.();
-      this.#isFollowing = this.#isLoading = this.#isStale = false;
-      this.#arrived = [];
-      this.#newest = this.#endRender = this.#endReload = undefined;
-      this.change(IDLE);
+      this.#forget();
+      this.#isLoading = this.#isStale = false;
     };
+  }
+
+  /** Ends the stream, and drops its events. */
+  #forget(): void {
+    this.#stream.abort();
+    this.#endRender?.();
+    this.#endReload?.();
+    this.#isFollowing = false;
+    this.#arrived = [];
+    this.#newest = this.#endRender = this.#endReload = undefined;
+  }
+
+  protected override fail(error: DramatisClientError): void {
+    if (isRefusal(error)) this.#forget();
+    super.fail(error);
   }
 
   async #act(request: () => Promise<RunView>): Promise<void> {
@@ -128,7 +139,7 @@ class LiveRun extends LiveStore<RunState> {
     this.#isLoading = false;
     if (!(found instanceof DramatisClientError)) this.#take(found);
     else {
-      this.change({ error: found });
+      this.fail(found);
       if (found.retriable) this.#reloadAfter(Math.max(RETRY_MS, found.retryAfter ?? 0));
     }
     if (this.#isStale) this.refresh();
@@ -165,7 +176,9 @@ class LiveRun extends LiveStore<RunState> {
       }
       if (!signal.aborted) this.change({ status: "closed" });
     } catch (cause) {
-      if (!signal.aborted) this.change({ status: "closed", error: asClientError(cause) });
+      if (signal.aborted) return;
+      this.change({ status: "closed" });
+      this.fail(asClientError(cause));
     }
     if (!signal.aborted) this.#isFollowing = false;
   }

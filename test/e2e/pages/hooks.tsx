@@ -8,8 +8,12 @@ function codeOf(error: unknown): string {
   return error instanceof DramatisClientError ? error.code : String(error);
 }
 
+/** The functions of the hooks, also of components that have left. */
+const refreshes = new Set<() => void>();
+
 function Inbox({ name }: { name: string }) {
-  const { approvals, loading, error, answer, deny } = useApprovals();
+  const { approvals, loading, error, answer, deny, refresh } = useApprovals();
+  refreshes.add(refresh);
   const [failure, setFailure] = useState("");
   const report = (reason: unknown) => setFailure(codeOf(reason));
   return (
@@ -42,7 +46,8 @@ function Agents() {
 }
 
 function Run({ id, name }: { id: string; name: string }) {
-  const { run, events, status, ended, error, answer, cancel } = useRun(id);
+  const { run, events, status, ended, error, answer, cancel, refresh } = useRun(id);
+  refreshes.add(refresh);
   const [failure, setFailure] = useState("");
   const report = (reason: unknown) => setFailure(codeOf(reason));
   return (
@@ -67,16 +72,23 @@ function Run({ id, name }: { id: string; name: string }) {
 
 function Page({ id }: { id: string }) {
   const [shown, setShown] = useState(true);
+  const [hasInbox, setInbox] = useState(true);
   return (
     <>
-      <Inbox name="First" />
-      <Inbox name="Second" />
+      {hasInbox && <Inbox name="First" />}
+      {hasInbox && <Inbox name="Second" />}
       <Agents />
       <Run id="no-run" name="Wrong" />
       {shown && <Run id={id} name="Run" />}
       {shown && <Run id={id} name="Same run" />}
       <button type="button" onClick={() => setShown(!shown)}>
         Toggle
+      </button>
+      <button type="button" onClick={() => setInbox(!hasInbox)}>
+        Switch inboxes
+      </button>
+      <button type="button" onClick={() => [...refreshes].map((refresh) => refresh())}>
+        Refresh
       </button>
     </>
   );
