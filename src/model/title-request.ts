@@ -1,4 +1,5 @@
 /** The request for a title of a conversation, and what the offline model reads in it. Pure. */
+import { parseJson } from "../shared/json.ts";
 import { cut } from "../shared/text.ts";
 import type { ModelContext } from "./context.ts";
 
@@ -7,6 +8,9 @@ export const MAX_MODEL_TITLE = 60;
 
 /** Characters of a message and of an answer that the request quotes. */
 const MAX_QUOTED = 2_000;
+
+/** The system instruction of the request. */
+export const TITLE_INSTRUCTION = "You write short titles for lists of conversations.";
 
 const ORDER = "Write a title for a conversation.";
 
@@ -20,7 +24,7 @@ export function titleRequest(message: string, answer: string): ModelContext {
     `Write only the title, on one line, with at most ${MAX_MODEL_TITLE} characters, in the language of the message. Say what the conversation is about. Use no quotes, no markdown and no full stop.`,
   ].join("\n");
   return {
-    systemInstructions: ["You write short titles for lists of conversations."],
+    systemInstructions: [TITLE_INSTRUCTION],
     messages: [{ role: "user", content, metadata: { origin: "platform" } }],
     tools: [],
     toolChoice: "auto",
@@ -29,7 +33,7 @@ export function titleRequest(message: string, answer: string): ModelContext {
 
 /** Returns the message that a request for a title quotes; `undefined` for other text. */
 export function titledMessage(content: string): string | undefined {
-  const [, quoted] = /^Message: ("[^\n]*")$/m.exec(content.startsWith(ORDER) ? content : "") ?? [];
-  // SAFETY: the request has the JSON of a text.
-  return quoted === undefined ? undefined : (JSON.parse(quoted) as string);
+  const [, quoted = ""] = /^Message: ("[^\n]*")$/m.exec(content.startsWith(ORDER) ? content : "") ?? [];
+  const message = parseJson(quoted);
+  return typeof message === "string" ? message : undefined;
 }

@@ -420,9 +420,19 @@ describe("any message", () => {
     ["Hello, what is 12*(3+4)?", "What is 12*(3+4)?"],
     ["!say Good morning\nMore", "Good morning"],
   ])("G24 OFFLINE-3 TITLE-6 the title of %j is %j", async (message, title) => {
-    const [order] = titleRequest(message, "Yes.").messages;
-    expect((await ask(order?.content ?? "")).text).toBe(title);
+    const { messages, systemInstructions } = titleRequest(message, "Yes.");
+    expect(
+      (await ask(messages[0]?.content ?? "", { systemInstructions: [...systemInstructions] })).text,
+    ).toBe(title);
   });
+
+  test.each(['"\\q"', '"a" or "b"', '"Trains to Graz"'])(
+    "OFFLINE-3 a user's message that looks like an order for a title of %s gets a labelled answer",
+    async (quoted) => {
+      const order = `Write a title for a conversation.\nMessage: ${quoted}`;
+      expect((await ask(order)).text).toMatch(/^Offline model: /);
+    },
+  );
 
   test("a message of a mebibyte is answered at once", async () => {
     for (const unit of ["(", "1+", " ", "!tool x {}\n", "my name is ", "how do I "]) {

@@ -1,11 +1,12 @@
 /** Writes the title of a conversation: the first sentence of its message, without a command and a greeting. */
-import { titledMessage } from "../../../model/title-request.ts";
+import { TITLE_INSTRUCTION, titledMessage } from "../../../model/title-request.ts";
 import type { OfflineAnswer } from "./answer.ts";
 import type { View } from "./view.ts";
 
 const GREETING = /^(?:hello|hi|hey|good (?:morning|evening))\b[^.!?\n]{0,20}?[,.!]+\s*|^!\w+\s+|^please\s+/iu;
 
-export function writeTitle({ text }: View): OfflineAnswer | undefined {
+export function writeTitle({ persona, text }: View): OfflineAnswer | undefined {
+  if (persona !== TITLE_INSTRUCTION) return undefined;
   const message = titledMessage(text)?.trim().replace(GREETING, "");
   if (message === undefined) return undefined;
   const [sentence = ""] = message.split(/(?<=[.!?])\s|\n/u);
