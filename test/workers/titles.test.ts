@@ -145,6 +145,10 @@ describe("G24 titles by a model", () => {
     expect((await of.ended(turnId)).status).toBe("completed");
     return { turnId, messageId };
   };
+  const forkOf = async (of: TestConversation, at: { turnId: string }) => {
+    const forked = await request(`${of.path}/fork`, { method: "POST", body: JSON.stringify(at) });
+    return new TestConversation((await forked.json<{ id: string }>()).id);
+  };
   const types = async (of: TestConversation) => (await of.journal()).map(({ type }) => type);
 
   test("G24 TITLE-6 TITLE-7 replaces the beginning of the message for readers, lists and the journal, after the answer, once", async () => {
@@ -195,19 +199,21 @@ describe("G24 titles by a model", () => {
   test("G24 TITLE-2 TITLE-6 ERASE-7 an erasure in the first turn removes its title everywhere, also in a fork, which writes no title of its own", async () => {
     const secret = `titled-${crypto.randomUUID()}`;
     const conversation = await begin({ agentId: titler });
-    const script = titling([{ text: `On ${secret}` }]);
+    // The script in the message has no text of the title: JSON escapes the tab.
+    const script = titling([{ text: `On\t${secret}` }]);
     const { turnId, messageId } = await answer(conversation, script);
     await expect.poll(() => titleOf(conversation)).toBe(`On ${secret}`);
-    const body = JSON.stringify({ turnId });
-    const forked = await request(`${conversation.path}/fork`, { method: "POST", body });
-    const fork = new TestConversation((await forked.json<{ id: string }>()).id);
+    const fork = await forkOf(conversation, { turnId });
     expect(await titleOf(fork)).toBe(`Fork of On ${secret}`);
     await answer(fork, titling([{ text: "Another" }]));
     expect(await titleOf(fork)).toBe(`Fork of On ${secret}`);
+    const second = await forkOf(fork, { turnId });
+    expect(await titleOf(second)).toBe(`Fork of Fork of On ${secret}`);
     await rename(conversation, "Mine");
     for (const [one, left] of [
       [conversation, "Mine"],
       [fork, null],
+      [second, null],
     ] as const) {
       expect((await request(`${one.path}/events/${messageId}`, { method: "DELETE" })).status).toBe(204);
       expect(await titleOf(one)).toBe(left);

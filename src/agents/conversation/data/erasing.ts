@@ -170,8 +170,9 @@ export class Erasing {
     const operation = turn.operations.find((one) => one.item === item);
     const text =
       item === 0 ? plainText(turn.input) : (turn.replies.find((one) => one.item === item)?.text ?? "");
-    const ids = [...changed.values()].map(turnId);
-    const sources = [text, ...runtime.store.journal.titlesOf(ids)];
+    const ids = new Set<unknown>([...changed.values()].map(turnId));
+    const described = runtime.store.journal.titlesByModels().filter(({ by }) => ids.has(by.turnId));
+    const sources = [text, ...described.map(({ title }) => title)];
     const isErasedTitle = (title: string) => sources.some((source) => isFrom(title, source));
     return {
       turn: turn.n,

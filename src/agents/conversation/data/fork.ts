@@ -4,7 +4,8 @@
  * FORK-1  A fork has the messages, turns, journal entries and session events of the conversation as of the commit that ended the turn, with
  *         equal ids. Turns that were active then are left out. The journal of the fork ends with `conversation.forked`.
  * FORK-2  The fork has a title from the current title (TITLE-3), and the current participants, settings and pinned versions. Nothing of its budget is spent. It has no idempotency
- *         keys, no tool state and no memories of its own.
+ *         keys, no tool state and no memories of its own. If a model wrote the title after the commit, the journal of the fork names the turn that
+ *         the title describes, so an erasure in this turn removes the title (TITLE-2).
  * FORK-3  The fork has copies of the attachments that its content names. Neither conversation depends on the other afterwards.
  * FORK-4  The fork becomes visible after its last line. An erasure or the removal of a person during the copy fails the fork with a
  *         retriable `CONFLICT`. A fork that fails or stops leaves no attachments.
@@ -175,12 +176,18 @@ export class ConversationFork {
       return text;
     };
     yield line(headerOf("conversation", source, toIso(now)));
-    yield line({ record: { ...record, title: forkTitle(record.title), forkedFrom, createdAt: now } });
+    const title = forkTitle(record.title);
+    const written = store.journal
+      .titlesByModels()
+      .findLast((one) => one.seq > cut.seq && one.title === record.title);
+    yield line({ record: { ...record, title, forkedFrom, createdAt: now } });
     for (const { journal } of journalLines(store, cut, check))
       yield line({ journal: { ...journal, body: withoutTurns(journal.body, cut.active) } });
-    yield line({
-      journal: { seq: cut.seq + 1, at: now, body: [head, ["conversation.forked", null, null, origin]] },
-    });
+    const titled = written && [
+      ["conversation.updated", null, null, { title, by: written.by, automatic: true }],
+    ];
+    const forked = ["conversation.forked", null, null, origin];
+    yield line({ journal: { seq: cut.seq + 1, at: now, body: [head, ...(titled ?? []), forked] } });
     for (const { turn: over } of turnLines(store, cut)) yield line({ turn: withoutLater(over, cut) });
     for (const { id } of record.agents)
       for (const { event } of eventLines(store, id, cut, check))

@@ -14,7 +14,7 @@ import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { lastSeq } from "../../../shared/journal-row.ts";
-import { isJsonObject, type Json } from "../../../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { isRecorded, withoutGiven, withoutTexts } from "../core/erasure.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { type Head, NEW_STATE } from "../core/state.ts";
@@ -170,15 +170,15 @@ export class Journal {
     return new Set(entries.flatMap(({ type, data }) => titleIn(type, data) ?? []));
   }
 
-  /** Returns the titles by models that describe turns with these ids. */
-  titlesOf(turnIds: readonly string[]): Set<string> {
-    const entries = this.database.all<Row>(OF_TITLE).flatMap((stored) => unpack(stored).row.entries);
-    const isOf = ({ data }: JournalEntry) =>
-      isJsonObject(data) &&
-      data.automatic === true &&
-      isJsonObject(data.by) &&
-      turnIds.some((id) => id === (isJsonObject(data.by) ? data.by.turnId : undefined));
-    return new Set(entries.filter(isOf).flatMap(({ type, data }) => titleIn(type, data) ?? []));
+  /** Returns the titles that models gave to the conversation, and who wrote each, oldest first. */
+  titlesByModels(): { seq: number; title: string; by: JsonObject }[] {
+    return this.database.all<Row>(OF_TITLE).flatMap((stored) =>
+      unpack(stored).row.entries.flatMap(({ type, data }) => {
+        const title = titleIn(type, data);
+        if (title === undefined || !isJsonObject(data) || data.automatic !== true) return [];
+        return isJsonObject(data.by) && "turnId" in data.by ? [{ seq: stored.seq, title, by: data.by }] : [];
+      }),
+    );
   }
 
   /** Removes titles from the data of entries. */
