@@ -155,7 +155,8 @@ export const turn = {
       ...others,
       ...archiveRecalled(on.turn),
       snapshotSeq: on.nextSeq,
-      messageCursor: on.state.turns,
+      // The messages of a context hook may lack newer messages (ORDER-4).
+      ...(on.chain.contextAssembly === undefined && { messageCursor: on.state.turns }),
       ...members,
       operations: others.operations.map((operation) =>
         isDue(operation) ? { ...operation, delivered } : operation,
