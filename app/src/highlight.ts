@@ -4,6 +4,7 @@
  * COLOUR-1  Some code stays plain, so that no block stops the page: code of more than 5,000 characters, with a line of more than 500, or
  *           with a run of more than 200 that are all white space or all other characters. Patterns of the highlighter take quadratic time
  *           on these.
+ * COLOUR-2  Blocks get their colours one after another, and the page continues between two blocks. A block that has left gets none.
  */
 import { type ShjLanguage, type ShjToken, tokenize } from "@speed-highlight/core";
 
@@ -63,11 +64,32 @@ const LANGUAGES = new Map<string, ShjLanguage>([
   ] as [string, ShjLanguage][]),
 ]);
 
-/** Returns the pieces of a code; `undefined` for an unknown language, and for costly code (COLOUR-1). Their texts together are the code. */
-export async function piecesOf(code: string, language: string): Promise<CodePiece[] | undefined> {
+/** Ends when the last block has its colours. */
+let last: Promise<unknown> = Promise.resolve();
+
+/**
+ * Returns the pieces of a code (COLOUR-2); `undefined` for an unknown language, for costly code (COLOUR-1), and after an abort. Their texts
+ * together are the code.
+ */
+export function piecesOf(
+  code: string,
+  language: string,
+  signal?: AbortSignal,
+): Promise<CodePiece[] | undefined> {
   const known = LANGUAGES.get(language.toLowerCase());
-  if (known === undefined || code.length > MAX_COLOURED || COSTLY.test(code)) return undefined;
+  if (known === undefined || code.length > MAX_COLOURED || COSTLY.test(code))
+    return Promise.resolve(undefined);
+  const found = last.then(async () => {
+    if (signal?.aborted) return undefined;
+    await new Promise((resolve) => setTimeout(resolve));
+    return coloured(code, known);
+  });
+  last = found.catch(() => undefined);
+  return found;
+}
+
+async function coloured(code: string, language: ShjLanguage): Promise<CodePiece[] | undefined> {
   const pieces: CodePiece[] = [];
-  await tokenize(code, known, (text, kind) => pieces.push({ text, kind }));
+  await tokenize(code, language, (text, kind) => pieces.push({ text, kind }));
   return pieces.map(({ text }) => text).join("") === code ? pieces : undefined;
 }

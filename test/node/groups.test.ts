@@ -41,4 +41,24 @@ describe("the colours of code", () => {
     expect(await piecesOf(costly, "c")).toBeUndefined();
     expect((await piecesOf(allowed, "c"))?.map(({ text }) => text).join("")).toBe(allowed);
   });
+
+  it("I9 COLOUR-2 come block by block, and the page continues between them", async () => {
+    const order: string[] = [];
+    const timer = setInterval(() => order.push("page"));
+    const code = "<a b=\n".repeat(700);
+    const blocks = Array.from({ length: 4 }, () => piecesOf(code, "xml").then(() => order.push("block")));
+    await Promise.all(blocks);
+    clearInterval(timer);
+    const first = order.indexOf("block");
+    expect(order.slice(first).join(" ")).toMatch(/^block( page)+ block( page)+ block( page)+ block$/);
+  });
+
+  it("I9 COLOUR-2 are left out for a block that has left", async () => {
+    const life = new AbortController();
+    const first = piecesOf("let a;", "js");
+    const left = piecesOf("let b;", "js", life.signal);
+    life.abort();
+    expect(await first).toBeDefined();
+    expect(await left).toBeUndefined();
+  });
 });

@@ -37,19 +37,17 @@ function usePieces(code: string, language: string): CodePiece[] | undefined {
   const isGrowing = useContext(IsGrowing);
   useEffect(() => {
     if (language === "" || isGrowing) return;
-    let isOld = false;
+    const life = new AbortController();
     import("../highlight.ts")
-      .then(({ piecesOf }) => piecesOf(code, language))
+      .then(({ piecesOf }) => piecesOf(code, language, life.signal))
       .then(
         (pieces) => {
-          if (!isOld) setFound({ code, pieces });
+          if (!life.signal.aborted) setFound({ code, pieces });
         },
         // The code stays readable without colours.
         () => undefined,
       );
-    return () => {
-      isOld = true;
-    };
+    return () => life.abort();
   }, [code, language, isGrowing]);
   return found?.code === code ? found.pieces : undefined;
 }
