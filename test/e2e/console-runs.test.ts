@@ -1,7 +1,8 @@
-/** Runs of workflows in the console: the list, the graph while tasks wait, its nodes, and the end, in a real browser. */
+/** Runs of workflows in the console: the list, the graph while tasks wait, its nodes, and the end, in a real browser. Axe on every page. */
+import { source } from "axe-core";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
 import { workConsole } from "../support/work-console.ts";
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
@@ -29,6 +30,57 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
   const status = (page: Page, value: string) =>
     page.locator(`[data-testid=run-status][data-status=${value}]`);
   const nodeOf = (page: Page, ref: string) => page.locator(`[data-testid=run-node][data-node=${ref}]`);
+
+  describe("axe on every page, at two widths, in light and in dark", () => {
+    /** Returns the violations of the page: their rules, with the first element of each. */
+    async function violations(page: Page): Promise<string[]> {
+      await page.evaluate(`${source}; undefined`);
+      return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, failureSummary }) => html.slice(0, 200) + " " + failureSummary).join(" | ")))`);
+    }
+
+    it("I9 has no violation, and nothing scrolls sideways", async () => {
+      const { client, server } = world;
+      const { id } = await client.conversations.create({ agentId: "clerk" });
+      world.visitor = new Visitor(world.browser, server.url);
+      const page = await world.visitor.open(`/c/${id}`);
+      await say(page, '!say Code:\n```ts\nconst a = "one"; // two\n```\n\n| A |\n|---|\n| 1 |');
+      await answers(page, "Code:", false).waitFor();
+      const turnId = await page.locator("[data-turn]").first().getAttribute("data-turn");
+      await say(page, `!tool transfer {"url": "${world.desk.url("/now/axe")}", "item": "rent"}`);
+      await page.getByRole("group", { name: /^Approve this call/ }).waitFor();
+      const run = await client.runs.start({
+        workflow: "work/letters",
+        input: { name: "Ada", subject: "Hello" },
+      });
+
+      const paths = [
+        ...["/", `/c/${id}`, `/c/${id}/turns/${turnId}`, `/c/${id}/turns/${turnId}/prompt`],
+        ...["/inbox", "/turns", "/runs", `/runs/${run.id}`, "/a", "/a/clerk", "/a/clerk/memory", "/memories"],
+        ...["/libraries", "/triggers", "/dead-letters", "/nothing"],
+      ];
+      const found: string[] = [];
+      for (const [width, schemes] of [
+        [390, ["dark", "light"]],
+        [1440, ["light", "dark"]],
+      ] as const) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const path of paths) {
+          await page.goto(server.url + path);
+          await page.locator("h1").waitFor();
+          await expect.poll(() => page.locator("[role=status].skeleton").count()).toBe(0);
+          for (const colorScheme of schemes) {
+            await page.emulateMedia({ colorScheme });
+            for (const violation of await violations(page))
+              found.push(`${path} ${width} ${colorScheme} ${violation}`);
+          }
+          for (const element of await sidewaysScrollers(page))
+            found.push(`${path} ${width} scrolls: ${element}`);
+        }
+      }
+      expect(found).toEqual([]);
+    });
+  });
 
   it("shows the tokens at the nodes of the graph live, and the input and output of each visit of a node", async () => {
     const id = await start("/graph", ["one", "two", "three"]);
