@@ -203,6 +203,25 @@ describe("G24 a title by a model", () => {
     ]);
   });
 
+  test("G24 TITLE-1 TITLE-9 a person keeps the shown title, before the first answer and during the call", async () => {
+    const early = await create();
+    const id = await early.say(QUESTION);
+    await early.runtime.changes.update({ ...ADA, title: QUESTION });
+    (await early.request()).answer("At 7:58.");
+    await early.until(({ type, turnId }) => type === "turn.completed" && turnId === id);
+    expect(hasSideCall(early.runtime)).toBe(false);
+
+    const { conversation, order } = await asked();
+    await conversation.runtime.changes.update({ ...ADA, title: QUESTION });
+    expect(order.isAborted()).toBe(true);
+    order.answer("Morning trains");
+    await turnOf(conversation, "And back?");
+    expect(titleOf(conversation)).toBe(QUESTION);
+    const before = entries(conversation).length;
+    await conversation.runtime.changes.update({ ...ADA, title: QUESTION });
+    expect(entries(conversation)).toHaveLength(before);
+  });
+
   test("G24 TITLE-7 STOP-2 LIFE-3 a stop and the end of the conversation end the call for good", async () => {
     const ends: ((one: SteeredConversation) => Promise<unknown>)[] = [
       async (one) => {

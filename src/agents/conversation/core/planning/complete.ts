@@ -7,7 +7,7 @@
  * LIFE-4  An ended conversation accepts only the removal of a user and the erasure of entries. Messages, stops, resumes and other changes get `CONVERSATION_CLOSED`. A
  *         repeated message has the same answer as before. Late results are noted as results of stopped turns.
  * TITLE-1  A person who may speak renames an open conversation. Its readers and the list get the new title. The same title again changes
- *          nothing.
+ *          nothing, unless a model may still replace the title: then it becomes the person's.
  */
 
 import { checkPrices } from "../../../../library/registry/prices.ts";
@@ -67,7 +67,8 @@ export function planUpdate(
 ): AgentDecision[] {
   checkOpen(state);
   const decisions: AgentDecision[] = [];
-  if (title !== undefined && title !== state.record.title) {
+  const mayChange = state.record.automaticTitle === true || state.titling !== undefined;
+  if (title !== undefined && (mayChange || title !== state.record.title)) {
     const titling = stopSideCalls(state, input, (call) => call.title === true, "A person changed the title.");
     decisions.push(...titling, { type: "SET_TITLE", title, by });
   }
