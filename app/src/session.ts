@@ -9,7 +9,7 @@
  * SIGNIN-5  When the reader signs out, and when another user signs in, the console removes everything that it has stored and loads the
  *           page anew. Signing out ends the session of all tabs. A tab that does not run then ends its session when it starts.
  * SIGNIN-6  A left page stays left until the next load. It sends no request and gives no token to a socket. So a
- *           page has one reader only.
+ *           page has one reader only. While it checks the user of a login without tokens, requests wait.
  */
 import { useSyncExternalStore } from "react";
 import { defined } from "../../src/shared/defined.ts";
@@ -65,6 +65,8 @@ let token: string | undefined;
 let waiting: PromiseWithResolvers<void> | null = null;
 let renewing: Promise<boolean> | undefined;
 let renewal: ReturnType<typeof setTimeout> | undefined;
+/** The check after the reader has returned to the page. Requests wait for it (SIGNIN-6). */
+let checking: Promise<void> = Promise.resolve();
 let channel: BroadcastChannel | undefined;
 const listeners = new Set<() => void>();
 /** The result of requests from a page that the reader has left. */
@@ -97,7 +99,7 @@ export async function startSession(): Promise<void> {
   // The user of a login without tokens can change in another tab.
   const look = () => {
     if (document.visibilityState === "visible" && session.phase === "ready" && token === undefined)
-      void checkSession();
+      checking = checkSession();
   };
   document.addEventListener("visibilitychange", look);
   window.addEventListener("focus", look);
@@ -114,6 +116,12 @@ export async function startSession(): Promise<void> {
 
 /** `fetch` with the token. A refused request waits until the reader has signed in (SIGNIN-3). */
 export async function signedFetch(url: string, init: RequestInit = {}): Promise<Response> {
+  await checking;
+  init.signal?.throwIfAborted();
+  return untilSignedIn(url, init);
+}
+
+async function untilSignedIn(url: string, init: RequestInit = {}): Promise<Response> {
   for (let attempt = 1; ; attempt += 1) {
     const used = token;
     const response = await send(url, used, init);
@@ -134,7 +142,7 @@ export async function socketToken(): Promise<string | undefined> {
  * this one ends (SIGNIN-5).
  */
 export async function checkSession(): Promise<void> {
-  const response = await signedFetch("/api/me").catch(() => undefined);
+  const response = await untilSignedIn("/api/me").catch(() => undefined);
   // SAFETY: the API's description types its answers.
   const reader = response?.ok
     ? ((await response.json().catch(() => undefined)) as Reader | undefined)

@@ -115,6 +115,23 @@ describe("SIGNIN-5 the session", () => {
     },
   );
 
+  it("SIGNIN-6 sends no request while it checks a login without tokens", async () => {
+    const { session, login } = await adaByCookie();
+    const before = sent.length;
+    login.user = "bob";
+    ears.get("focus")?.();
+    void session.signedFetch(SECRET, { method: "POST" });
+    await setImmediate();
+    expect([loads, sent.slice(before).map(({ url }) => url)]).toEqual([["/"], ["/api/me"]]);
+  });
+
+  it("sends a request after a check that names the same user", async () => {
+    const { session } = await adaByCookie();
+    ears.get("focus")?.();
+    await session.signedFetch(SECRET);
+    expect(sent.slice(-2).map(({ url }) => url)).toEqual(["/api/me", SECRET]);
+  });
+
   it("SIGNIN-5 gives no socket to another user of a login without tokens", async () => {
     const { session, login } = await adaByCookie();
     login.user = "bob";
