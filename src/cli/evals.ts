@@ -1,6 +1,8 @@
 /** `dramatis eval`: runs the evals of a project. It needs no server. */
 import { defined } from "../shared/defined.ts";
 import type { Answer, Cli, Command, Options } from "./command.ts";
+import { CommandFailure } from "./failure.ts";
+import { nodeProblem } from "./node-version.ts";
 import { clean } from "./text.ts";
 
 async function evaluate(
@@ -8,6 +10,8 @@ async function evaluate(
   files: (string | undefined)[],
   { baseline, replies, save, live }: Options,
 ): Promise<Answer> {
+  const problem = nodeProblem();
+  if (problem !== undefined) throw new CommandFailure(problem);
   // The other commands start faster without the runtime.
   const { evalFiles } = await import("../testing/index.ts");
   const { results, text, passed } = await evalFiles(

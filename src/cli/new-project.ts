@@ -7,6 +7,7 @@
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
+import { nodeProblem } from "./node-version.ts";
 
 /** The templates, beside the code in the package, and at the top of the repository. */
 const TEMPLATES = ["../templates", "../../templates"]
@@ -26,10 +27,12 @@ export interface NewProject {
   /** The packed archive of the package, instead of a version from the registry. */
   archive?: string | undefined;
   version: string;
+  /** The version of Node that runs. */
+  node?: string;
 }
 
 /** Writes the project. Returns its files and the next steps. Throws an error that says what to change. */
-export function writeProject({ folder, template = "assistant", archive, version }: NewProject): {
+export function writeProject({ folder, template = "assistant", archive, version, node }: NewProject): {
   files: string[];
   text: string;
 } {
@@ -71,7 +74,9 @@ export function writeProject({ folder, template = "assistant", archive, version 
     writeFileSync(join(target, path), text);
   }
   const enter = target === resolve(".") ? [] : [`  cd ${shown(target)}`];
-  const next = [...enter, "  npm install", "  npm run dev"].join("\n");
+  const problem = nodeProblem(node);
+  const first = problem === undefined ? [] : [`  ${problem}`];
+  const next = [...first, ...enter, "  npm install", "  npm run dev"].join("\n");
   const others = names.filter((other) => other !== template).join(", ");
   return {
     files: paths,

@@ -9,6 +9,7 @@ import { parseEnv } from "node:util";
 import { z } from "zod";
 import { piecesOf, similarity } from "../shared/known-ids.ts";
 import { inputIssues, issuesText } from "../shared/validation.ts";
+import { isOlder, nodeProblem, type Version } from "./node-version.ts";
 
 /** A problem of a project. The Worker does not start, or is not safe, with a `failed` one. */
 export interface ProjectProblem {
@@ -27,11 +28,8 @@ const NODE_DATE = "2026-08-04";
 const ROUTES = ["/health", "/api/*", "/conversations/*", "/agents/*", "/v1/*", "/openapi.json"];
 const MIN_SECRET_BYTES = 32;
 const SECRET = /^AUTH_SECRET$|_API_KEY$/;
-const OLDEST_NODE: Version = [22, 14];
 /** The oldest versions of packages that work. */
 const OLDEST_PACKAGES: Record<string, Version> = { wrangler: [4, 155], zod: [4, 0] };
-
-type Version = [major: number, minor: number];
 
 const names = z.array(z.string()).default([]);
 const bindings = z.array(z.looseObject({ binding: z.string() })).default([]);
@@ -289,10 +287,6 @@ function variableProblems(text: string): ProjectProblem[] {
 }
 
 function versionProblems(folder: string, node: string): ProjectProblem[] {
-  const isOlder = (version: string, [major, minor]: Version) => {
-    const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
-    return ownMajor < major || (ownMajor === major && ownMinor < minor);
-  };
   const packages = Object.entries(OLDEST_PACKAGES).flatMap(([name, oldest]) => {
     const path = join(folder, "node_modules", name, "package.json");
     if (!existsSync(path))
@@ -302,7 +296,6 @@ function versionProblems(folder: string, node: string): ProjectProblem[] {
     if (!isOlder(version, oldest)) return [];
     return [failed(`${name} ${version} is too old. Run: npm install ${name}@^${oldest.join(".")}`)];
   });
-  return isOlder(node, OLDEST_NODE)
-    ? [failed(`Node ${node} is too old. Install Node ${OLDEST_NODE.join(".")} or newer.`), ...packages]
-    : packages;
+  const problem = nodeProblem(node);
+  return problem === undefined ? packages : [failed(problem), ...packages];
 }

@@ -42,6 +42,14 @@ test("I8 INIT-1 a package.json of CommonJS is refused with the change, and no fi
   expect(existsSync(join(folder, "src"))).toBe(false);
 });
 
+test("I8 a new project names the oldest Node, and the output says if the present one is older", () => {
+  const { text } = writeProject({ folder, version: "0.4.0", node: "20.20.2" });
+  expect(text).toContain("Next:\n  Node 20.20.2 is too old. Install Node 22.14 or newer.");
+  expect(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).engines).toEqual({ node: ">=22.14" });
+  const later = writeProject({ folder: join(root, "later"), version: "0.4.0", node: "22.14.0" });
+  expect(later.text).not.toContain("too old");
+});
+
 test("I8 INIT-1 no file is written through a link", () => {
   symlinkSync(join(root, "outside.json"), join(folder, "tsconfig.json"));
   expect(() => writeProject({ folder, version: "0.4.0" })).toThrow("already has tsconfig.json");
