@@ -3,13 +3,14 @@
  * store.
  */
 
-import { runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/d1/d1-tables.ts";
 import { OTHER_TABLES, OWNED_TABLES } from "../../src/d1/owned-rows.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import type { AttemptScript } from "../support/provider-script.ts";
 import { expectErased, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
 import { Play } from "./provider.ts";
 import {
@@ -81,6 +82,22 @@ describe("G8 a deleted conversation", () => {
     expect(said.status).toBe(404);
     await conversation.evict();
     expect(await status(conversation.path)).toBe(404);
+  });
+
+  test("DELETE-1 REMOVE-1 STOREDTIME-2 keeps only the mark of its deletion, also after a pause before an attempt", async () => {
+    const conversation = await createConversation(plain);
+    skipInvariants(conversation);
+    const attempts: AttemptScript[] = [{ status: 503, message: "Busy." }, [{ text: "Yes." }]];
+    const { turnId } = await conversation.play({ replies: [{ attempts }] });
+    await conversation.ended(turnId);
+    // The Agents SDK has keys of its own.
+    const keys = () =>
+      runInDurableObject(conversation.stub, async (_, { storage }) =>
+        [...(await storage.list()).keys()].filter((key) => !key.startsWith("cf_agents:")),
+      );
+    expect(await keys()).toContain("slept");
+    expect(await status(conversation.path, "DELETE")).toBe(204);
+    await expect.poll(keys).toEqual(["conversation"]);
   });
 });
 

@@ -354,6 +354,7 @@ export const CONVERSATION_KEYS = [
   "late:",
   "opening:",
   "seen:",
+  "slept",
   "subscriber:",
   "tool:",
   "uninvited:",
