@@ -203,6 +203,33 @@ describe("effects of operations", () => {
     expect([next.now(), next.isBehind]).toEqual([now + 500, false]);
   });
 
+  test("STOREDTIME-2 a clock that is ahead during a pause leaves the time at the end of the pause", async () => {
+    const clock = new SteeredClock();
+    const stored = new StoredClock(clock, keyValue(), () => 0);
+    const now = clock.now();
+    const pause = stored.sleep(500);
+    clock.pass(86_400_000);
+    await pause;
+    clock.pass(-86_400_000);
+    expect(stored.now()).toBe(now + 500);
+  });
+
+  test("STOREDTIME-2 the attempt after a pause begins, also if the end of the pause cannot be stored", async () => {
+    const errors = vi.spyOn(console, "error").mockReturnValue();
+    onTestFinished(() => void vi.restoreAllMocks());
+    const clock = new SteeredClock();
+    const failing = Object.assign(keyValue(), {
+      put: () => {
+        throw new Error("The store is down.");
+      },
+    });
+    const now = clock.now();
+    const stored = new StoredClock(clock, failing, () => 0);
+    await stored.sleep(500);
+    expect(stored.now()).toBe(now + 500);
+    expect(errors).toHaveBeenCalledTimes(1);
+  });
+
   test("STOREDTIME-2 a pause that is cut short or takes no time stores nothing", async () => {
     const clock = new SteeredClock();
     const kept = keyValue();

@@ -4,7 +4,7 @@
  * STOREDTIME-1  An actor's time is never before the newest time that it has stored, in any of its lives. If the clock is set back, the
  *               actor's time stops until the clock has caught up. Pauses and time limits continue.
  * STOREDTIME-2  The end of a pause is stored, so a crash counts the attempt after the pause, even if the clock was set back by less than
- *               the pause.
+ *               the pause. A clock that was ahead only during the pause leaves no trace.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
@@ -43,7 +43,7 @@ export class StoredClock implements Clock {
     const until = this.now() + milliseconds;
     await this.clock.sleep(milliseconds, signal);
     if (milliseconds === 0) return;
-    this.#slept = Math.max(this.now(), until);
+    this.#slept = Math.max(this.#slept, until);
     try {
       this.keyValue.put(SLEPT, this.#slept);
     } catch (error) {
