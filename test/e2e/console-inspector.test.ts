@@ -213,6 +213,9 @@ describe.runIf(hasChromium)(`the inspector (${hasChromium ? "Chromium" : NO_CHRO
           return found.count();
         })
         .toBe(2);
+      await page.getByRole("heading", { name: "Messages", exact: true }).waitFor();
+      const shown = (label: string) => page.getByLabel(label, { exact: true }).isVisible();
+      expect([await shown("Text"), await shown("From")]).toEqual([true, width > 1_000]);
       await page.getByRole("button", { name: "From agents" }).click();
       await page.waitForURL("**/turns?text=zebra+tuesday&role=agent");
       await found.getByText("Clerk for local").waitFor();

@@ -36,7 +36,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
   const value = choiceOf(search);
   const [draft, setDraft] = useState(value);
   const [applied, setApplied] = useState(search);
-  const [isOpen, setIsOpen] = useState(search !== "" && !/^\?(status|issues)=\w+$/.test(search));
+  const [isOpen, setIsOpen] = useState(search !== "" && !/^\?(status|issues|text)=[^&]+$/.test(search));
   const others = useId();
   const isSearch = value.text !== "";
   // The address may change by a link, and by the buttons of the browser.
@@ -119,7 +119,7 @@ export function TurnFilters({ search, agents, onChange }: TurnFiltersProps) {
         </div>
         <div
           id={others}
-          className={`grid gap-2 sm:grid-cols-2 lg:grid-cols-6 ${isOpen ? "" : "max-lg:hidden"}`}
+          className={`grid gap-2 sm:grid-cols-2 lg:grid-cols-6 ${isOpen ? "" : isSearch ? "max-lg:*:not-first:hidden" : "max-lg:hidden"}`}
         >
           {text("text", "Text", { placeholder: "Words of messages" })}
           <Field label="Agent">

@@ -31,11 +31,13 @@ interface TurnsPageProps {
 }
 
 export function TurnsPage({ agents, search, onMenu }: TurnsPageProps) {
-  usePageTitle("Turns");
+  const isSearch = choiceOf(search).text.trim() !== "";
+  const title = isSearch ? "Messages" : "Turns";
+  usePageTitle(title);
   const isOperator = useHasRole("operator");
   return (
     <>
-      <PageHeader title="Turns" subtitle="Of all conversations that you may read" onMenu={onMenu}>
+      <PageHeader title={title} subtitle="Of all conversations that you may read" onMenu={onMenu}>
         {isOperator && (
           <Link
             to={DEAD_LETTERS_PATH}
@@ -52,10 +54,10 @@ export function TurnsPage({ agents, search, onMenu }: TurnsPageProps) {
           agents={agents}
           onChange={(choice) => navigate(`${TURNS_PATH}${searchOf(choice)}`)}
         />
-        {choiceOf(search).text.trim() === "" ? (
-          <TurnList key={search} search={search} agents={agents} />
-        ) : (
+        {isSearch ? (
           <FoundMessages key={search} search={search} agents={agents} />
+        ) : (
+          <TurnList key={search} search={search} agents={agents} />
         )}
       </PageBody>
     </>
