@@ -12,6 +12,7 @@ import { conversationView } from "../../src/agents/conversation/reads/views.ts";
 import { defineLibrary, defineTool } from "../../src/library/define/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { systemClock } from "../../src/ports/system.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { messageOfAda, recordOf } from "../support/records.ts";
@@ -317,3 +318,24 @@ function stateOf(turns: Pick<Turn, "call" | "operations">[]): ConversationState 
   ]);
   return { ...NEW_STATE, record, seq: 5, turns: turns.length, active: new Map(active), stored: new Map() };
 }
+
+test("STOREDTIME-2 RECOVER-1 a crash after a pause counts, if the clock was set back by less than the pause", async () => {
+  let offset = 0;
+  const clock = { ...systemClock, now: () => systemClock.now() + offset };
+  const library = defineLibrary("none", { tools: [] });
+  let conversation = await SteeredConversation.create(library, {}, {}, { clock });
+  await conversation.say("Hello?");
+  await conversation.request();
+  for (let crash = 1; crash <= 3; crash++) {
+    conversation = await conversation.restarted();
+    await conversation.request();
+    const [turn] = [...conversation.runtime.state.active.values()];
+    const { newestAt } = conversation.runtime.store;
+    const pause = (turn?.call?.notBefore ?? 0) - newestAt;
+    // The clock shows the middle of the pause again.
+    if (pause > 1) offset += newestAt + Math.floor(pause / 2) - clock.now();
+  }
+  conversation = await conversation.restarted();
+  const entries = conversation.runtime.store.journal.forward(1, 1_000).flatMap((row) => row.entries);
+  expect(entries.filter(({ type }) => type === "turn.resumed")).toHaveLength(4);
+});
