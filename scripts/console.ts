@@ -31,8 +31,8 @@ export function buildConsole({ force = false } = {}): void {
 
 /** Replaces the old build with a complete build. */
 function replace(folder: string): void {
-  rmSync(CONSOLE, { recursive: true, force: true });
   try {
+    rmSync(CONSOLE, { recursive: true, force: true });
     renameSync(folder, CONSOLE);
   } catch (error) {
     // If another process has built the folder at the same time, its build is there.

@@ -182,6 +182,17 @@ describe("G24 titles by a model", () => {
     expect((await script.requests()).filter(({ reply }) => reply === -3)).toHaveLength(2);
   });
 
+  test("FORK-2 TITLE-2 a fork before the turn that the title of a model describes has no title", async () => {
+    const conversation = await begin({ agentId: titler });
+    const first = await answer(conversation, new Play({ replies: [[{ text: "" }]] }));
+    const described = await answer(conversation, titling([{ text: "About the second" }]));
+    await expect.poll(() => titleOf(conversation)).toBe("About the second");
+    expect(await titleOf(await forkOf(conversation, { turnId: first.turnId }))).toBeNull();
+    expect(await titleOf(await forkOf(conversation, { turnId: described.turnId }))).toBe(
+      "Fork of About the second",
+    );
+  });
+
   test("G24 TITLE-9 a person's title wins over a running call; an export waits for the call", async () => {
     const conversation = await begin({ agentId: titler });
     const script = titling([{ gate: "title" }, { text: "Late" }]);

@@ -5,7 +5,7 @@
  *         equal ids. Turns that were active then are left out. The journal of the fork ends with `conversation.forked`.
  * FORK-2  The fork has a title from the current title (TITLE-3), and the current participants, settings and pinned versions. Nothing of its budget is spent. It has no idempotency
  *         keys, no tool state and no memories of its own. If a model wrote the title after the commit, the journal of the fork names the turn that
- *         the title describes, so an erasure in this turn removes the title (TITLE-2).
+ *         the title describes, so an erasure in this turn removes the title (TITLE-2). A fork without this turn has no title.
  * FORK-3  The fork has copies of the attachments that its content names. Neither conversation depends on the other afterwards.
  * FORK-4  The fork becomes visible after its last line. An erasure or the removal of a person during the copy fails the fork with a
  *         retriable `CONFLICT`. A fork that fails or stops leaves no attachments.
@@ -145,6 +145,13 @@ export class ConversationFork {
     );
   }
 
+  /** Reports whether a turn ended before a cut. */
+  #isWithin(cut: Cut, id: string): boolean {
+    const { queries, access, runtime } = this.context;
+    const { firstSeq, n } = queries.requireTurn(access.state, id);
+    return (runtime.store.journal.endOf(firstSeq, n)?.seq ?? cut.seq + 1) <= cut.seq;
+  }
+
   async *#lines(state: ConversationState, cut: Cut, turn: Turn, named: Set<string>): AsyncGenerator<string> {
     const { clock, runtime } = this.context;
     const { store } = runtime;
@@ -176,18 +183,20 @@ export class ConversationFork {
       return text;
     };
     yield line(headerOf("conversation", source, toIso(now)));
-    const title = forkTitle(record.title);
     const written = store.journal
       .titlesByModels()
       .findLast((one) => one.seq > cut.seq && one.title === record.title);
+    const isWithin = written === undefined || this.#isWithin(cut, written.turnId);
+    const title = isWithin ? forkTitle(record.title) : null;
     yield line({ record: { ...record, title, forkedFrom, createdAt: now } });
     for (const { journal } of journalLines(store, cut, check))
       yield line({ journal: { ...journal, body: withoutTurns(journal.body, cut.active) } });
-    const titled = written && [
-      ["conversation.updated", null, null, { title, by: written.by, automatic: true }],
-    ];
+    const titled =
+      written === undefined || title === null
+        ? []
+        : [["conversation.updated", null, null, { title, by: written.by, automatic: true }]];
     const forked = ["conversation.forked", null, null, origin];
-    yield line({ journal: { seq: cut.seq + 1, at: now, body: [head, ...(titled ?? []), forked] } });
+    yield line({ journal: { seq: cut.seq + 1, at: now, body: [head, ...titled, forked] } });
     for (const { turn: over } of turnLines(store, cut)) yield line({ turn: withoutLater(over, cut) });
     for (const { id } of record.agents)
       for (const { event } of eventLines(store, id, cut, check))

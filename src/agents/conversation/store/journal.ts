@@ -171,12 +171,15 @@ export class Journal {
   }
 
   /** Returns the titles that models gave to the conversation, and who wrote each, oldest first. */
-  titlesByModels(): { seq: number; title: string; by: JsonObject }[] {
+  titlesByModels(): { seq: number; title: string; turnId: string; by: JsonObject }[] {
     return this.database.all<Row>(OF_TITLE).flatMap((stored) =>
       unpack(stored).row.entries.flatMap(({ type, data }) => {
         const title = titleIn(type, data);
         if (title === undefined || !isJsonObject(data) || data.automatic !== true) return [];
-        return isJsonObject(data.by) && "turnId" in data.by ? [{ seq: stored.seq, title, by: data.by }] : [];
+        const { by } = data;
+        return isJsonObject(by) && typeof by.turnId === "string"
+          ? [{ seq: stored.seq, title, turnId: by.turnId, by }]
+          : [];
       }),
     );
   }
