@@ -38,7 +38,15 @@ const configSchema = z.looseObject({
   compatibility_date: z.string().optional(),
   compatibility_flags: names,
   migrations: z
-    .array(z.looseObject({ tag: z.string(), new_sqlite_classes: names, new_classes: names }))
+    .array(
+      z.looseObject({
+        tag: z.string(),
+        new_sqlite_classes: names,
+        new_classes: names,
+        renamed_classes: z.array(z.looseObject({ from: z.string(), to: z.string() })).default([]),
+        deleted_classes: names,
+      }),
+    )
     .default([]),
   d1_databases: bindings,
   r2_buckets: bindings,
@@ -156,9 +164,8 @@ function dateProblems({
 }
 
 function classProblems({ migrations }: Config, exported: Set<string> | null, main = ""): ProjectProblem[] {
-  const migrated = migrations.flatMap(({ new_sqlite_classes }) => new_sqlite_classes);
-  const withoutSql = migrations.flatMap(({ new_classes }) => new_classes);
-  const known = new Set([...migrated, ...withoutSql]);
+  const known = classesAfter(migrations);
+  const withoutSql = migrations.flatMap(({ new_classes }) => new_classes.filter((name) => known.has(name)));
   const expected = exported ?? new Set(REQUIRED);
   const lacking = ACTORS.filter((name) => expected.has(name) && !known.has(name));
   const strangers = exported === null ? [] : [...known].filter((name) => !exported.has(name));
@@ -191,6 +198,17 @@ function classProblems({ migrations }: Config, exported: Set<string> | null, mai
       failed(`${main} does not export ${name}. Add it to \`export const { … } = app\`.`),
     ),
   ];
+}
+
+/** Returns the classes that exist after all migrations, by their last names. */
+function classesAfter(migrations: Config["migrations"]): Set<string> {
+  const classes = new Set<string>();
+  for (const migration of migrations) {
+    for (const name of [...migration.new_sqlite_classes, ...migration.new_classes]) classes.add(name);
+    for (const { from, to } of migration.renamed_classes) if (classes.delete(from)) classes.add(to);
+    for (const name of migration.deleted_classes) classes.delete(name);
+  }
+  return classes;
 }
 
 /** Returns the names that a module exports; `null` if other modules add names. */

@@ -37,7 +37,7 @@ function copy(): string {
 interface Parts {
   main?: string | undefined;
   compatibility_date?: string;
-  migrations: { tag: string; new_sqlite_classes?: string[]; new_classes?: string[] }[];
+  migrations: Record<string, unknown>[];
   d1_databases: object[];
   assets: Record<string, unknown>;
   [name: string]: unknown;
@@ -62,6 +62,22 @@ const configured = (change: (parts: Parts) => Parts) => (project: string) => {
 test("G20 DOCTOR-1 finds no problem in a new project, and no project in other folders", () => {
   expect(projectProblems(sound, NODE)).toEqual([]);
   expect(projectProblems(root, NODE)).toBeNull();
+});
+
+test("G20 DOCTOR-1 a later migration renames or deletes a class", () => {
+  const project = copy();
+  const typed = ["Convesation", "Shelf", ...CLASSES.slice(1)];
+  const migrations = [
+    { tag: "v1", new_sqlite_classes: typed },
+    { tag: "v2", renamed_classes: [{ from: "Convesation", to: "Conversation" }] },
+    { tag: "v3", deleted_classes: ["Shelf"] },
+  ];
+  configured((parts) => ({ ...parts, migrations }))(project);
+  expect(projectProblems(project, NODE)).toEqual([]);
+  configured((parts) => ({ ...parts, migrations: migrations.slice(0, 2) }))(project);
+  expect(projectProblems(project, NODE)).toMatchObject([
+    { message: expect.stringContaining("does not export Shelf") },
+  ]);
 });
 
 test("G20 DOCTOR-1 reads comments and trailing commas as wrangler does", () => {
