@@ -25,7 +25,7 @@ const BIN = { dramatis: "./cli/main.js" };
 const CREATE = { name: "create-dramatis", bin: { "create-dramatis": "./cli/create.js" } };
 
 /** The modules of `create-dramatis`, without extension. */
-export const CREATE_MODULES = ["cli/create", "cli/new-project", "shared/version"];
+export const CREATE_MODULES = ["cli/create", "cli/new-project", "cli/node-version", "shared/version"];
 
 /** Node version that the dependencies require. The repository installs its own Node. */
 const ENGINES = { node: ">=22.14.0" };

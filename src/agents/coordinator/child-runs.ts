@@ -128,9 +128,10 @@ export function takeChildRuns(
       };
       const unit = runtime.stageStart(record, part);
       afterCommit(() => {
-        unit.release();
+        const released = unit.release();
         // The wake-up lists a part if it does not end before.
         if (part === undefined) void context.listing.publish();
+        return released;
       });
       return null;
     },

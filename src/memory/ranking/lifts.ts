@@ -13,7 +13,7 @@ import type { RankInput } from "./rank-input.ts";
 const NEIGHBOURS = [
   { away: -1, share: 0.2 },
   { away: 1, share: 0.25 },
-  { away: -2, share: 0.2 },
+  { away: -2, share: 0.18 },
   { away: 2, share: 0.1 },
   { away: 3, share: 0.05 },
 ];
