@@ -150,9 +150,12 @@ export class PartImport<Found extends object> {
     throw new DramatisError("CONFLICT", `${noun} with this id exists or was deleted. Choose another id.`);
   }
 
+  /** Removes all of an import, or nothing: a part must not find its import without its tables. */
   #clear(): void {
-    dropTables(this.actor);
-    deleteValues(this.actor, [...this.actor.keys, IMPORT]);
+    this.actor.database.transaction(() => {
+      dropTables(this.actor);
+      deleteValues(this.actor, [...this.actor.keys, IMPORT]);
+    });
     this.actor.forget?.();
   }
 }
