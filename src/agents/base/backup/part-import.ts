@@ -90,6 +90,8 @@ export class PartImport<Found extends object> {
       const begun = this.#begun(from, attempt);
       if (from === 1) this.actor.createTables?.();
       const armed = from === 1 ? this.actor.wakeup.arm(ABANDONED_MS) : undefined;
+      // If the transaction fails, nothing awaits the arming.
+      armed?.catch(() => undefined);
       for (const change of changes) change(begun);
       keyValue.put(IMPORT, { ...begun, next, at: this.actor.clock.now() });
       const end = isLast && isEnd(parsed.at(-1), next - 1) ? finish(begun) : null;
