@@ -2,7 +2,9 @@
 import { type Amounts, addAmounts, NOTHING, subtractAmounts } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget } from "../../../../protocol/budget.ts";
 import type { Participant } from "../../../../protocol/participants.ts";
+import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
+import { sideCalls } from "../side-calls.ts";
 import type { ConversationIdentity, ConversationState } from "../state.ts";
 import type { Turn } from "../turn.ts";
 import type { Divergence } from "./compare.ts";
@@ -15,13 +17,22 @@ export interface World {
   extra: Amounts;
   /** The reservations of other turns leave no room for the model call that the commit refuses. */
   isRefused?: true;
+  /** The calls for summaries and titles that the commit ends had ended before. They reserve nothing then. */
+  hasEndedCalls?: true;
 }
 
 /** Turns that wait before the turn. A queue is shorter. */
 const MAX_WAITING = 10_000;
 
-/** Returns the worlds that the recording allows: without other turns first. */
-export function worldsOf({ turn }: Recording, { before, after, entries }: RecordedRow): World[] {
+/** Returns the worlds that the recording allows: without other turns first, and with the calls beside the turns as before the commit first. */
+export function worldsOf(recording: Recording, row: RecordedRow): World[] {
+  const worlds = worldsOfTurns(recording, row);
+  return sideCalls(row.before).length === 0
+    ? worlds
+    : [...worlds, ...worlds.map((world): World => ({ ...world, hasEndedCalls: true }))];
+}
+
+function worldsOfTurns({ turn }: Recording, { before, after, entries }: RecordedRow): World[] {
   const others = [...new Set([...before.active, ...after.active])].filter((n) => n !== turn.n);
   const alone: World = { others: [], extra: NOTHING };
   const isRefused = entries.some(({ type }) => type === "budget.exceeded");
@@ -61,9 +72,12 @@ export function surroundings(
   { record, turn: recorded }: Recording,
   { before, after, entries: [first] }: RecordedRow,
   turn: Turn | undefined,
-  { others, extra }: World,
+  { others, extra, hasEndedCalls }: World,
 ): ConversationState {
-  const { active: _, budget: _before, ...head } = before;
+  const { active: _, budget: _before, ...given } = before;
+  const { titling: _titling, ...untitled } = given;
+  const { compactions, titling } = after;
+  const head = hasEndedCalls ? { ...untitled, compactions, ...defined({ titling }) } : given;
   const { budget, leases, order } = after;
   const isRefused = first?.type === "budget.exceeded" || turn?.call?.leasing === true;
   const { leasing: _asking, ...call } = turn?.call ?? { leasing: true };
