@@ -308,9 +308,8 @@ export interface DramatisClient {
      */
     retry(id: string, options?: RetryRun & RequestOptions): Promise<RunView>;
     /**
-     * Yields the entries of the run's journal after `from`, and then each new entry until the run ends. Resumes after a lost connection
+     * Yields the entries of the run's journal after `from`, then new entries until the run ends. Resumes after a lost connection
      * without loss or repetition. Throws an error of a request that cannot succeed later.
-     *
      * @example
      * for await (const { type, node } of client.runs.follow(id)) console.log(type, node);
      */

@@ -77,7 +77,7 @@ async function opened(): Promise<SessionModule> {
   return session;
 }
 
-/** Opens the page of Ada, whose token the server refuses when `ada.isOver`. Bob's token is `B`. */
+/** Opens Ada's page. The server refuses her token if `ada.isOver`. Bob's token is `B`. */
 async function adaSignedIn(signIn?: { page: string; token: string }) {
   tab.set("dramatis.session", JSON.stringify({ subject: "ada", tenant: "t", token: "A" }));
   const ada = { isOver: false, isGone: false };
@@ -90,7 +90,7 @@ async function adaSignedIn(signIn?: { page: string; token: string }) {
   return { session: await opened(), ada };
 }
 
-/** Opens the page of Ada, whose login uses a cookie. */
+/** Opens Ada's page. Her login uses a cookie. */
 async function adaByCookie() {
   const login = { user: "ada" };
   answer = ({ url }) =>

@@ -7,7 +7,7 @@ import { Shared, type SharedOptions, useShared } from "./use-shared.ts";
 
 /** An agent with a name to show, and with messages to begin with. */
 export interface TalkingAgent extends AgentSummary {
-  /** The name of its persona; its id in words if the persona has none. */
+  /** The name of its persona. Without a name: its id, in words. */
   name: string;
   /** Messages that a page can suggest. May be empty. */
   examples: string[];

@@ -54,7 +54,7 @@ type Kind<Value> = [Value] extends [string]
         ? "a list"
         : "an object";
 
-/** The expression, or the texts that the compiler shows in its place (MAPTYPE-1). */
+/** The expression if it is right. Otherwise texts for the message of the compiler (MAPTYPE-1). */
 type Expression<Source, Variables, Wanted> = Source extends `${string}${Operator}${string}`
   ? Source
   : Source extends (keyof Variables & string) | `${keyof Variables & string}.${string}`

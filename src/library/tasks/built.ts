@@ -68,7 +68,7 @@ export interface NamedAction extends Defined<InlineAction>, Made<"action"> {
 /** An action of a library. Steps refer to it. */
 export type LibraryAction = CodeAction | NamedAction;
 
-/** The types of what a task or a workflow takes and returns. Only the compiler reads them; the member does not exist. */
+/** The types of the input and the output of a task or a workflow. Only the compiler reads them; the member does not exist. */
 interface Typed<Input, Result> {
   readonly types?: { readonly input: Input; readonly result: Result };
 }

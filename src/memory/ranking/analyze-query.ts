@@ -8,7 +8,7 @@ import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
 
 const MAX_QUERY_LENGTH = 2_000;
 
-/** What a query asks for, by the words that ask. */
+/** The kinds of answers, and the words of a query that ask for them. */
 const ANSWERS = [
   [
     MENTIONS_TIME,

@@ -126,7 +126,7 @@ export interface BaseState {
   readonly queue?: SignalQueue;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
-  /** The running call for a title; absent if none runs. */
+  /** The call for a title, while it runs. */
   readonly titling?: Titling;
   /** The hooks that extract memories of completed turns; absent if empty. */
   readonly extraction?: Extractions;

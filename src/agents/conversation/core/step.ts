@@ -34,7 +34,7 @@ export function settle(transition: Transition, input: PlanInput): Transition {
   return reduce(ended, planReturns(ended.state), input.now);
 }
 
-/** Makes the decisions of `next` until there are none. Each turn that begins sees the turns that began before it. */
+/** Makes the decisions of `next` until it returns an empty list. Each turn that begins sees the turns that began before it. */
 function repeated(
   transition: Transition,
   input: PlanInput,

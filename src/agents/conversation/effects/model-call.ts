@@ -56,7 +56,7 @@ export async function performModelCall(
 /** The turn that began a side call at its end. */
 export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools" | "correlationId" | "traceparent">;
 
-/** What a side call asks, and the turn that began it. */
+/** The request of a side call, and the turn that began the call. */
 interface Asked {
   turn: CompactedTurn;
   /** Reads the context. Called after the backoff. */

@@ -68,7 +68,7 @@ export const sideCall = {
   },
 };
 
-/** Returns a transition with another compaction of a session; `undefined` for none. */
+/** Returns a transition with another compaction of a session; without a compaction for `undefined`. */
 export function withCompaction(
   transition: Transition,
   session: string,
