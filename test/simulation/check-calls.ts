@@ -12,7 +12,7 @@ import { firedIn, messageTag, type Scope, tagOfTurn } from "./scope.ts";
 export function checkModelCalls(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
   const calls = history.modelCalls.filter((call) => call.conversation === conversation);
-  const faults = firedIn(scope, ({ port }) => port.startsWith("model."));
+  const faults = localFailures(scope);
   for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
     const failures = own.filter(({ failure }) => failure !== undefined).length;
     const most = Math.max(1, outcome.lives) + failures + faults;
