@@ -1,5 +1,5 @@
 /** The `ObjectStore` of Node, in memory. */
-import type { ByteRange, ObjectFacts, ObjectHead, ObjectStore } from "../../src/ports/object-store.ts";
+import type { ByteRange, ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
 
 export class MemoryObjectStore implements ObjectStore {
   readonly #objects = new Map<string, { bytes: Uint8Array; version: string; facts: ObjectFacts }>();

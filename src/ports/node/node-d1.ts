@@ -1,6 +1,7 @@
-/** The part of D1 that the directory uses, on Node's SQLite, to record its database without a Worker. */
-import type { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
-import type { SqlValue } from "../../../src/ports/sql-database.ts";
+/** The part of D1 that this runtime uses, on the SQLite of Node. */
+
+import type { SqlValue } from "../sql-database.ts";
+import type { NodeSqlDatabase } from "./node-sql-database.ts";
 
 class Statement {
   constructor(
@@ -32,6 +33,6 @@ export function nodeD1(database: NodeSqlDatabase): D1Database {
     batch: async (statements: Statement[]) =>
       database.transaction(() => statements.map((statement) => statement.execute())),
   };
-  // SAFETY: the directory uses these two methods only.
+  // SAFETY: the runtime uses these two methods only.
   return stand as unknown as D1Database;
 }
