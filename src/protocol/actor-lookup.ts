@@ -8,6 +8,7 @@ import type { ActorAddress } from "./envelope.ts";
 import type { EventLogApi } from "./event-log.ts";
 import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
 import type { TriggerApi } from "./trigger-api.ts";
+import type { WorkspaceApi } from "./workspace.ts";
 
 /** A conversation's actor: its RPC interface and its WebSocket connections. */
 export interface ConversationActor extends ConversationApi {
@@ -35,6 +36,8 @@ export interface ActorLookup {
   trigger(tenant: string, id: string, hint?: LocationHint): Promise<TriggerApi>;
   /** Throws `UNAVAILABLE` if this runtime has no log of events. */
   eventLog(tenant: string, id: string): Promise<EventLogApi>;
+  /** Throws `UNAVAILABLE` if this runtime has no workspaces. */
+  workspace(tenant: string, id: string): Promise<WorkspaceApi>;
   /** Throws `NOT_FOUND` if this runtime has no actors of the address's kind. */
   mailbox(address: ActorAddress): Promise<MailboxActor>;
 }

@@ -11,13 +11,14 @@ import { trailFields } from "../shared/call-trail.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject, isJsonWithin, type JsonObject } from "../shared/json.ts";
-import { APPROVAL_OUTCOMES, approvalRuleSchema } from "./approval-schema.ts";
+import { APPROVAL_OUTCOMES, approvalRuleSchema, policyAskSchema } from "./approval-schema.ts";
 import { amountsSchema, budgetSchema } from "./budget.ts";
 import { callAddressSchema } from "./call-address.ts";
 import { toolErrorFields } from "./executor-api.ts";
 import { resultExcerptSchema } from "./large-result.ts";
 import type { AgentCallView } from "./move-schemas.ts";
 import { subAgentBoundsSchema } from "./sub-agent.ts";
+import { workspaceLinkSchema } from "./workspace.ts";
 
 /** Asks for one turn of an agent, in a conversation of its own. */
 export const AGENT_CALL = "agent.call";
@@ -101,6 +102,7 @@ export const agentCallSchema = callAddressSchema.extend({
   correlationId: label,
   /** The bounds of a sub-agent. Absent if the agent works without extra bounds. */
   bounds: subAgentBoundsSchema.exactOptional(),
+  workspace: workspaceLinkSchema.exactOptional(),
 });
 
 /** The body of `agent.call`. */
@@ -144,6 +146,7 @@ const callAskSchema = z.object({
   target: label.exactOptional(),
   rule: approvalRuleSchema.exactOptional(),
   requester: label.exactOptional(),
+  policy: policyAskSchema.exactOptional(),
   /** Milliseconds since the epoch. */
   expiresAt: z.int(),
 });

@@ -1,5 +1,6 @@
 /** The schemas of approvals. They are not in `approval.ts` because browsers load that file, without zod. */
 import { z } from "zod";
+import { ORIGINS } from "../model/taint.ts";
 import { ROLES, type Role } from "../shared/roles.ts";
 
 /** Users that a rule names at most. */
@@ -44,6 +45,13 @@ export const approvalRuleSchema = z
 
 /** The people who may answer a request. The default is every participant. */
 export type ApprovalRule = z.infer<typeof approvalRuleSchema>;
+
+/** The decision of a policy to ask a person. */
+export const policyAskSchema = z.strictObject({
+  rule: z.exactOptional(z.string()),
+  reason: z.exactOptional(z.string()),
+  taint: z.exactOptional(z.array(z.enum(ORIGINS)).readonly()),
+});
 
 export const approvalNeedSchema = z.union(
   [z.enum(["always", "never"]), approvalRuleSchema],

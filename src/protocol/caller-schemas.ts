@@ -11,7 +11,7 @@ const workflow = z.strictObject({
 /** The agent that started a turn, in one of its own, or the run. */
 export const startingCaller = z.discriminatedUnion("type", [agent, workflow]).meta({
   description:
-    "The agent that started the turn, with its own turn, or the run that did, with the node. Absent where a user did.",
+    "The agent that started the turn, with its own turn, or the run that did, with the node. Absent if a user did.",
 });
 
 export const turnCaller = z.discriminatedUnion("type", [

@@ -1,6 +1,7 @@
 /** The RPC interface of a `Conversation` actor. */
 
 import type { Result } from "../shared/errors.ts";
+import type { WorkspaceLink } from "../shared/identifiers.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type {
@@ -53,6 +54,8 @@ export type ConversationListOptions = PageOptions & {
 export interface ConversationApi extends ConversationDataApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
+  /** Returns the workspace of the conversation, and its project. */
+  workspace(principal: Principal): Promise<Result<WorkspaceLink & { id: string; project: string }>>;
   /**
    * Creates a conversation with the history up to a turn that is over, by default the turn that completed last. `CONFLICT` if the turn is
    * not over. The same request again returns the same fork. `IDEMPOTENCY_CONFLICT` for the same id with another turn.

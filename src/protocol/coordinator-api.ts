@@ -5,7 +5,7 @@ import { trailFields } from "../shared/call-trail.ts";
 import { BLANK_RULE, isBlank } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
-import { RUN_ID } from "../shared/identifiers.ts";
+import { RUN_ID, type WorkspaceLink } from "../shared/identifiers.ts";
 import { isJsonObject, type Json, UNICODE_RULE } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
@@ -135,6 +135,8 @@ export interface CoordinatorApi {
   traceRun(principal: Principal): Promise<Result<TracePart>>;
   /** Returns the workflow that the run works by. */
   workflow(principal: Principal): Promise<Result<RunWorkflow>>;
+  /** Returns the workspace of the run, and its project. */
+  workspace(principal: Principal): Promise<Result<WorkspaceLink & { id: string; project: string }>>;
   /**
    * Streams the journal entries after `from`, and new entries as they arrive, as server-sent events of `RunEvent`.
    * Returns `null` if the run is over and has no further entries. Throws `RATE_LIMITED` if too many readers follow

@@ -1,7 +1,10 @@
 /** The parts that definitions of several kinds have. */
 
+/** From the most to the least permissive: `pure` calls may repeat freely, `once` calls must not repeat. */
+export const TOOL_EFFECTS = ["pure", "idempotent", "once"] as const;
+
 /** The effect of running a tool twice. `once` when absent. */
-export type ToolEffect = "pure" | "idempotent" | "once";
+export type ToolEffect = (typeof TOOL_EFFECTS)[number];
 
 /** Attempts of a tool's call that fails for a reason that may pass. */
 export interface RetryPolicy {

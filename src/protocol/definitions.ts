@@ -63,11 +63,18 @@ export interface Persona {
     /** Consolidates old memories of these types, by a task, a workflow, or the platform. */
     consolidation?: Consolidation;
   };
+  /** The knowledge that the model sees as an index, and reads with tools. */
+  knowledge?: {
+    /** The artifacts of the project: all, or only artifacts of these types. */
+    artifacts: true | string[];
+  };
   tools?: {
     toolIds?: DefinitionReference[];
     constraints?: {
       /** Model replies per turn before the agent must answer; 16 when absent. */
       maxMovesPerTurn?: number;
+      /** The tools that the agent may call, by name or by a beginning with `*` at its end. All tools when absent. */
+      allowedActions?: string[];
     };
   };
   /** The model profile that writes the titles of conversations. Without it a title is the beginning of the first message. */
@@ -166,6 +173,8 @@ export interface AgentTarget {
   handoff?: (typeof HANDOFFS)[number] | "custom";
   /** The agent works as a sub-agent: within these bounds, and always as a `delegate`. */
   template?: SubAgentTemplate;
+  /** A delegate works on the caller's files. Absent: on a branch of its own, which begins at the caller's newest commit. */
+  workspace?: "shared";
 }
 
 /** The hooks of a persona. */

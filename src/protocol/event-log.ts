@@ -63,6 +63,9 @@ export const MESSAGE_ROLES = ["user", "agent"] as const;
 export const foundMessage = z
   .strictObject({
     conversationId: ids.conversation,
+    title: z.exactOptional(
+      z.string().meta({ description: "The title of its conversation. Absent if the conversation has none." }),
+    ),
     turnId: ids.turn,
     messageId: ids.message,
     agentId: ids.agent,
@@ -109,7 +112,8 @@ export interface SearchRequest extends Pick<PageOptions, "limit" | "cursor"> {
 }
 
 /** The text of a message. `at` is in milliseconds since the epoch. */
-export interface PublishedText extends Omit<FoundMessage, "conversationId" | "time" | "snippet" | "marks"> {
+export interface PublishedText
+  extends Omit<FoundMessage, "conversationId" | "title" | "time" | "snippet" | "marks"> {
   at: number;
   text: string;
 }
@@ -155,7 +159,7 @@ export interface EventLogApi {
   events(principal: Principal, request: EventsRequest): Promise<Result<Page<LoggedEvent>>>;
   /** Returns the events after `after`, and then each new event, as server-sent events. Throws as `events`, and `RATE_LIMITED`. */
   follow(principal: Principal, filter: EventFilter): Promise<Result<ReadableStream<Uint8Array>>>;
-  /** Returns messages that the principal may read, the newest first. */
+  /** Returns messages that the principal may read, the newest first, without the titles of their conversations. */
   search(principal: Principal, request: SearchRequest): Promise<Result<Page<FoundMessage>>>;
 }
 

@@ -36,6 +36,8 @@ export interface ToolInvocation {
    */
   inlineBytes?: number;
   context: CallContext;
+  /** The projects of the agent. Absent if it has only the project of the context. */
+  projectIds?: readonly string[];
   /** Absent if the agent has no memory. */
   memory?: CalledMemory;
 }
@@ -67,7 +69,8 @@ export interface ToolResult {
   tool_call_id: string;
   success: boolean;
   result?: Json;
-  error?: { code: ToolErrorCode; message: string; retriable: boolean };
+  /** `rule`: the id of the rule that denied the call while it ran. */
+  error?: { code: ToolErrorCode; message: string; retriable: boolean; rule?: string };
 }
 
 /** Maximum size of a tool's output, in bytes of JSON. */
@@ -85,7 +88,7 @@ const json = z.custom<Json>(
   `Must be JSON, nested at most ${MAX_OUTPUT_DEPTH} deep.`,
 );
 
-const error = z.strictObject(toolErrorFields);
+const error = z.strictObject({ ...toolErrorFields, rule: z.exactOptional(z.string()) });
 
 // The members are optional in the type, so that readers need no check of `success`.
 const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [

@@ -1,6 +1,6 @@
 /** Schemas of the steps of turns: tool calls with their results, their agents and their approvals. */
 import { z } from "zod";
-import { APPROVAL_OUTCOMES, approvalRuleSchema } from "./approval-schema.ts";
+import { APPROVAL_OUTCOMES, approvalRuleSchema, policyAskSchema } from "./approval-schema.ts";
 import { turnCaller } from "./caller-schemas.ts";
 import { anyValue, ids, runId, time } from "./scalars.ts";
 import { taskViewSchema } from "./task-summary.ts";
@@ -12,8 +12,14 @@ export const wireError = z
 
 export type WireError = z.infer<typeof wireError>;
 
-/** The rule of a request, and its requester. */
+/** The rule of a request, its requester, and the policy that asked. */
 export const answeredBy = {
+  policy: z.exactOptional(
+    policyAskSchema.meta({
+      description:
+        "The rule of the policy that asked a person, with its reason. `taint` has the untrusted origins in the request that led to the call.",
+    }),
+  ),
   rule: z.exactOptional(
     approvalRuleSchema.meta({
       description:

@@ -30,7 +30,7 @@ export const turnPrompt = z
     parts: z.array(promptPart),
     missing: z.array(z.enum(MISSING)).meta({
       description:
-        "Parts of the original request that are not stored. `memories`: texts of recalled memories. `withdrawn`: withdrawn answers, and the parts of a paused reply. `hook`: the request of a context hook. `notes`: notes on other agents, other turns and quoted messages. `history`: the history of an earlier cycle, or before it was cut. `media`: images and files. `erased`: erased contents.",
+        "Parts of the original request that are not stored. `memories`: texts of recalled memories. `withdrawn`: withdrawn answers, and the parts of a paused reply. `hook`: the request of a context hook. `notes`: notes on other agents, other turns, artifacts and quoted messages. `history`: the history of an earlier cycle, or before it was cut. `media`: images and files. `erased`: erased contents.",
     }),
     request: anyJson.meta({
       description:

@@ -18,6 +18,8 @@ export const runOriginSchema = z.strictObject({
   agentId: agentIdSchema,
   /** The rights of the call in the memory of this agent. The run's tasks have the same rights. Absent if the call has no rights. */
   memory: calledMemorySchema.exactOptional(),
+  /** The workspace of the calling conversation. */
+  workspace: z.string().min(1).max(200).exactOptional(),
 });
 
 /** The call of a tool that started a run. The conversation belongs to the run's tenant. */

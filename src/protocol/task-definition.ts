@@ -8,7 +8,9 @@ import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalRule } from "./approval-schema.ts";
+import type { ArtifactKind } from "./artifacts.ts";
 import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+import type { WorkspaceKind } from "./workspace.ts";
 
 /** A text for a model with places for values, in Liquid. */
 export interface PromptDefinition {
@@ -130,6 +132,22 @@ export interface MemoryAction {
   kind: (typeof MEMORY_KINDS)[number];
 }
 
+/**
+ * Reads or changes the files of the run or the conversation that the task works for. The step's input is the input of the operation, as in
+ * `WORKSPACE_INPUTS`.
+ */
+export interface WorkspaceAction {
+  kind: WorkspaceKind;
+}
+
+/**
+ * Reads or changes the artifacts of the project that the task works for. The step's input is the input of the operation, as in
+ * `ARTIFACT_INPUTS`.
+ */
+export interface ArtifactAction {
+  kind: ArtifactKind;
+}
+
 /** Returns a value that fits a schema, in place of an action that is not there yet. */
 export interface MockAction {
   kind: "mock.return";
@@ -171,6 +189,8 @@ type PlainAction =
   | MetricAction
   | VectorAction
   | MemoryAction
+  | WorkspaceAction
+  | ArtifactAction
   | MockAction
   | HumanAction;
 

@@ -47,6 +47,7 @@ export const turnRecord = z
     usage: turnTokens,
     /** `null` if no called model has prices. */
     cost: dollars.nullable(),
+    replacedBy: z.exactOptional(ids.turn.meta({ description: "The turn that replaced this turn." })),
     messages: z
       .array(
         z.strictObject({
