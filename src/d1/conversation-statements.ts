@@ -39,6 +39,13 @@ WHERE excluded.seq > published_turns.seq`;
 
 export const GET_PUBLISHED = "SELECT seq FROM published_turns WHERE tenant = ?1 AND conversation_id = ?2";
 
+/** `?2` is a JSON list of ids. Reads two rows for each conversation. */
+export const GET_TITLES = `SELECT conversations.id, title FROM json_each(?2) AS wanted
+CROSS JOIN published_turns AS published ON published.tenant = ?1 AND published.conversation_id = wanted.value
+CROSS JOIN conversations ON conversations.tenant = ?1 AND conversations.created_at = published.created_at
+  AND conversations.id = published.conversation_id
+WHERE title IS NOT NULL`;
+
 /** `?2` is the person, `?5` the time. Returns no row if lists do not have the conversation. */
 export const PUT_MARK = { pinned: putMark("pinned_at"), archived: putMark("archived_at") };
 

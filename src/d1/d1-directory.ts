@@ -39,6 +39,7 @@ import {
 } from "./approval-statements.ts";
 import {
   GET_PUBLISHED,
+  GET_TITLES,
   listConversations,
   PUT_CONVERSATION,
   PUT_CREATED,
@@ -101,6 +102,8 @@ type RunRow = {
   error_code: string | null;
   /** The column `name_key` has it in lower case. */
   name: string | null;
+  /** 0 for the last row that the page looked at, if other rows follow. */
+  found: 0 | 1;
 };
 
 type TurnRow = {
@@ -285,6 +288,13 @@ export class D1Directory implements Directory {
     );
   }
 
+  async titles(tenant: string, conversationIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (conversationIds.length === 0) return new Map();
+    const ids = JSON.stringify([...new Set(conversationIds)]);
+    const rows = await this.#queries.read<{ id: string; title: string }>(GET_TITLES, tenant, ids);
+    return new Map(rows.map(({ id, title }) => [id, title]));
+  }
+
   async mark(
     { tenant, subject }: Principal,
     { id, createdAt }: TurnsOwner,
@@ -314,7 +324,14 @@ export class D1Directory implements Directory {
     const [statement, filters] = listRuns(order, defined({ starter, status, workflow, text }));
     const values = [after.createdAt, after.id, limit + 1, ...filters];
     const rows = await this.#queries.read<RunRow>(statement, tenant, ...values);
-    return pageOf(rows, limit, toRun, cursorOf);
+    const page = pageOf(
+      rows.filter(({ found }) => found === 1),
+      limit,
+      toRun,
+      cursorOf,
+    );
+    const last = rows.at(-1);
+    return last?.found === 0 ? { nextCursor: cursorOf(last), ...page } : page;
   }
 }
 

@@ -7,7 +7,7 @@
  *
  * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the lists by
  * starter, status and workflow. Triggers have an index for the lists by subject. Requests for approval are listed by the names of their
- * approvers (approval-statements.ts). Turns are listed by their labels (turn-statements.ts).
+ * approvers (approval-statements.ts). Turns are listed by their labels (turn-statements.ts). Projects are listed by their ids.
  */
 
 export interface Migration {
@@ -234,5 +234,90 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "0004_run_names",
     statements: ["ALTER TABLE runs ADD COLUMN name TEXT", "ALTER TABLE runs ADD COLUMN name_key TEXT"],
+  },
+  {
+    name: "0005_repositories",
+    statements: [
+      `CREATE TABLE projects (
+        tenant TEXT NOT NULL,
+        id TEXT NOT NULL,
+        settings TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE repositories (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        default_branch TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, project, id)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE git_packs (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        repo TEXT NOT NULL,
+        name TEXT NOT NULL,
+        bytes INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, project, repo, name)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE git_refs (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        repo TEXT NOT NULL,
+        name TEXT NOT NULL,
+        oid TEXT NOT NULL,
+        PRIMARY KEY (tenant, project, repo, name)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
+  {
+    name: "0006_artifacts",
+    statements: [
+      `CREATE TABLE artifacts (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        path TEXT NOT NULL,
+        oid TEXT NOT NULL,
+        rules TEXT NOT NULL,
+        type TEXT,
+        bytes INTEGER NOT NULL,
+        title TEXT NOT NULL,
+        fields TEXT,
+        updated_at INTEGER NOT NULL,
+        vector TEXT,
+        embedded INTEGER NOT NULL DEFAULT 0,
+        words TEXT NOT NULL,
+        PRIMARY KEY (tenant, project, path)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX artifacts_to_embed ON artifacts (tenant, project)
+        WHERE embedded = 0 AND vector IS NOT NULL`,
+      `CREATE TABLE artifact_operations (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        key TEXT NOT NULL,
+        version TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, project, key)
+      ) STRICT, WITHOUT ROWID`,
+      "ALTER TABLE repositories ADD COLUMN indexed TEXT",
+    ],
+  },
+  {
+    name: "0007_removed_repositories",
+    statements: [
+      `CREATE TABLE removed_repositories (
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        repo TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        removed_at INTEGER NOT NULL,
+        packs TEXT NOT NULL,
+        vectors TEXT NOT NULL,
+        PRIMARY KEY (tenant, project, repo, since)
+      ) STRICT, WITHOUT ROWID`,
+    ],
   },
 ];

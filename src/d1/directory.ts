@@ -9,6 +9,7 @@
  * DIR-3  Lists ascend by creation. They continue after a cursor without loss or repetition while rows are added.
  * DIR-5  A page of runs reads about as many rows as it has when one filter applies: the starter of a principal without a role, a workflow
  *        or a status.
+ *        With several filters, or a text, a page looks at up to 2,000 runs. It may then be short or empty and have a cursor.
  * DIR-6  A request for approval is listed only for the people who may answer it. An older state of its place never replaces a newer state.
  * DIR-7  A put of a place's requests writes only the changed rows.
  * DIR-8  A page of requests reads about as many rows as it has, for each caller, with and without a filter. In addition it reads an expired
@@ -23,6 +24,7 @@
  *         conversations.
  * DIR-13  Pins and archived conversations belong to one person. The lists of other people do not have them. A list omits the conversations that
  *         its reader archived, until a later turn begins.
+ * DIR-14  The titles of a page of messages cost one query, which reads two rows for each conversation.
  * DIR-4  An older state of a run never replaces a newer state, in any order of puts.
  */
 
@@ -102,6 +104,8 @@ export interface Directory {
   agents(tenant: string, options?: PageOptions): Promise<Page<AgentIdentity>>;
   /** Returns the conversations that the principal may see. Throws as `agents`. */
   conversations(principal: Principal, options?: ConversationListOptions): Promise<Page<ConversationSummary>>;
+  /** Returns the titles of conversations by their ids. Conversations without a title are absent. Throws `UNAVAILABLE`. */
+  titles(tenant: string, conversationIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /**
    * Sets or removes the principal's mark on a conversation that the principal may read. `now` is in milliseconds since the epoch. Throws
    * `CONFLICT` for a mark on a conversation that no list has, and `UNAVAILABLE`.

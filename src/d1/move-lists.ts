@@ -26,7 +26,10 @@ const DELETED_ROWS = 1_000;
 /** Slices of one call. */
 const SLICES = 20;
 
-const STAYS: readonly string[] = ["dramatis_migrations", "tenant_databases", "libraries", "definitions"];
+const STAYS: readonly string[] = [
+  ...["dramatis_migrations", "tenant_databases", "libraries", "definitions"],
+  ...["projects", "repositories", "git_packs", "git_refs", "artifacts", "artifact_operations"],
+];
 const TABLES = [...Object.keys(OWNED_TABLES), ...Object.keys(OTHER_TABLES)]
   .filter((table) => !STAYS.includes(table))
   .sort();

@@ -107,6 +107,13 @@ export const OTHER_TABLES = {
   triggers: "what a trigger starts, and as whom",
   runs: "the runs of workflows",
   tenant_databases: "the databases with the lists of tenants",
+  projects: "the projects of tenants",
+  repositories: "the git repositories of projects",
+  git_packs: "the stored packs of repositories",
+  git_refs: "the branches and tags of repositories",
+  removed_repositories: "the packs and vectors of deleted repositories",
+  artifacts: "the index of the artifacts of projects",
+  artifact_operations: "the newest writes of artifacts, by their keys",
 } as const;
 
 export type OwnedTable = keyof typeof OWNED_TABLES;

@@ -65,44 +65,46 @@ export interface RunsOf {
   text?: string;
 }
 
+/** Most runs that a page of a list looks at. */
+const MAX_SCANNED_RUNS = 2_000;
+
 /**
  * Returns the statement of a list of runs, and the values from `?5` on. The list reads one index: of its starter, otherwise of its
- * workflow, otherwise of its status. The other filters leave out rows of that.
+ * workflow, otherwise of its status. The other filters leave out rows of that. `found` is 1 for a row of the list. Another row is the last
+ * row that a full scan looked at.
  */
 export function listRuns(
   orderName: "asc" | "desc",
   { starter, status, workflow, text }: RunsOf,
 ): [statement: string, values: (string | number)[]] {
   const values: (string | number)[] = [];
-  const filters: string[] = [];
-  const add = (column: string, value: string | number | undefined) => {
-    if (value === undefined) return;
-    values.push(value);
-    filters.push(` AND ${column} = ?${values.length + 4}`);
-  };
-  add("started_by", starter);
-  add("status", status);
-  add("library", workflow?.library);
-  add("workflow", workflow?.id);
-  add("version", workflow?.version);
+  const place = (value: string | number) => `?${values.push(value) + 4}`;
+  const equal = (column: string, value: string | number | undefined) =>
+    value === undefined ? [] : [`${column} = ${place(value)}`];
+  const byStarter = equal("started_by", starter);
+  const byWorkflow = [...equal("library", workflow?.library), ...equal("workflow", workflow?.id)];
+  const byStatus = equal("status", status);
+  const others = equal("version", workflow?.version);
   if (text !== undefined) {
-    const place = `?${values.push(text) + 4}`;
-    filters.push(
-      ` AND (instr(name_key, ${place}) > 0 OR instr(lower(library || '/' || workflow), ${place}) > 0)`,
-    );
+    const part = place(text);
+    others.push(`(instr(name_key, ${part}) > 0 OR instr(lower(library || '/' || workflow), ${part}) > 0)`);
   }
-  const index =
-    starter !== undefined
-      ? " INDEXED BY runs_by_starter"
-      : workflow !== undefined
-        ? " INDEXED BY runs_by_workflow"
-        : status !== undefined
-          ? " INDEXED BY runs_by_status"
-          : "";
-  const statement = bothOrders(
-    (comparison, order) => `SELECT * FROM runs${index}
-WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)${filters.join("")}
-ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
-  );
+  const [[index, indexed] = ["", []], ...unused] = (
+    [
+      [" INDEXED BY runs_by_starter", byStarter],
+      [" INDEXED BY runs_by_workflow", byWorkflow],
+      [" INDEXED BY runs_by_status", byStatus],
+    ] as const
+  ).filter(([, conditions]) => conditions.length > 0);
+  const found = [...unused.flatMap(([, conditions]) => conditions), ...others].join(" AND ");
+  const statement = bothOrders((comparison, order) => {
+    const range = ["tenant = ?1", `(created_at, id) ${comparison} (?2, ?3)`, ...indexed].join(" AND ");
+    const rows = `FROM runs${index} WHERE ${range} ORDER BY created_at ${order}, id ${order}`;
+    // SQLite reads no further row after the last row of the page. A window function would read all of them.
+    return found === ""
+      ? `SELECT *, 1 AS found ${rows} LIMIT ?4`
+      : `SELECT *, 1 AS found FROM (SELECT * ${rows} LIMIT ${MAX_SCANNED_RUNS}) WHERE ${found}
+UNION ALL SELECT *, 0 FROM (SELECT * ${rows} LIMIT 1 OFFSET ${MAX_SCANNED_RUNS - 1}) LIMIT ?4`;
+  });
   return [statement[orderName], values];
 }

@@ -1,5 +1,5 @@
 /**
- * The D1 databases of a Worker. `DB` has the libraries of all tenants, and the lists of the tenants without another place. `DB_1`, `DB_2` …
+ * The D1 databases of a Worker. `DB` has the libraries and repositories of all tenants, and the lists of the tenants without another place. `DB_1`, `DB_2` …
  * have the lists of tenants that were moved there.
  *
  * DATABASE-1  Each statement of a list names one tenant, and runs in the database of that tenant.

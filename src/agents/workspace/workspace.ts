@@ -1,0 +1,56 @@
+/** The actor `Workspace` on Durable Objects. */
+import { systemClock } from "../../ports/system.ts";
+import type { WorkspaceApi } from "../../protocol/workspace.ts";
+import { DurableActor } from "../base/durable-actor.ts";
+import { type WorkspaceApplication, WorkspaceRuntime } from "./runtime.ts";
+
+export function createWorkspaceClass<Env extends Cloudflare.Env>(
+  application: (env: Env) => WorkspaceApplication,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => DurableActor<Env> & WorkspaceApi {
+  return class Workspace extends DurableActor<Env> implements WorkspaceApi {
+    readonly #runtime = new WorkspaceRuntime({
+      ...application(this.env),
+      stores: this.platform,
+      clock: systemClock,
+      tenant: () => this.mailboxAddress?.tenant ?? "",
+      id: () => this.mailboxAddress?.id ?? "",
+      checkPlace: () => this.checkPlace(),
+    });
+
+    protected override get mailboxKind() {
+      return "workspace";
+    }
+
+    protected override checkStorage() {
+      super.checkStorage();
+      this.#runtime.checkStorage();
+    }
+
+    async perform(...request: Parameters<WorkspaceApi["perform"]>) {
+      return this.#runtime.perform(...request);
+    }
+
+    async cancel(key: string) {
+      return this.#runtime.cancel(key);
+    }
+
+    async view(...request: Parameters<WorkspaceApi["view"]>) {
+      return this.#runtime.view(...request);
+    }
+
+    async commits(...request: Parameters<WorkspaceApi["commits"]>) {
+      return this.#runtime.commits(...request);
+    }
+
+    async forget(callId: string) {
+      return this.#runtime.forget(callId);
+    }
+
+    async remove() {
+      return this.#runtime.remove();
+    }
+  };
+}

@@ -1,0 +1,253 @@
+/** The contract of shells over a tree of files: each shell must pass it. */
+import { describe, expect, test } from "vitest";
+import { type FileMode, WorkingTree } from "../../src/agents/workspace/core/working-tree.ts";
+import { MAX_OUTPUT, type Shell, type ShellResult } from "../../src/agents/workspace/shell/shell.ts";
+import { sensitiveFiles } from "../../src/policy/globs.ts";
+
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+const FILES: Record<string, readonly [string, FileMode]> = {
+  "a.txt": ["one\ntwo\n", "100644"],
+  "link.txt": ["a.txt", "120000"],
+  "src/run.sh": ["echo run $1\n", "100755"],
+  linked: ["src", "120000"],
+  dangling: ["new.txt", "120000"],
+  "src/b.txt": ["b\n", "100644"],
+};
+
+const SECRETS: typeof FILES = {
+  ".env": ["secret\n", "100644"],
+  "src/key.pem": ["secret\n", "100644"],
+};
+/** Files beside the secrets. */
+const BESIDE: typeof FILES = {
+  ".env.example": ["b\n", "100644"],
+  "to-env": [".env", "120000"],
+  "src/up": ["..", "120000"],
+};
+
+/** Returns the tree of the contract's files, and the oids that were read. */
+function treeOfFiles(more: typeof FILES = {}) {
+  const reads: string[] = [];
+  const files = { ...FILES, ...more };
+  const base = new Map(Object.entries(files).map(([path, [, mode]]) => [path, { oid: path, mode }]));
+  const blob = async (oid: string) => {
+    reads.push(oid);
+    return encode(files[oid]?.[0] ?? "");
+  };
+  return { tree: new WorkingTree(base, blob), reads };
+}
+
+export function shellContract(name: string, shell: Shell): void {
+  const run = async (command: string, options: { timeoutMs?: number; signal?: AbortSignal } = {}) => {
+    const { tree, reads } = treeOfFiles();
+    const result = await shell.exec(tree, command, { timeoutMs: 10_000, ...options });
+    const files: Record<string, string> = {};
+    for (const path of tree.changes.keys())
+      files[path] = tree.entry(path) === undefined ? "(deleted)" : decode((await tree.file(path)).content);
+    return { ...result, files, tree, reads };
+  };
+  const output = ({ exitCode, stdout, stderr }: ShellResult) => ({ exitCode, stdout, stderr });
+
+  describe(`the shell ${name}`, () => {
+    test.each([
+      ["pwd; ls", "/workspace\na.txt\ndangling\nlink.txt\nlinked\nsrc\n"],
+      ["cat link.txt | tail -n 1", "two\n"],
+      ["grep -rn b src", "src/b.txt:1:b\nsrc/run.sh"],
+      ["cd src && ./run.sh there", "run there\n"],
+      ["echo x >/dev/null; echo $((6 * 7))", "42\n"],
+      ["for f in src/*; do basename $f; done | sort -r", "run.sh\nb.txt\n"],
+      ["printf 'b\\na\\n' > /tmp/list; sort /tmp/list", "a\nb\n"],
+    ])("SHELL-1 %s", async (command, stdout) => {
+      const { files, ...result } = await run(command);
+      if (command.startsWith("grep")) expect(result.stdout).toContain("src/b.txt:1:b\n");
+      else expect(output(result)).toEqual({ exitCode: 0, stdout, stderr: "" });
+      expect(files).toEqual({});
+    });
+
+    test("a command that reads one file fetches only this file and the links", async () => {
+      const { reads } = await run("cat src/b.txt; echo new > c.txt");
+      expect(new Set(reads)).toEqual(new Set(["src/b.txt", "link.txt", "linked", "dangling"]));
+    });
+
+    test.each<[string, Record<string, string>]>([
+      ["echo three >> a.txt", { "a.txt": "one\ntwo\nthree\n" }],
+      ["echo three >> link.txt", { "a.txt": "one\ntwo\nthree\n" }],
+      ["echo three | tee -a link.txt", { "a.txt": "one\ntwo\nthree\n" }],
+      ["cp src/b.txt link.txt", { "a.txt": "b\n" }],
+      ["echo y > linked/y.txt", { "src/y.txt": "y\n" }],
+      ["cd linked && echo k >> b.txt", { "src/b.txt": "b\nk\n" }],
+      ["mkdir linked/deep; echo d > linked/deep/d.txt", { "src/deep/d.txt": "d\n" }],
+      ["echo n > dangling", { "new.txt": "n\n" }],
+      ["echo x > link.txt", { "a.txt": "x\n" }],
+      ["sed -i s/run/ran/ src/run.sh", { "src/run.sh": "echo ran $1\n" }],
+      ["rm -r src", { "src/run.sh": "(deleted)", "src/b.txt": "(deleted)" }],
+      ["mv src/b.txt c.txt", { "src/b.txt": "(deleted)", "c.txt": "b\n" }],
+      ["cp -r src copy", { "copy/b.txt": "b\n", "copy/run.sh": "echo run $1\n" }],
+      ["mkdir -p x/y && echo z > x/y/z", { "x/y/z": "z\n" }],
+      ["rm a.txt; mkdir a.txt; echo 1 > a.txt/in", { "a.txt": "(deleted)", "a.txt/in": "1\n" }],
+      ["rm -r src; echo file > src", { "src/run.sh": "(deleted)", "src/b.txt": "(deleted)", src: "file\n" }],
+      ["echo one > a.txt; echo two >> a.txt; mkdir empty", {}],
+      ["ln -s src/b.txt to-b", { "to-b": "src/b.txt" }],
+    ])("changes files: %s", async (command, expected) => {
+      const { files, exitCode } = await run(command);
+      expect(files).toEqual(expected);
+      expect(exitCode).toBe(0);
+    });
+
+    test("keeps and sets the modes of files", async () => {
+      const { tree } = await run(
+        "echo more >> src/run.sh; echo 1 > new.sh; chmod +x new.sh a.txt; ln -s a.txt l",
+      );
+      const modes = ["src/run.sh", "new.sh", "a.txt", "l"].map((path) => tree.entry(path)?.mode);
+      expect(modes).toEqual(["100755", "100755", "100755", "120000"]);
+    });
+
+    test("reports the exit code and errors", async () => {
+      expect(output(await run("cat none; exit 3"))).toEqual({
+        ...{ exitCode: 3, stdout: "", stderr: "cat: none: No such file or directory\n" },
+      });
+      expect((await run("no-such-command")).exitCode).toBe(127);
+      expect((await run("if then")).exitCode).toBe(2);
+    });
+
+    test("E26 SHELL-1 a command reaches no network, no other files and no variables of the process", async () => {
+      for (const command of [
+        "curl http://127.0.0.1",
+        "wget http://127.0.0.1",
+        "cat /etc/passwd /proc/self/environ",
+      ])
+        expect((await run(command)).exitCode, command).not.toBe(0);
+      const { stdout } = await run("env; ls /");
+      expect(stdout).not.toMatch(/PROVIDER|NODE|root/);
+    });
+
+    test("SHELL-1 files outside of the repository are not kept", async () => {
+      const { files, tree } = await run(
+        "echo 1 > /tmp/x; echo 2 > ../y; mkdir /etc; echo 3 > /etc/z; ln -s /tmp/x out",
+      );
+      expect(files).toEqual({ out: "/tmp/x" });
+      await expect(tree.read("out")).rejects.toMatchObject({ options: { rule: "sandbox" } });
+    });
+
+    test.each([
+      ["ls -A; cat a.txt .*; grep -r b src | sort; find . -name '.env*'", ".env.example\n"],
+      ["test -e .env || echo none; cp -r . /tmp/all; ls -A /tmp/all", "none\n.env.example\n"],
+      ["rm -r src; echo $?", "0\n"],
+    ])("E26 SHELL-4 shows no sensitive files, and keeps them: %s", async (command, stdout) => {
+      const { tree } = treeOfFiles({ ...SECRETS, ...BESIDE });
+      const guarded = tree.without(sensitiveFiles());
+      const result = await shell.exec(guarded, command, { timeoutMs: 10_000 });
+      expect(result.stdout).toContain(stdout);
+      expect(result.stdout).not.toContain("secret");
+      for (const path of Object.keys(SECRETS)) expect(guarded.changes.has(path), path).toBe(false);
+    });
+
+    test.each([
+      "cat .env",
+      "cat to-env || true",
+      "while read line; do echo $line; done < src/up/.env",
+      "grep secret src/key.pem",
+      "echo x > .env",
+      "echo x >> to-env",
+      "cp a.txt src/id_rsa",
+      "mv a.txt .env",
+      "ln -s a.txt .env",
+      "ln a.txt q.pem",
+      "echo x > /tmp/f; cp /tmp/f src/up/new.key",
+      "cat src/../.env",
+      "cd src; cat ../.env; true",
+    ])("E26 SHELL-4 is denied to open a sensitive file: %s", async (command) => {
+      const { tree } = treeOfFiles({ ...SECRETS, ...BESIDE });
+      const guarded = tree.without(sensitiveFiles());
+      await expect(
+        shell.exec(guarded, `echo 1 > new.txt; ${command}`, { timeoutMs: 10_000 }),
+      ).rejects.toMatchObject({
+        ...{ code: "PERMISSION_DENIED", options: { rule: "sensitive-file" } },
+      });
+      expect([...guarded.changes]).toEqual([]);
+    });
+
+    test("E27 SHELL-2 long output is cut", async () => {
+      const { stdout, isCut } = await run("seq 1 60000");
+      expect(stdout.length).toBe(MAX_OUTPUT);
+      expect(isCut).toBe(true);
+      expect((await run("seq 1 10")).isCut).toBeUndefined();
+    });
+
+    test.each(["sleep 60", "echo x > a.txt; sleep 60", "while true; do sleep 0.01; done"])(
+      "SHELL-3 a time-out changes nothing: %s",
+      async (command) => {
+        const { exitCode, stderr, files } = await run(command, { timeoutMs: 300 });
+        expect(exitCode).toBe(124);
+        expect(stderr).toContain("did not end within 300 ms");
+        expect(files).toEqual({});
+      },
+    );
+
+    test("SHELL-2 an endless loop ends", async () => {
+      expect((await run("while true; do :; done", { timeoutMs: 1_000 })).exitCode).not.toBe(0);
+    });
+
+    test("SHELL-3 a cancelled command changes nothing", async () => {
+      const { tree } = treeOfFiles();
+      const stop = new AbortController();
+      const running = shell.exec(tree, "echo x > a.txt; sleep 60", {
+        timeoutMs: 60_000,
+        signal: stop.signal,
+      });
+      setTimeout(() => stop.abort(), 50);
+      await expect(running).rejects.toMatchObject({ code: "CANCELLED" });
+      expect(tree.status()).toEqual([]);
+    });
+
+    test.each(["cancelled", "late"])(
+      "SHELL-3 a command that is %s while its files are taken changes nothing",
+      async (how) => {
+        const stop = new AbortController();
+        const slow = new WorkingTree(new Map([["unread", { oid: "unread", mode: "100644" }]]), async () => {
+          // The command has ended: it has not read the file.
+          if (how === "cancelled") stop.abort();
+          else await new Promise((resolve) => setTimeout(resolve, 600));
+          return encode("unread\n");
+        });
+        const running = shell.exec(slow, "mv unread moved", { timeoutMs: 500, signal: stop.signal });
+        if (how === "cancelled") await expect(running).rejects.toMatchObject({ code: "CANCELLED" });
+        else expect(await running).toMatchObject({ exitCode: 124 });
+        expect(slow.status()).toEqual([]);
+      },
+    );
+
+    test("TREE-6 a command with too many files changes nothing, and deletes them", async () => {
+      const { tree } = treeOfFiles();
+      const before = new Map(
+        Array.from({ length: 10_000 }, (_, n) => [
+          `n/${n}`,
+          { content: encode("x"), mode: "100644" as const },
+        ]),
+      );
+      const full = tree.with(before);
+      const exec = (command: string) => shell.exec(full, command, { timeoutMs: 60_000 });
+      await expect(exec("rm src/b.txt")).rejects.toMatchObject({ code: "TOO_LARGE" });
+      expect(full.changes).toEqual(before);
+      expect(await exec("rm -r n src/b.txt")).toMatchObject({ exitCode: 0 });
+      expect(full.status()).toEqual([{ path: "src/b.txt", change: "deleted" }]);
+    });
+
+    test("a file that Git refuses fails the command", async () => {
+      const { tree } = treeOfFiles();
+      const command = "rm a.txt; echo x > c.txt; mkdir .git; echo x > .git/config";
+      const exec = shell.exec(tree, command, { timeoutMs: 10_000 });
+      await expect(exec).rejects.toMatchObject({ code: "INVALID_INPUT" });
+      expect(tree.status(), "SHELL-3").toEqual([]);
+    });
+
+    test("SHELL-2 a command cannot pretend a time-out", async () => {
+      const { exitCode, files } = await run(
+        "echo 'execution exceeded execution deadline' >&2; echo x > c.txt",
+      );
+      expect([exitCode, files]).toEqual([0, { "c.txt": "x\n" }]);
+    });
+  });
+}
